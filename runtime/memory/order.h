@@ -14,10 +14,10 @@ static inline bool kj_is_default(const kjit_stream *stream)
   return !(stream->id & rest);
 }
 
-/* State of this folder for a device whose work is queued, created by pool.c. */
+/* State of this folder for a device whose work is queued, created by pool_device.c. */
 struct kj_memory {
   kj_attachment attachment; /* attachment to the device */
-  struct kj_pool *pools;    /* see pool.c */
+  struct kj_pool *pools;    /* see pool_lists.h */
   /* number of the last successful wait for the device (see kj_runtime.waits) */
   _Atomic uint64_t waited;
   _Atomic uint32_t forgotten; /* number of destroyed streams */

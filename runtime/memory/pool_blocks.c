@@ -7,163 +7,10 @@
  * event then orders the two streams. A cached block is used for a request if it is only slightly
  * larger, so that at most about a fifth of the memory is wasted. No driver call is made while a
  * pool's mutex is held, because host callbacks of the driver release blocks, too. */
-#include "memory/pool.h"
+#include "memory/pool_lists.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20, CLASSES = 8 * 40 };
-
-typedef struct kj_pool {
-  pthread_mutex_t mutex;
-  /* Generation of the device at the last reset that the pool has seen. Blocks of an earlier
-   * generation are neither cached nor counted. A reset increments the device's number before it
-   * informs the pools. */
-  uint32_t generation;
-  /* only their stream uses them, or no stream if the host has waited since */
-  kj_block *cached[CLASSES];
-  kjit_memory_statistics count; /* except the pinned_... fields */
-} kj_pool;
-
-/* ---- sizes ---- */
-
-static size_t round_size(size_t size_bytes)
-{
-  size_t step = size_bytes >= LARGE ? LARGE_STEP : SMALL_STEP;
-  if (size_bytes > SIZE_MAX - step) return size_bytes;
-  return size_bytes ? (size_bytes + step - 1) / step * step : step;
-}
-
-/* Returns the largest size class that does not exceed the size. Each power of two has
- * eight classes. */
-static uint32_t class_of(size_t size_bytes)
-{
-  uint32_t power = 63 - (uint32_t)__builtin_clzll(size_bytes), first = 9; /* 512 */
-  if (power < first) return 0;
-  uint32_t index = (power - first) * 8 + (uint32_t)(size_bytes >> (power - 3) & 7);
-  return index < CLASSES ? index : CLASSES - 1;
-}
-
-/* ---- the lists; the caller holds the pool's mutex ---- */
-
-/* For assertions: every cached block is in the class of its size, and the counts are correct. */
-static void check_pool(const kj_pool *pool)
-{
-  uint64_t cached_bytes = 0;
-  if (!KJ_HAS_ASSERTIONS) return;
-  KJ_ASSERT(kj_is_locked_here(&pool->mutex));
-  for (uint32_t i = 0; i < CLASSES; i++)
-    for (const kj_block *block = pool->cached[i]; block; block = block->next) {
-      KJ_ASSERT(block->data == pool && class_of(block->size_bytes) == i);
-      KJ_ASSERT(block->kind->free && block->address && block->generation == pool->generation);
-      cached_bytes += block->size_bytes;
-    }
-  KJ_ASSERT(pool->count.cached_bytes == cached_bytes);
-  KJ_ASSERT(pool->count.used_bytes <= pool->count.peak_bytes);
-  /* the caller counts before or after this check */
-  KJ_ASSERT(pool->count.hits <= pool->count.allocations + 1);
-}
-
-static void lock_pool(kj_pool *pool)
-{
-  kj_lock(&pool->mutex, KJ_LOCK_POOL);
-  check_pool(pool);
-}
-
-static void unlock_pool(kj_pool *pool)
-{
-  check_pool(pool);
-  kj_unlock(&pool->mutex, KJ_LOCK_POOL);
-}
-
-/* Counts a block that its user has released. */
-static void count_unused(kj_pool *pool, const kj_block *block)
-{
-  KJ_ASSERT(kj_is_locked_here(&pool->mutex));
-  if (block->generation != pool->generation) return;
-  KJ_ASSERT(pool->count.used_bytes >= block->size_bytes);
-  pool->count.used_bytes -= block->size_bytes;
-}
-
-static void count_used(kj_pool *pool, const kj_block *block)
-{
-  KJ_ASSERT(kj_is_locked_here(&pool->mutex));
-  if (block->generation != pool->generation) return;
-  pool->count.used_bytes += block->size_bytes;
-  if (pool->count.used_bytes > pool->count.peak_bytes)
-    pool->count.peak_bytes = pool->count.used_bytes;
-}
-
-/* Whether all streams have finished with the block. This is so if the block was released without a
- * stream, or if the host has waited for the device after the release. */
-static bool is_idle(const kj_block *block)
-{
-  return !block->stream ||
-         block->stamp <= atomic_load_explicit(&block->device->memory->waited, memory_order_acquire);
-}
-
-static const uint64_t ANY_CONTENT = UINT64_MAX;
-
-/* Finds a cached block in a class. If stream is ALL, the block can belong to any stream and can
- * still be in use. */
-static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes,
-                               kj_stream_id stream, uint64_t content)
-{
-  for (kj_block **at = &pool->cached[class_]; *at; at = &(*at)->next) {
-    kj_block *block = *at;
-    bool fits = block->size_bytes >= size_bytes &&
-                (content == ANY_CONTENT || block->content == content) &&
-                (stream == KJ_STREAM_ALL || block->stream == stream || is_idle(block));
-    if (!fits) continue;
-    *at = block->next;
-    block->next = NULL;
-    pool->count.cached_bytes -= block->size_bytes;
-    pool->count.hits++;
-    count_used(pool, block);
-    return block;
-  }
-  return NULL;
-}
-
-static kj_block *find_content(kj_pool *pool, size_t size_bytes, kj_stream_id stream,
-                              uint64_t content)
-{
-  uint32_t class_ = class_of(size_bytes);
-  kj_block *block = find_in_class(pool, class_, size_bytes, stream, content);
-  return block || class_ + 1 == CLASSES
-           ? block
-           : find_in_class(pool, class_ + 1, size_bytes, stream, content);
-}
-
-/* Finds a cached block, preferably one without content that a later launch could reuse. */
-static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream)
-{
-  kj_block *block = find_content(pool, size_bytes, stream, 0);
-  return block ? block : find_content(pool, size_bytes, stream, ANY_CONTENT);
-}
-
-static kj_block *pop(kj_block **list)
-{
-  kj_block *first = *list;
-  if (!first) return NULL;
-  *list = first->next;
-  first->next = NULL;
-  return first;
-}
-
-/* Adds a block to the cache, unless a reset has freed its memory in the meantime. */
-static void add_cached(kj_pool *pool, kj_block *block)
-{
-  kj_block **list = &pool->cached[class_of(block->size_bytes)];
-  KJ_ASSERT(!block->next && block->data == pool); /* the block is in no list */
-  if (block->generation != pool->generation) {
-    kj_drop_block(block);
-    return;
-  }
-  block->next = *list;
-  *list = block;
-  pool->count.cached_bytes += block->size_bytes;
-}
 
 /* ---- the end of a block ---- */
 
@@ -210,10 +57,10 @@ static void cache_block(kj_block *block)
   /* at most its own stream still uses it, see order_uses */
   KJ_ASSERT(!kj_read_use(&block->use, 1));
   block->stamp = atomic_load(&block->device->runtime->waits);
-  lock_pool(pool);
-  count_unused(pool, block);
-  add_cached(pool, block);
-  unlock_pool(pool);
+  kj_lock_pool(pool);
+  kj_count_unused(pool, block);
+  kj_add_cached(pool, block);
+  kj_unlock_pool(pool);
 }
 
 /* Returns the block's stream and retains it, because the application could destroy the stream in
@@ -233,9 +80,9 @@ static void give_to_host(kj_block *block)
   const kjit_device_allocator *allocator = device->context->config.device_allocator;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   kjit_stream *stream = kj_hold_stream(block);
-  lock_pool(pool);
-  count_unused(pool, block);
-  unlock_pool(pool);
+  kj_lock_pool(pool);
+  kj_count_unused(pool, block);
+  kj_unlock_pool(pool);
   kj_assert_no_locks();
   allocator->release(allocator->user, device, (void *)(uintptr_t)block->address, block->size_bytes,
                      stream);
@@ -310,7 +157,7 @@ void kj_settle_parked(kj_runtime *runtime, bool calls_host)
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
-  for (kj_block *block; (block = pop(&blocks));) {
+  for (kj_block *block; (block = kj_pop_block(&blocks));) {
     kj_note_passed(runtime, &block->use, block->stamp);
     if ((calls_host || !block->kind->calls_host) && order_uses(block)) block->kind->free(block);
     else park(block);
@@ -401,9 +248,9 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t si
   /* a capture is in progress, so no stream can be waited for */
   if (kj_has_captures(device)) return NULL;
   for (;;) {
-    lock_pool(pool);
-    block = find_cached(pool, size_bytes, KJ_STREAM_ALL);
-    unlock_pool(pool);
+    kj_lock_pool(pool);
+    block = kj_find_cached(pool, size_bytes, KJ_STREAM_ALL);
+    kj_unlock_pool(pool);
     if (!block) break;
     kj_stream_id next = stream;
     block->use = (kj_last_use){ { block->stream } };
@@ -411,14 +258,14 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t si
     block->next = refused;
     refused = block;
   }
-  lock_pool(pool);
-  for (kj_block *back; (back = pop(&refused));) {
-    count_unused(pool, back);
+  kj_lock_pool(pool);
+  for (kj_block *back; (back = kj_pop_block(&refused));) {
+    kj_count_unused(pool, back);
     KJ_ASSERT(pool->count.hits);
     pool->count.hits--;
-    add_cached(pool, back);
+    kj_add_cached(pool, back);
   }
-  unlock_pool(pool);
+  kj_unlock_pool(pool);
   return block;
 }
 
@@ -436,74 +283,44 @@ static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_
   KJ_TRY(wrap_memory(device, &pool_kinds[kind], &wanted, diagnostics, block));
   KJ_ASSERT((*block)->address && (*block)->size_bytes >= size_bytes);
   (*block)->data = pool;
-  lock_pool(pool);
+  kj_lock_pool(pool);
   pool->count.driver_allocations++;
-  count_used(pool, *block);
-  unlock_pool(pool);
+  kj_count_used(pool, *block);
+  kj_unlock_pool(pool);
   return KJIT_OK;
 }
 
 /* ---- trimming ---- */
 
-/* Detaches cached blocks, large ones first, until at most keep_bytes remain. The caller holds the
- * pool's mutex. */
-static kj_block *detach_cached(kj_pool *pool, uint64_t keep_bytes)
-{
-  kj_block *detached = NULL;
-  for (uint32_t i = CLASSES; i-- > 0;) { /* large blocks first */
-    while (pool->cached[i] && pool->count.cached_bytes > keep_bytes) {
-      kj_block *block = pop(&pool->cached[i]);
-      KJ_ASSERT(pool->count.cached_bytes >= block->size_bytes);
-      pool->count.cached_bytes -= block->size_bytes;
-      block->next = detached;
-      detached = block;
-    }
-  }
-  return detached;
-}
-
-static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
-{
-  lock_pool(pool);
-  kj_block *detached = detach_cached(pool, keep_bytes);
-  unlock_pool(pool);
-  return detached;
-}
-
-static void drop_each(kj_block *blocks)
-{
-  for (kj_block *block; (block = pop(&blocks));) kj_drop_block(block);
-}
-
 /* Frees cached blocks until at most keep_bytes remain. The driver waits for work that still uses
  * the memory. Memory that cannot be freed now remains cached. */
-static void trim(kj_pool *pool, uint64_t keep_bytes)
+void kj_trim_pool(kj_pool *pool, uint64_t keep_bytes)
 {
-  kj_block *blocks = detach(pool, keep_bytes);
-  for (kj_block *block; (block = pop(&blocks));) {
+  kj_block *blocks = kj_detach_blocks(pool, keep_bytes);
+  for (kj_block *block; (block = kj_pop_block(&blocks));) {
     if (give_back(block)) {
       kj_drop_block(block);
       continue;
     }
-    lock_pool(pool);
-    add_cached(pool, block);
-    unlock_pool(pool);
+    kj_lock_pool(pool);
+    kj_add_cached(pool, block);
+    kj_unlock_pool(pool);
   }
 }
 
-static void flush(kjit_device *device, bool calls_host)
+void kj_flush_pools(kjit_device *device, bool calls_host)
 {
   kj_runtime *runtime = device->runtime;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
-  lock_pool(pool);
+  kj_lock_pool(pool);
   pool->count.flushes++;
-  unlock_pool(pool);
+  kj_unlock_pool(pool);
   /* parked blocks only need a wait for the device, and the caller needs memory */
   if (atomic_load(&runtime->parked) && kj_is_waitable(device)) {
     (void)kj_synchronize(device, true, NULL, NULL);
     kj_settle_parked(runtime, calls_host);
   }
-  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(&device->memory->pools[i], 0);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) kj_trim_pool(&device->memory->pools[i], 0);
 }
 
 static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_stream *stream,
@@ -516,7 +333,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   /* the application's allocator can first get back the memory that waits for its last uses */
   if (!memory && atomic_load(&device->runtime->parked)) {
-    flush(device, true);
+    kj_flush_pools(device, true);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   }
   if (!memory)
@@ -532,10 +349,10 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
     allocator->release(allocator->user, device, memory, size_bytes, stream);
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
-  lock_pool(pool);
+  kj_lock_pool(pool);
   pool->count.allocations++;
-  count_used(pool, *block);
-  unlock_pool(pool);
+  kj_count_used(pool, *block);
+  kj_unlock_pool(pool);
   return KJIT_OK;
 }
 
@@ -555,16 +372,16 @@ kjit_status kj_take_content(kjit_device *device, uint64_t content, size_t size_b
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   kj_stream_id id = kj_id_of(stream, device);
   bool is_captured = false;
-  KJ_ASSERT(content && content != ANY_CONTENT);
+  KJ_ASSERT(content && content != KJ_ANY_CONTENT);
   *block = NULL;
   KJ_TRY(kj_check_device(device, diagnostics));
   if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
   if (is_captured) return KJIT_OK;
   uint32_t forgotten = atomic_load_explicit(&device->memory->forgotten, memory_order_relaxed);
-  lock_pool(pool);
-  *block = find_content(pool, round_size(size_bytes), id, content);
+  kj_lock_pool(pool);
+  *block = kj_find_content(pool, kj_round_block_size(size_bytes), id, content);
   if (*block) pool->count.allocations++;
-  unlock_pool(pool);
+  kj_unlock_pool(pool);
   if (*block) note_taken(*block, id, forgotten);
   return KJIT_OK;
 }
@@ -574,7 +391,7 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
 {
   struct kj_memory *memory = device->memory;
   kj_pool *pool = &memory->pools[kind];
-  size_t rounded = round_size(size_bytes);
+  size_t rounded = kj_round_block_size(size_bytes);
   KJ_ASSERT(memory && kind < KJ_POOL_COUNT && rounded >= size_bytes && rounded);
   kj_stream_id id = kind == KJ_POOL_PINNED ? KJ_STREAM_NONE : kj_id_of(stream, device);
   KJ_TRY(kj_check_device(device, diagnostics));
@@ -592,10 +409,10 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
     KJ_TRY(take_from_host(device, rounded, stream, diagnostics, block));
   } else {
     kj_stream_id own = is_captured ? KJ_STREAM_NONE : id;
-    lock_pool(pool);
+    kj_lock_pool(pool);
     pool->count.allocations++;
-    *block = find_cached(pool, rounded, own);
-    unlock_pool(pool);
+    *block = kj_find_cached(pool, rounded, own);
+    kj_unlock_pool(pool);
     if (!*block) KJ_TRY(take_new(device, kind, rounded, own, diagnostics, block));
   }
   KJ_ASSERT((*block)->size_bytes >= size_bytes && (*block)->device == device);
@@ -611,175 +428,10 @@ void kj_forget_stream(kjit_stream *stream)
   kj_stream_end end = kj_end_stream(stream);
   if (end == KJ_STREAM_LOST) return;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
-  lock_pool(pool);
-  for (uint32_t i = 0; i < CLASSES; i++)
+  kj_lock_pool(pool);
+  for (uint32_t i = 0; i < KJ_POOL_CLASSES; i++)
     for (kj_block *block = pool->cached[i]; block; block = block->next)
       if (block->stream == stream->id)
         block->stream = end == KJ_STREAM_PASSED ? KJ_STREAM_NONE : kj_id_of(NULL, device);
-  unlock_pool(pool);
-}
-
-/* ---- the data of this layer for a device ---- */
-
-/* Frees parked memory at the end of a context. Its waits have failed before; this function tries
- * once more and then frees it in any case. */
-static void end_parked(kjit_device *device)
-{
-  kj_runtime *runtime = device->runtime;
-  if (!atomic_load(&runtime->parked)) return;
-  (void)kj_synchronize(device, true, NULL, NULL);
-  kj_settle_parked(runtime, true);
-  kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
-  for (kj_block *block; (block = pop(&blocks));) {
-    block->use = (kj_last_use){ 0 }; /* no use follows */
-    block->kind->free(block);
-  }
-}
-
-static void count_waiting(kj_attachment *attachment, uint32_t change)
-{
-  kj_runtime *runtime = attachment->runtime;
-  kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
-  KJ_ASSERT(change == 1 || attachment->device->memory->waiting);
-  attachment->device->memory->waiting += change;
-  pthread_cond_broadcast(&runtime->waits_changed);
-  kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
-}
-
-static void *begin_wait(kj_attachment *attachment)
-{
-  count_waiting(attachment, 1);
-  return (void *)(uintptr_t)atomic_fetch_add(&attachment->runtime->waits, 1);
-}
-
-/* Returns an error if the application captures a stream itself, because a wait for the device would
- * break this capture. */
-static kjit_status check_wait(kj_attachment *attachment, kj_diagnostics *diagnostics)
-{
-  return kj_check_hosts_captures(attachment->device, diagnostics);
-}
-
-static void end_wait(kj_attachment *attachment, void *number, bool is_done)
-{
-  count_waiting(attachment, (uint32_t)-1);
-  if (!is_done) return;
-  kj_note_wait(attachment->device, (uintptr_t)number);
-  kj_settle_parked(attachment->runtime, false);
-}
-
-static void relieve(kj_attachment *attachment) { flush(attachment->device, false); }
-
-static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics)
-{
-  (void)diagnostics;
-  kj_settle_parked(attachment->runtime, true);
-  return KJIT_OK;
-}
-
-/* Begins a new generation after a reset, which has freed the device's memory. If two resets
- * overlap, the second one finds the pool up to date. */
-static void begin_generation(kj_pool *pool, uint32_t generation)
-{
-  kj_block *lost = NULL;
-  lock_pool(pool);
-  if (pool->generation != generation) {
-    lost = detach_cached(pool, 0);
-    pool->count.used_bytes = 0;
-    pool->generation = generation;
-  }
-  unlock_pool(pool);
-  drop_each(lost);
-}
-
-static void forget(kj_attachment *attachment)
-{
-  kjit_device *device = attachment->device;
-  struct kj_memory *memory = device->memory;
-  uint32_t generation = atomic_load(&device->generation);
-  for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) begin_generation(&memory->pools[i], generation);
-  kj_lock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
-  memory->join_event = NULL;
-  kj_unlock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
-  kj_note_wait(device, atomic_fetch_add(&device->runtime->waits, 1));
-}
-
-static void destroy(kj_attachment *attachment)
-{
-  kjit_device *device = attachment->device;
-  struct kj_memory *memory = device->memory;
-  end_parked(device);
-  for (int i = 0; i < KJ_POOL_COUNT; i++) {
-    trim(&memory->pools[i], 0);
-    drop_each(detach(&memory->pools[i], 0));
-  }
-  /* All blocks have been released, and no stream is left. On a lost device the driver does not call
-   * queued host functions, so the block of an asynchronous copy may remain in use. */
-  for (int i = 0; i < KJ_POOL_COUNT; i++)
-    KJ_ASSERT(!memory->pools[i].count.used_bytes || atomic_load(&device->lost));
-  KJ_ASSERT(!memory->streams && !memory->waiting && !atomic_load(&device->runtime->parked));
-  if (memory->join_event) device->operations->destroy_event(device, memory->join_event);
-  for (int i = 0; i < KJ_POOL_COUNT; i++) kj_destroy_mutex(&memory->pools[i].mutex);
-  free(memory->pools);
-  free(memory);
-  device->memory = NULL;
-}
-
-kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
-{
-  static const kj_attachment_class class = { .destroy = destroy,
-                                             .forget = forget,
-                                             .begin_wait = begin_wait,
-                                             .check_wait = check_wait,
-                                             .end_wait = end_wait,
-                                             .relieve = relieve,
-                                             .report = report };
-  if (!device->operations->is_queued) return KJIT_OK;
-  struct kj_memory *memory = calloc(1, sizeof *memory);
-  kj_pool *pools = calloc(KJ_POOL_COUNT, sizeof *pools);
-  if (!memory || !pools) {
-    free(memory);
-    free(pools);
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  }
-  memory->pools = pools;
-  for (int i = 0; i < KJ_POOL_COUNT; i++) {
-    pthread_mutex_init(&pools[i].mutex, NULL);
-    pools[i].generation = atomic_load(&device->generation);
-  }
-  KJ_ASSERT(!device->memory);
-  device->memory = memory;
-  kj_attach_to_device(device, &memory->attachment, &class);
-  return KJIT_OK;
-}
-
-/* ---- the public functions ---- */
-
-static void read_statistics(const kjit_device *device, kjit_memory_statistics *statistics)
-{
-  if (!device->memory || ki_is_forked(device->context)) return;
-  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE],
-          *pinned = &device->memory->pools[KJ_POOL_PINNED];
-  lock_pool(pool);
-  *statistics = pool->count;
-  unlock_pool(pool);
-  lock_pool(pinned);
-  statistics->pinned_used_bytes = pinned->count.used_bytes;
-  statistics->pinned_cached_bytes = pinned->count.cached_bytes;
-  unlock_pool(pinned);
-}
-
-kjit_status kjit_get_memory_statistics(const kjit_device *device,
-                                       kjit_memory_statistics *statistics)
-{
-  if (!device) return KJIT_ERROR_MISUSE;
-  kjit_memory_statistics own = { 0 };
-  read_statistics(device, &own);
-  return ki_write_sized(device->context, "kjit_get_memory_statistics", KI_MEMORY_STATISTICS, &own,
-                        statistics);
-}
-
-void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes)
-{
-  if (!device || !device->memory || ki_is_forked(device->context)) return;
-  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(&device->memory->pools[i], keep_bytes);
+  kj_unlock_pool(pool);
 }
