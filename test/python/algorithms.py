@@ -90,7 +90,7 @@ equal = np.testing.assert_array_equal
 low, high, middle = kjit.reduce_several(x, ("min", "max", "mean"), axis=0)
 equal(low, x.min(0)), equal(high, x.max(0)), close(middle, x.mean(0))
 assert kjit.reduce(x, "argmax") == x.argmax() and kjit.reduce(x > 0, "count_nonzero") == (x > 0).sum()
-close(kjit.reduce(x.astype("f4"), accumulator="f64", out=np.zeros((), "f4")), x.sum(), rtol=1e-5)
+close(kjit.reduce(x.astype("f4"), accumulator="f64", out=np.zeros((), "f4")), x.sum(), rtol=1e-5, atol=1e-4)  # a sum near 0
 
 v = random.standard_normal(300)
 offsets = np.sort(random.integers(0, 301, 12)).astype(np.int32)

@@ -72,6 +72,8 @@ for name in REDUCTIONS:
 
             def make():
                 x = numbers(shape, dtype)
+                if name == "prod" and dtype == "c8":
+                    x /= abs(x)  # products of 1000 complex numbers overflow to infinities and NaNs in any order
                 return (knp.asarray(x),), function(x, axis=axis)
 
             repeated(lambda x: getattr(knp, name)(x, axis=axis), make, (name, dtype, shape, axis))

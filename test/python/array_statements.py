@@ -270,7 +270,7 @@ def check(function, dtype, order):
         given = a.copy(), b.copy(order="K")
         run(*given, s)
         for have, want in zip(given, wanted):
-            np.testing.assert_allclose(have, want, rtol=1e-12, err_msg=f"{function.__name__} {order}")
+            np.testing.assert_allclose(have, want, rtol=1e-12, atol=1e-13, err_msg=f"{function.__name__} {order}")
 
 
 FLOATS_ONLY = {complex_parts, views, expressions, reductions, augmented, overlapping, attributes, unpacking}

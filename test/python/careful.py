@@ -199,8 +199,8 @@ def endless(a):
 
 
 def interrupted(launch):
-    threading.Thread(target=lambda: (time.sleep(0.2), os.kill(os.getpid(), signal.SIGINT))).start()
     try:
+        threading.Thread(target=lambda: (time.sleep(0.2), os.kill(os.getpid(), signal.SIGINT))).start()
         launch()
     except KeyboardInterrupt:
         return

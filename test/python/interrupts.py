@@ -39,8 +39,8 @@ endless[1, 1](r, 3)
 assert call(3) == 4
 before = signal.getsignal(signal.SIGINT)
 for what in (lambda: endless[1, 1](r, -1), lambda: call(-1), {compiles}):
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         what()
         print("it ended", flush=True)
     except KeyboardInterrupt as error:
@@ -52,14 +52,14 @@ print("handled by the program's own handler", flush=True)
 def own(number, frame):
     raise ZeroDivisionError
 signal.signal(signal.SIGINT, own)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     endless[1, 1](r, -1)
 except ZeroDivisionError:
     print("interrupted", flush=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True:
         endless[1, 1](r, 3)
 except KeyboardInterrupt:
@@ -71,7 +71,7 @@ program = PROGRAM.replace("{lines}", lines).replace("{compiles}", "lambda: kerne
 process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            env={**os.environ, "KJIT_DEVICE": "cpu"})
 timer, seen = None, []
-last = threading.Timer(60, process.kill)
+last = threading.Timer(300, process.kill)
 last.start()
 for line in process.stdout:
     seen.append(line.strip())

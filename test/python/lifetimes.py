@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
 """Ends and beginnings: garbage, threads, forks, interpreters that end while kernels run."""
+import faulthandler
 import gc
 import os
 import signal
@@ -21,11 +22,10 @@ def add(r, x, n):
 
 
 @kjit.jit
-def slow(r, n):
-    total = 0
-    for k in range(n):
-        total = (total * 5 + k) % 1000003
-    r[kjit.threadIdx.x] = total
+def wait(flags):
+    kjit.atomic_add(flags[1], 1)
+    while kjit.atomic_add(flags[0], 0) == 0:
+        pass
 
 
 @kjit.func
@@ -145,14 +145,18 @@ for thread in threads:
     thread.join()
 assert not problems, problems[0]
 
-thread = threading.Thread(target=lambda: slow[1, 1](np.zeros(1), 30_000_000))
-slow[1, 1](np.zeros(1), 1)
+# While a thread waits for a kernel, other threads run Python: the kernel ends when this thread says so.
+wait[1, 1](np.array([1, 0], np.int32))
+flags = np.zeros(2, np.int32)
+thread = threading.Thread(target=wait[1, 1], args=(flags,))
+faulthandler.dump_traceback_later(300, exit=True)
 thread.start()
-ticks = 0
-while thread.is_alive():
+while not flags[1]:
     time.sleep(0.001)
-    ticks += 1
-assert ticks > 10, ticks
+assert thread.is_alive()
+flags[0] = 1
+thread.join()
+faulthandler.cancel_dump_traceback_later()
 
 
 # What is asked for an argument may load the kernel anew, launch it, and take it apart.
@@ -304,6 +308,6 @@ ENDS = {
 }
 running = {name: subprocess.Popen([sys.executable, "-c", BEGIN + end], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for name, end in ENDS.items()}
 for name, process in running.items():
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0 and "Fatal" not in err, (name, process.returncode, err)
 print("lifetimes: good", file=sys.stderr)

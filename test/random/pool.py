@@ -15,7 +15,7 @@ def add_options(parser, count):
     parser.add_argument("--seed", type=int, default=secrets.randbits(40), help="the number of the first one")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--failures", type=int, default=20, help="stop after so many")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds that one may take")
+    parser.add_argument("--timeout", type=float, default=200, help="seconds that one may take")
 
 
 def worker(options, start, run_one, first, count, step, out):

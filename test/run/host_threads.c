@@ -260,7 +260,7 @@ static int be_child(int *null)
   int64_t extent[] = { 1 };
   kjit_tensor tensor = kjit_make_tensor(x, KJIT_F32, 1, extent);
   kjit_arg arguments[] = { kjit_arg_tensor(&tensor), kjit_arg_tensor(&tensor), kjit_arg_number(2) };
-  alarm(PATIENCE_S / 4);
+  alarm(PATIENCE_S / 2);
   if (kjit_launch(scale, NULL, arguments, 3) != KJIT_ERROR_FORKED) return 1;
   if (!strstr(kjit_get_diagnostic(context, 0)->message, "before fork()")) return 2;
   if (kjit_destroy_context(context) != KJIT_ERROR_FORKED) return 3;

@@ -233,7 +233,7 @@ def make_support(config):
         finally:
             setattr(config, name, old)
 
-    def run_in_subprocess(code, flags=(), env=None, timeout=30):
+    def run_in_subprocess(code, flags=(), env=None, timeout=200):
         done = subprocess.run([sys.executable, *flags, "-c", code], timeout=timeout, capture_output=True, env=env)
         if done.returncode:
             raise AssertionError(f"process failed with code {done.returncode}: {done.stderr.decode()[-300:]}")

@@ -11,7 +11,7 @@ for wait in (0.5, 1, 2, 4, 8, 16, 32):
     time.sleep(wait)
     process.send_signal(signal.SIGINT)
     try:
-        output = process.communicate(timeout=30)[0]
+        output = process.communicate(timeout=60)[0]
     except subprocess.TimeoutExpired:  # before the launch: the second one ends the program
         process.send_signal(signal.SIGINT)
         process.communicate()

@@ -17,7 +17,7 @@ rng = np.random.default_rng(seed)
 
 
 def call(*options):
-    return subprocess.run([*kjit_run, fives, "--arg", "n=zeros:u8[1]", "--launch", "fives(n)", *options], capture_output=True, text=True, errors="replace", timeout=60)
+    return subprocess.run([*kjit_run, fives, "--arg", "n=zeros:u8[1]", "--launch", "fives(n)", *options], capture_output=True, text=True, errors="replace", timeout=200)
 
 
 def expect(*options, status=0, text=""):
