@@ -85,7 +85,7 @@ def many_in_python(x, k):
 
 
 expected, result = many_in_python(x, k), njit(parallel=True)(many)(x, k)
-np.testing.assert_allclose(result, expected, rtol=1e-12)
+np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12)
 assert result[0] == expected[0] and type(result[0]) is int and result[4:] == expected[4:]
 assert njit(parallel=True)(many)(x, k) == result  # the same with any number of threads
 kjit.set_num_threads(1)
@@ -196,7 +196,7 @@ def narrow(f, acc):
 
 assert type(narrow(f, np.float32(0))) is float and type(narrow(f, 0.0)) is float
 np.testing.assert_allclose(narrow(f, np.float32(0)), f.sum(), rtol=1e-4, atol=1e-4)
-np.testing.assert_allclose(narrow(f, 0.0), f.sum(dtype=np.float64), rtol=1e-12)
+np.testing.assert_allclose(narrow(f, 0.0), f.sum(dtype=np.float64), rtol=1e-12, atol=1e-12)
 assert narrow(f[:0], 7) == 7 and narrow(acc=1, f=k) == 1 + int(k.sum())
 
 

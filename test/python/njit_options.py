@@ -73,7 +73,7 @@ def many(a):
     return s + a[49]
 
 
-np.testing.assert_allclose(many(x), x.sum() + x[49], rtol=1e-12)
+np.testing.assert_allclose(many(x), x.sum() + x[49], rtol=1e-12, atol=1e-13)
 fails(IndexError, "49", many, x[:5].copy())
 assert "@fastmath" in njit(fastmath=True)(same).ir and "@fastmath" not in njit(fastmath={"nnan"})(same).ir
 assert "@inline" in njit(inline="always")(same).ir
@@ -138,7 +138,7 @@ for function, text, line in (
     seen, result = warned(function, x)
     assert len(seen) == 1 and text in str(seen[0].message), (function, seen)
     assert seen[0].filename == __file__ and seen[0].lineno == function.__code__.co_firstlineno + line, seen[0]
-    np.testing.assert_allclose(result, function(x), rtol=1e-12)
+    np.testing.assert_allclose(result, function(x), rtol=1e-12, atol=1e-13)
     error = fails(kjit.Error, "", njit(nopython=True)(function), x)
     assert error.file == __file__ and function.__code__.co_firstlineno < error.line
 
@@ -218,7 +218,7 @@ for function, arguments, text, allowed in (
             for _ in range(2):
                 got = compiled(*copies())
                 for mine, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (got, expected)), strict=True):
-                    np.testing.assert_allclose(mine, other, rtol=1e-12)
+                    np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-13)
         texts = [str(w.message) for w in caught if issubclass(w.category, kjit.KjitWarning)]
         assert len(texts) == 1 and text in texts[0], (function, texts)
     if not allowed:

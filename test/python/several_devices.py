@@ -311,7 +311,7 @@ def check_vectorized():
         made(there, y, out=there)
         np.testing.assert_array_equal(there.copy_to_host(), x - 2 * y)
         total = cuda.reduce(lambda a, b: a + b)(there.ravel())
-        np.testing.assert_allclose(total, (x - 2 * y).sum(), rtol=1e-12)
+        np.testing.assert_allclose(total, (x - 2 * y).sum(), rtol=1e-12, atol=1e-12)
     other = cuda.to_device(x)
     with cuda.gpus[1]:
         there = cuda.to_device(x)
