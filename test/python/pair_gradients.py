@@ -157,7 +157,7 @@ refused(TypeError, "not for 'mul'", lambda: kjit.pairs_gradient(product, x, y, "
 refused(kjit.ArgumentError, "`cotangents` has 19 rows, but `x` has 20", lambda: kjit.pairs_gradient(product, x, y, cotangents=c[:19]))
 refused(kjit.TypingError, "parameter 2 of `func` is the number of a row", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=2))
 refused(kjit.ArgumentError, "`func` has no parameter 9", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=9))
-refused(kjit.ArgumentError, "must ascend", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=(1, 0)))
+refused(kjit.ArgumentError, "must be in ascending order", lambda: kjit.pairs_gradient(product, x, y, cotangents=c, by=(1, 0)))
 refused(kjit.TypingError, "`func` returns int64", lambda: kjit.pairs_gradient(whole, x, y, cotangents=c, by=0))
 refused(kjit.TypingError, "derivatives are supported only with respect to floats", lambda: kjit.pairs_gradient(product, x.astype("i4"), y, cotangents=c, by=0))
 large = {"cotangents": c, "arguments": (np.ones(65),)}
