@@ -18,6 +18,10 @@
 /* Size in bytes of the widest access of a thread. Facts about alignment refer to it. */
 enum { KJ_FACT_WIDTH = 16 };
 
+/* Size in bytes from which on a result does not fit in the last-level cache: the share of a group
+ * of cores is mostly 16 to 32 MiB, and the inputs need space in it, too. */
+enum { KJ_LARGE_BYTES = 1 << 25 };
+
 /* Facts that the dispatcher has checked for the arguments of this call: bit positions in
  * kj_argument.facts. */
 enum {

@@ -204,6 +204,7 @@ static char *describe_facts(const kt_compilation *c)
     { c->used_aligned16, "aligned16" }, { c->used_rows_aligned16, "rows_aligned16" },
     { c->used_offsets32, "offsets32" }, { c->used_grid32, "grid32" },
     { c->used_disjoint, "disjoint" },   { c->used_same, "same" },
+    { c->used_large, "large" },
   };
   kj_append_text(&buffer, "");
   for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)

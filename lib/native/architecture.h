@@ -13,6 +13,8 @@
  * KJ_OWN_FEATURES: features in LLVM's notation that replace those which LLVM finds on the machine.
  * KJ_HAS_WIDE_ATOMICS: every processor of the architecture has atomic operations of 16 bytes.
  * KJ_CYCLE_COUNTER: the LLVM intrinsic that reads a counter which user programs may read.
+ * KJ_STORE_FENCE: the LLVM intrinsic that orders non-temporal stores before later stores; "" means
+ * that code has no non-temporal stores.
  * KJ_OBJECT_MACHINE, KJ_OBJECT_NAME: the machine in the header of object files, and its name.
  * KJ_LEVEL_NAMES: the names of cpu_levels.def as messages list them. */
 #if defined __x86_64__
@@ -22,6 +24,7 @@
 #define KJ_OWN_FEATURES ""
 #define KJ_HAS_WIDE_ATOMICS false
 #define KJ_CYCLE_COUNTER "llvm.readcyclecounter"
+#define KJ_STORE_FENCE "llvm.x86.sse.sfence"
 #define KJ_OBJECT_MACHINE EM_X86_64
 #define KJ_OBJECT_NAME "x86-64"
 #define KJ_LEVEL_NAMES "x86-64-v2, x86-64-v3 or x86-64-v4"
@@ -47,6 +50,7 @@ static inline bool kn_has_default_environment(void)
 #define KJ_HAS_WIDE_ATOMICS true
 /* The cycle counter, PMCCNTR_EL0, traps in user programs. */
 #define KJ_CYCLE_COUNTER "llvm.readsteadycounter"
+#define KJ_STORE_FENCE ""
 #define KJ_OBJECT_MACHINE EM_AARCH64
 #define KJ_OBJECT_NAME "aarch64"
 #define KJ_LEVEL_NAMES "armv8-a"

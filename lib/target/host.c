@@ -153,6 +153,7 @@ static void join_facts(kt_compilation *c, const kt_compilation *unchecked)
   c->used_grid32 |= unchecked->used_grid32;
   c->used_disjoint |= unchecked->used_disjoint;
   c->used_same |= unchecked->used_same;
+  c->used_large |= unchecked->used_large;
   if (!c->code->elements_a_thread) c->code->elements_a_thread = unchecked->code->elements_a_thread;
 }
 
@@ -229,6 +230,7 @@ static void optimize(kg_emission *e)
     kg_freeze_wrapping_counters(e->context, e->module);
     kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
                   &e->errors);
+    kg_stream_results(&e->lowering);
   }
   kg_narrow_products(e->module);
   kl_name_cpu_math(&e->lowering, e->module);

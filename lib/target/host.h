@@ -37,6 +37,10 @@ void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);
  * module. */
 bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
 
+/* host_streams.c: call it after the vectorizer. In loops that write large results, it adds a
+ * version that writes them past the caches. */
+void kg_stream_results(kl_lowering *l);
+
 /* host_products.c: call it after the passes. Rewrites the high bits of products of 16-bit numbers,
  * which LLVM's code generation computes incorrectly. */
 void kg_narrow_products(LLVMModuleRef module);

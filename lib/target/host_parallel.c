@@ -107,7 +107,7 @@ static void find_order(kg_loop_view *v)
 }
 
 /* Finds the loop of a latch: one of the latch's two successors is the header. */
-static bool find_loop(kg_loop_view *v, LLVMValueRef branch)
+bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch)
 {
   v->latch = LLVMGetInstructionParent(branch);
   for (unsigned i = 0; i < LLVMGetNumSuccessors(branch); i++) {
@@ -137,7 +137,7 @@ static void add_access(kg_loop_view *v, LLVMValueRef instruction, size_t block, 
   KJ_PUSH(v->c->arena, &v->accesses, a);
 }
 
-static void find_accesses(kg_loop_view *v)
+void kg_find_accesses(kg_loop_view *v)
 {
   v->accesses.count = 0;
   for (size_t i = 0; i < v->blocks.count; i++)
@@ -193,17 +193,20 @@ static bool has_same_terms(const kg_linear *x, const kg_linear *y)
   return true;
 }
 
+bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b)
+{
+  return are_scopes_apart(v, a->instruction, b->instruction) ||
+         are_scopes_apart(v, b->instruction, a->instruction) ||
+         (is_own(a->root) && is_handed(b->root)) || (is_own(b->root) && is_handed(a->root));
+}
+
 /* Returns whether two accesses of one iteration may overlap. */
 static bool may_meet(const kg_loop_view *v, const kg_access *a, const kg_access *b)
 {
   KJ_ASSERT(a->block == b->block || comes_behind(v, a->block, b->block));
-  if (are_scopes_apart(v, a->instruction, b->instruction) ||
-      are_scopes_apart(v, b->instruction, a->instruction))
-    return false;
-  if (a->root == b->root)
-    return !has_same_terms(&a->at, &b->at) ||
-           (a->at.constant < b->at.constant + b->size && b->at.constant < a->at.constant + a->size);
-  return !(is_own(a->root) && is_handed(b->root)) && !(is_own(b->root) && is_handed(a->root));
+  if (kg_are_apart(v, a, b)) return false;
+  return a->root != b->root || !has_same_terms(&a->at, &b->at) ||
+         (a->at.constant < b->at.constant + b->size && b->at.constant < a->at.constant + a->size);
 }
 
 /* Finds accesses that must not be in a group, so that the accesses of an iteration keep their
@@ -389,10 +392,11 @@ void kg_settle_parallel_loops(kl_lowering *l, bool asserts)
       LLVMValueRef branch = LLVMGetBasicBlockTerminator(b),
                    id = branch ? LLVMGetMetadata(branch, kind) : NULL,
                    proposal = id ? find_proposal(id) : NULL;
-      if (!proposal || !find_loop(&v, branch) || is_copied_from_inner(&v, kind, proposal)) continue;
+      if (!proposal || !kg_find_loop(&v, branch) || is_copied_from_inner(&v, kind, proposal))
+        continue;
       if (!v.is_innermost && !asserts) continue;
       kg_count_iterations(&v);
-      find_accesses(&v);
+      kg_find_accesses(&v);
       bool is_vectorized = v.is_innermost && !is_branchy(&v);
       if (v.is_innermost && !is_vectorized)
         kl_set_metadata(l, branch, "llvm.loop", kl_one_copy_id(l));

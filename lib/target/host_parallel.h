@@ -47,6 +47,15 @@ static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
   return kg_find_block(v, block) < v->blocks.count;
 }
 
+/* Finds the loop of a latch: one of the latch's two successors is the header. */
+bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch);
+/* Lists the loads and stores of the loop. */
+void kg_find_accesses(kg_loop_view *v);
+/* Returns whether two accesses, each of its own root, belong to memory that is known to be apart:
+ * by the alias scopes (kl_annotate_access), or because one root is memory of the code itself and
+ * the other one an address in the kernel's parameters. */
+bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b);
+
 /* ---- host_address.c ---- */
 
 /* Sets start and iterations if the only counter of the loop runs between two constants. */

@@ -81,7 +81,8 @@ struct kt_compilation {
   kj_location divergent_location;
   bool has_wraps; /* set by inference: some index counts from the end if it is negative */
   /* output of lowering for kj_code.facts: the facts that the code relies on */
-  bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
+  bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same,
+    used_large;
   /* Set by pass/prove.c, CPU only. hoisted: conditions on the kernel's parameters and the block
    * under which the hoisted checks of a block cannot fail. unchecked: the same kernel without these
    * checks, which a block runs if the conditions hold; NULL if there is none. */

@@ -9,6 +9,8 @@ typedef struct kj_array_place {
   uint64_t address;   /* address of element 0 */
   bool has_rows;      /* rank 2 or higher, layout C */
   uint64_t row_bytes; /* bytes of a row: innermost extent times element size */
+  /* bytes of an array that a kernel on the CPU writes in grid_ranges only; otherwise 0 */
+  uint64_t result_bytes;
 } kj_array_place;
 
 /* Returns KJ_FACT_* flags. */

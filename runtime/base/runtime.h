@@ -75,13 +75,15 @@ static inline uint64_t kj_count_dense(const int64_t *shape, const int64_t *strid
   return count;
 }
 
+enum { KJ_FORM_FACTS_AT = 48 };
+
 /* Encodes type, rank, kind of memory and facts of an array in C order as one nonzero word. */
 static inline uint64_t kj_array_form(kjit_type element, uint32_t rank, int32_t device_type,
                                      uint32_t facts)
 {
   KJ_ASSERT(rank <= KJ_MAX_RANK && facts < 1u << 15); /* each value has its own bits in the word */
   return (uint64_t)element | (uint64_t)(rank & 255) << 32 | (uint64_t)(device_type & 255) << 40 |
-         (uint64_t)facts << 48 | (uint64_t)1 << 63;
+         (uint64_t)facts << KJ_FORM_FACTS_AT | (uint64_t)1 << 63;
 }
 
 /* Encodes a device and one of its generations. The value is unique among all devices of the

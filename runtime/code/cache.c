@@ -106,6 +106,8 @@ void kj_make_key(kj_call *call)
   bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    /* the arguments are bound before the device is known, and GPU code makes no use of this fact */
+    if (device->info.kind != KJIT_DEVICE_CPU) call->bound[i].facts &= (uint8_t)~KJ_FACT_LARGE;
     add_argument(call, &call->bound[i]);
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;

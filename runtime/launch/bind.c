@@ -187,11 +187,13 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
     return fail(call, index, diagnostics,
                 "the elements are not aligned: the address is not a multiple of %lld", alignment);
   if (row->is_general) return KJIT_OK;
-  bool has_rows = rank > 1 && bound->layout == KJIT_LAYOUT_C;
+  bool has_rows = rank > 1 && bound->layout == KJIT_LAYOUT_C,
+       is_result = row->is_written && call->kernel->is_range_only; /* see kj_make_key */
   bound->facts = (uint8_t)kj_find_array_facts(
     (kj_array_place){ .address = bound->address,
                       .has_rows = has_rows,
-                      .row_bytes = has_rows ? (uint64_t)bound->shape[rank - 1] * bytes : 0 });
+                      .row_bytes = has_rows ? (uint64_t)bound->shape[rank - 1] * bytes : 0,
+                      .result_bytes = is_result ? bound->count * bytes : 0 });
   return KJIT_OK;
 }
 

@@ -46,7 +46,7 @@ static inline bool walk_arrays(const kj_launch_table *table, const kjit_stream *
     const kjit_arg *argument = &arguments[array->index];
     if (__builtin_expect(head_of(argument) != expected || !argument->value.array, 0)) return false;
     const kj_array_line *line = &argument->value.array->line;
-    differs |= (line->form ^ array->form) | (line->place ^ place);
+    differs |= ((line->form ^ array->form) & array->mask) | (line->place ^ place);
     is_known &= kj_is_recent_use(line->owners_use, id);
     *spans = (span){ line->low, line->high };
     memcpy(parameters + array->to, &line->low, sizeof line->low);
@@ -91,7 +91,8 @@ static inline uint64_t measure(const kj_table_array *array, const kj_table_tenso
   uint32_t facts = kj_find_array_facts((kj_array_place){
     .address = address,
     .has_rows = has_rows,
-    .row_bytes = has_rows ? (uint64_t)tensor->shape[array->rank - 1] * array->element_bytes : 0 });
+    .row_bytes = has_rows ? (uint64_t)tensor->shape[array->rank - 1] * array->element_bytes : 0,
+    .result_bytes = array->is_result ? count * array->element_bytes : 0 });
   return facts == array->facts ? count * array->element_bytes : 0;
 }
 

@@ -27,12 +27,14 @@ enum {
  * them. */
 typedef struct kj_table_array {
   uint64_t form; /* see kj_array_form */
+  uint64_t mask; /* the bits of the form that matter to this kernel */
   /* Offsets in the parameter block: of the address, and of the first extent as 32 bits. An array of
    * rank 0 has no extent. */
   uint16_t to, extent_to;
   uint8_t index; /* index of the argument */
   uint8_t element_bytes, alignment;
   uint8_t rank, facts;
+  bool is_result; /* the fact KJ_FACT_LARGE matters */
 } kj_table_array;
 
 /* The corresponding data for a tensor: the expected values of its first words. */

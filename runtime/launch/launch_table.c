@@ -29,19 +29,23 @@ static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *ar
   kj_table_tensor *kept = &made->tensors[made->array_count];
   /* the type of the tensor may differ, because the application can specify another element type */
   kjit_tensor form = { .rank = bound->rank };
+  bool is_result =
+    row->is_written && call->kernel->is_range_only && call->device->info.kind == KJIT_DEVICE_CPU;
   kj_describe_element(NULL, bound->type, &form);
   memcpy(&kept->place, &tensor->device_type, sizeof kept->place);
   memcpy(&kept->type, &form.rank, sizeof kept->type);
   made->arrays[made->array_count++] =
     (kj_table_array){ .form =
                         kj_array_form(bound->type, bound->rank, tensor->device_type, bound->facts),
+                      .mask = ~((uint64_t)(is_result ? 0 : KJ_FACT_LARGE) << KJ_FORM_FACTS_AT),
                       .to = KJ_TABLE_NOWHERE,
                       .extent_to = KJ_TABLE_NOWHERE,
                       .index = (uint8_t)index,
                       .element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type),
                       .alignment = (uint8_t)kj_element_alignment(NULL, bound->type),
                       .rank = bound->rank,
-                      .facts = bound->facts };
+                      .facts = bound->facts,
+                      .is_result = is_result };
   return true;
 }
 

@@ -180,7 +180,8 @@ static void fill_line(kjit_array *array)
   uint32_t facts = kj_find_array_facts(
     (kj_array_place){ .address = line->low,
                       .has_rows = rank > 1,
-                      .row_bytes = rank ? (uint64_t)array->shape[rank - 1] * element_bytes : 0 });
+                      .row_bytes = rank ? (uint64_t)array->shape[rank - 1] * element_bytes : 0,
+                      .result_bytes = count * element_bytes });
   line->high = line->low + count * element_bytes;
   line->form = is_simple ? kj_array_form(array->element, rank, tensor->device_type, facts) : 0;
   line->extent = rank ? array->shape[0] : 1;

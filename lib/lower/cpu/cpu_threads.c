@@ -328,12 +328,53 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   if (is_speculated) run_failing(l, r, &speculation);
 }
 
+/* Returns how many elements, from `first` on, come before a whole cache line of the first large
+ * result, or NULL if the kernel writes none. */
+static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
+{
+  enum { CACHE_LINE = 64 };
+  const kj_argument *arguments = l->c->request->signature->arguments;
+  for (size_t i = 0; i < l->kernel->params.count; i++) {
+    const kt_var *param = l->kernel->params.items[i];
+    if (!kl_is_array_type(l, param->type) || !l->uses[param->argument].is_written ||
+        !(arguments[param->argument].facts & KJ_FACT_LARGE))
+      continue;
+    kl_array_value array = kl_get_array(l, param);
+    uint32_t size = kl_scalar_bytes(l, kl_type_info(l, array.type)->element);
+    if (!size || CACHE_LINE % size) return NULL;
+    l->c->used_large = true;
+    LLVMValueRef at = kl_udiv(l, kl_ptrtoint(l, array.pointer, l->i64), kl_const64(l, size));
+    return kl_and(l, kl_sub(l, kl_const64(l, 0), kl_add(l, at, first)),
+                  kl_const64(l, CACHE_LINE / size - 1));
+  }
+  return NULL;
+}
+
+/* Lowers a piece of one dimension. For a large result the loop runs twice: up to the first whole
+ * cache line of the result, and from there on, so that the stores of whole vectors are aligned
+ * (target/host_streams.c). */
+static void lower_line(kl_lowering *l, const range *r)
+{
+  LLVMValueRef lead = find_lead(l, r->first);
+  if (!lead) {
+    lower_row(l, r, r->first, r->last);
+    return;
+  }
+  LLVMValueRef middle = kl_intrinsic2(l, "llvm.umin", kl_add(l, r->first, lead), r->last);
+  kl_counted_loop parts = { 0 };
+  kl_begin_loop(l, &parts, kl_const32(l, 0), kl_const32(l, 2), kl_const32(l, 1), "parts");
+  LLVMValueRef is_lead = kl_icmp(l, LLVMIntEQ, parts.counter, kl_const32(l, 0));
+  lower_row(l, r, kl_select(l, is_lead, r->first, middle), kl_select(l, is_lead, middle, r->last));
+  parts.id = kl_one_copy_id(l);
+  kl_end_loop(l, &parts);
+}
+
 /* Lowers the rows of a piece, for any executing thread. The first and the last row may be
  * partial. */
 static void lower_rows(kl_lowering *l, const range *r)
 {
   if (r->rank == 1) {
-    lower_row(l, r, r->first, r->last);
+    lower_line(l, r);
     return;
   }
   LLVMValueRef width = kl_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kl_const64(l, 1)),
