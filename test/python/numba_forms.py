@@ -188,6 +188,9 @@ for at in [(1, slice(1, 3)), (slice(0, 1), 1), (..., 1), (slice(None), slice(0, 
     check(stored, ROWS, at)
 check(lambda n: slice(1, n).indices(9), 5)
 check(lambda x, n: x[slice(1, n)], LINE, 4)
+with warnings.catch_warnings():
+    warnings.simplefilter("error")  # slices outside of loops are no reason for a warning
+    assert same(kjit.njit(nopython=True)(lambda x, n: x[slice(1, n)])(LINE, 4), LINE[1:4])
 check(lambda n: (slice(n).start, slice(2, n).step, slice(n, None, -1).start), 4)
 
 # ---- results of vectorize in NumPy's memory order ----
@@ -231,5 +234,33 @@ def by_module(module):
 
 
 assert all(map(same, by_module(kjit), by_module(numba)))
+
+
+def three(x, y, r):
+    pass
+
+
+def replaces(x, y):
+    x[0] = 1
+
+
+def decorated(module, function, kind, layout, **options):
+    """The identity of a generalized ufunc, or the class of the error that its decorator raises."""
+    try:
+        return module.guvectorize([kind], layout, **options)(function).identity
+    except (TypeError, ValueError, RuntimeError) as error:
+        return type(error).__name__
+
+
+FORMS = [(three, "int32[:], int32[:], int32[:]", "(m,n),()->(n)", {}), (three, "int32[:], int32, int32[:]", "(n),(n)->(n)", {})]
+FORMS += [(three, "int32[:,:], int32, int32[:]", "(n),()->(n)", {}), (three, "int32, int32, int32[:,:]", "(),()->()", {})]
+FORMS += [(three, "int32, int32[:], int32[:]", "(),()->()", {"identity": i}) for i in (0, 1, None, "reorderable", 2)]
+FORMS += [(replaces, "f8[:], f8[:]", "(t),()", {"writable_args": w}) for w in ((0,), ("x",), (5,), (-1,), ("z",), (0, 1, 1, 0))]
+for function, kind, layout, options in FORMS:
+    outcomes = [decorated(module, function, kind, layout, **options) for module in (kjit, numba)]
+    assert outcomes[0] == outcomes[1], (kind, layout, options, outcomes)
+for identity in (0, 1, None, "reorderable"):
+    mine, theirs = (module.vectorize(["f8(f8, f8)"], identity=identity)(lambda x, y: x + y) for module in (kjit, numba))
+    assert mine.identity == theirs.identity
 
 print("as Numba")

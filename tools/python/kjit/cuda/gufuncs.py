@@ -21,6 +21,7 @@ from .reduction import (
     check_options,
     check_out,
     check_target,
+    checked_identity,
     choose_row,
     codes_of,
     is_device,
@@ -40,6 +41,17 @@ def _parse_layout(text):
             raise ValueError(f'a layout must be "(m,n),(n)->(m)", not {text!r}')
         found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
     return found if len(found) == 2 else [*found, []]
+
+
+def _check_layout(kinds, cores):
+    """Raises TypeError if a type of a signature has other dimensions than the layout. A type with one
+    dimension stands for a single value, too."""
+    for i, (kind, core) in enumerate(zip(kinds, cores), 1):
+        if not isinstance(kind, types.Array):
+            if core:
+                raise TypeError(f"scalar type {kind} given for non scalar argument #{i}")
+        elif kind.ndim != len(core) and (core or kind.ndim != 1):
+            raise TypeError(f"type and shape signature mismatch for arg #{i}")
 
 
 def _ends_with(found, wanted, core):
@@ -119,10 +131,10 @@ class GUFunc(_ufuncs.Attributes):
 
     runs_in_python, has_code = True, False  # an njit function leaves calls to Python
 
-    def __init__(self, function, signatures, layout, device=None, writable=()):
+    def __init__(self, function, signatures, layout, device=None, writable=(), identity=None):
         """signatures: an empty list means that each call determines the types; such a call has to
         pass arrays for the results. writable: names or positions of the inputs that the function
-        writes."""
+        writes. identity: the attribute of this name."""
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.signature = layout
         self._inputs, self._outputs = _parse_layout(layout)
@@ -138,7 +150,9 @@ class GUFunc(_ufuncs.Attributes):
                     "guvectorized functions cannot return values: "
                     f"signature {signature} specifies {signature.return_type} return type"
                 )
-        self._is_on_cpu = device == "cpu"
+            if device == "cpu":
+                _check_layout(signature.args, [*self._inputs, *self._outputs])
+        self._is_on_cpu, self.identity = device == "cpu", identity
         self._kernel = _make_kernel(function, count, self._is_on_cpu)
         self._kernel._kernel._device = device
         self.nin, self.nout = len(self._inputs), len(self._outputs)
@@ -147,7 +161,18 @@ class GUFunc(_ufuncs.Attributes):
         self._converts_back = bool(writable)
         if not self._outputs and not writable:  # a function without results can only write to its inputs
             writable = [i for i, core in enumerate(self._inputs) if core]
-        self._writable = [names.index(place) if isinstance(place, str) else place for place in writable]
+        self._writable = self._places_of(writable, names)
+
+    def _places_of(self, writable, names):
+        """Returns the positions of the inputs that writable_args lists by name or position."""
+        missing = [place for place in writable if isinstance(place, str) and place not in names]
+        if missing:
+            raise RuntimeError(f"{self.__name__}: writable_args has {missing[0]!r}, which is not a parameter")
+        places = [names.index(place) if isinstance(place, str) else place for place in writable]
+        wrong = [place for place in places if not 0 <= place < self.nin]
+        if wrong or len(places) > self.nin:
+            raise ValueError(f"{self.__name__}: writable_args must list inputs, whose positions are 0 to {self.nin - 1}, not {writable!r}")
+        return places
 
     def _row_codes(self, signature):
         row = [types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in signature.args]
@@ -358,12 +383,12 @@ def guvectorize_for(ftylist, signature, *, target="cpu", writable_args=(), **opt
     check_options(options, "guvectorize")
     if writable_args and target == "cuda":
         raise TypeError("writable_args are not supported")
-    return _guvectorize(ftylist, signature, TARGETS[target], writable_args)
+    return _guvectorize(ftylist, signature, TARGETS[target], writable_args, checked_identity(options))
 
 
-def _guvectorize(ftylist, signature, device, writable=()):
+def _guvectorize(ftylist, signature, device, writable=(), identity=None):
     is_one = isinstance(ftylist, (str, types.Signature)) or isinstance(ftylist, tuple) and ftylist and all(
         isinstance(t, types.Type) for t in ftylist
     )
     parsed = [types.parse(s) for s in ([ftylist] if is_one else list(ftylist))]
-    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature, device, writable)
+    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature, device, writable, identity)

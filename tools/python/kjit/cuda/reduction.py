@@ -405,6 +405,16 @@ def vectorize(ftylist_or_function=(), **options):
 
 # ---- numba.vectorize for all targets ----
 
+
+def checked_identity(options):
+    """Returns the attribute `identity` for the options of a ufunc. "reorderable" says that there is none,
+    and that any order of the operands gives the same result."""
+    identity = options.get("identity")
+    if identity not in (None, 0, 1, "reorderable"):
+        raise ValueError(f'identity must be 0, 1, None or "reorderable", not {identity!r}')
+    return None if identity == "reorderable" else identity
+
+
 TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: the device in KJIT_DEVICE, else the first GPU
 
 
@@ -419,9 +429,7 @@ def vectorize_for(signatures, *, target="cpu", **options):
     if target not in TARGETS:
         raise ValueError(f"vectorize(target={target!r}): the targets are {', '.join(TARGETS)}")
     check_options(options)
-    if options.get("identity") not in (None, 0, 1, "reorderable"):
-        raise ValueError(f'identity must be 0, 1, None or "reorderable", not {options["identity"]!r}')
-    given = {"rules": _RULES_OF_TARGETS.get(target, OF_NUMPY), "identity": options.get("identity")}
+    given = {"rules": _RULES_OF_TARGETS.get(target, OF_NUMPY), "identity": checked_identity(options)}
     if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # each call determines the types
         return lambda function: DeviceUfunc(function, [], TARGETS[target], **given)
     return _vectorize(signatures, TARGETS[target], **given)

@@ -169,7 +169,7 @@ class WholeArrays:
         thing = self.static.value(call.func)
         if thing is static.UNKNOWN:
             return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS
-        if getattr(thing, "runs_in_python", False) or ufuncs.is_ufunc(thing) or is_known_random(thing):
+        if thing is slice or getattr(thing, "runs_in_python", False) or ufuncs.is_ufunc(thing) or is_known_random(thing):
             return True
         module = str(getattr(thing, "__module__", "")).split(".")
         return module[0] == "numpy" and module[1:2] in ([], ["lib"], ["_core"], ["core"]) and thing.__name__ in FUNCTIONS
