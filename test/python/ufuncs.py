@@ -1,4 +1,4 @@
-# RUN: %kjit-python %s %share
+# RUN: %kjit-python %s
 """Every ufunc of NumPy in kernels, beside NumPy itself: special values and random ones of every type, in each front end."""
 import os
 import random
