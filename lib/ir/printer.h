@@ -1,4 +1,5 @@
-/* The printer of modules (printer.c) and the choice of the names that it prints (canonical.c). */
+/* The printer of modules (printer.c, print_expr.c) and the choice of the names that it prints
+ * (canonical.c). */
 #ifndef KJ_IR_PRINTER_H
 #define KJ_IR_PRINTER_H
 
@@ -54,8 +55,11 @@ enum { KJ_LEVEL_CONDITIONAL = 0, KJ_LEVEL_POSTFIX = 13, KJ_LEVEL_PRIMARY = 14 };
 
 static inline void ki_put(ki_printer *p, const char *text) { kj_append_text(p->buffer, text); }
 
-/* ---- printer.c: expressions and types ---- */
+/* ---- print_expr.c: expressions and types ---- */
 
+/* Prints a line directive before a token if a parser would otherwise give the token another
+ * location, and then `behind`. Returns whether it was printed. */
+bool ki_put_place(ki_printer *p, kj_location at, const char *behind);
 /* Prints the expression, in parentheses if its level is below `least`. */
 void ki_put_expr(ki_printer *p, const ki_expr *expr, int least);
 void ki_put_list(ki_printer *p, const ki_exprs *list);
@@ -63,7 +67,7 @@ void ki_put_list(ki_printer *p, const ki_exprs *list);
 void ki_put_string(ki_printer *p, const char *text);
 void ki_put_type(ki_printer *p, const ki_type_expr *type);
 
-/* ---- printer.c: a constant that the application gave as data ---- */
+/* ---- print_expr.c: a constant that the application gave as data ---- */
 
 void ki_put_data_type(ki_printer *p, const ki_decl *decl);
 void ki_put_data(ki_printer *p, const ki_decl *decl);
