@@ -95,12 +95,12 @@ typedef struct kj_target {
   uint32_t vector_bytes; /* size of the widest access or register; the compiler fills it in */
 } kj_target;
 
-/* Which plain code an answer may contain. Plain code is made with few optimizations, in much less
- * time than the best code. Only the code of a kernel for a launch can be plain. */
+/* The kinds of plain code that a compilation may return. Plain code is made with few optimizations,
+ * in much less time than the best code. Only the code of a kernel for a launch can be plain. */
 typedef enum kj_plain {
   KJ_PLAIN_NONE,  /* only the best code */
   KJ_PLAIN_EQUAL, /* plain code that computes the same bits as the best code */
-  KJ_PLAIN_ANY    /* plain code whose floats may be rounded in another way */
+  KJ_PLAIN_ANY    /* plain code whose float results may be rounded differently */
 } kj_plain;
 
 typedef struct kj_compile_request kj_compile_request;
@@ -238,7 +238,7 @@ typedef struct kj_interrupt_word {
   uint64_t base;
 } kj_interrupt_word;
 
-/* The first argument of a CPU func that polls. base is always 0 there. */
+/* The first argument of a CPU func that polls. The word's base is always 0. */
 typedef struct kj_interruptible_call {
   kj_cpu_grid grid; /* only its field leave */
   const kj_interrupt_word *word;

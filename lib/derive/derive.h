@@ -208,7 +208,7 @@ typedef enum kd_rule_kind {
   KJ_RULE_NONE,     /* it has no derivative */
   KJ_RULE_PARTIAL,  /* a sum over its operands */
   KJ_RULE_PAIR,     /* a built-in that returns a pair */
-  KJ_RULE_CHOICE,   /* the derivative of one of two values */
+  KJ_RULE_CHOICE,   /* the derivative of the value that `select` chooses */
   KJ_RULE_DISCRETE, /* 0 wherever there is a derivative */
 } kd_rule_kind;
 kd_rule_kind kd_rule_of(const ki_builtin *builtin);

@@ -65,7 +65,8 @@ typedef struct assigned {
   bool is_twice;
 } assigned;
 
-/* Notes the array variables that are assigned. Returns true for the second assignment of one. */
+/* Notes the array variables that are assigned. Returns true if an array variable is assigned a
+ * second time. */
 static bool note_array(void *data, const kt_stmt *stmt)
 {
   assigned *a = data;

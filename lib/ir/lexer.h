@@ -130,7 +130,7 @@ typedef struct ki_lexer {
   /* location that the last line directive gives to the text after it; line is 0 if no directive
    * applies */
   kj_location directed;
-  uint32_t directed_file; /* source named last by a directive; 0 means none */
+  uint32_t directed_file; /* the source that the last directive named; 0 without such a directive */
   kj_map directed_files;  /* maps a file name to the number of its source */
   kjit_module *module;    /* directives add their sources to it; NULL forbids directives */
   kj_arena *arena;        /* owns names and strings */

@@ -405,7 +405,7 @@ typedef struct ki_named_type {
 typedef struct ki_expression {
   const char *function; /* name of the func */
   const char *const *names;
-  /* types of the names; KJIT_ANY means that a type is not given, NULL that none is given */
+  /* types of the names, KJIT_ANY for a name without a type; NULL if no name has a type */
   const kjit_type *types;
   size_t count;
   /* The names are columns and can contain any characters. The tree is parsed but not verified:

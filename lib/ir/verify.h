@@ -114,7 +114,7 @@ bool ki_is_known_name(const ki_verifier *v, kj_location location, const char *na
 void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, bool is_assigned);
 /* Whether the expression is a function or a func parameter. */
 bool ki_is_func_value(const ki_expr *expr);
-/* Makes the use of a type parameter a type. */
+/* Turns an expression that names a type parameter into a type. */
 void ki_name_type_parameter(ki_verifier *v, ki_expr *expr);
 /* In a built module, literals and conversions refer to the built-in even if a kernel has its name.
  * The text form could not express this, so the function reports the kernel's name as an error. */

@@ -10,8 +10,9 @@
 typedef struct kj_library_source {
   const char *name, *text;
   size_t size_bytes;
-  bool has_tensor_copies, has_grid_ranges; /* whether some func has one */
-  const char *const *imports;              /* names of sources, then NULL */
+  bool has_tensor_copies,
+    has_grid_ranges;          /* whether a func contains a tensor copy, or a grid_range */
+  const char *const *imports; /* names of sources, then NULL */
 } kj_library_source;
 
 /* A func, const or struct: its source, first line, and place in the text. A comment before the next

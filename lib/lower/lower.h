@@ -91,7 +91,7 @@ struct kl_shared_place {
   uint64_t offset;          /* FIXED */
   uint32_t row;             /* SIZED: index in shared_arrays */
   size_t offset_parameter;  /* SIZED, OWN after SIZED: index in l->parameters */
-  size_t extent_parameters; /* SIZED: index of the first one in l->parameters */
+  size_t extent_parameters; /* SIZED: index of the first extent in l->parameters */
 };
 
 struct kl_lowering {

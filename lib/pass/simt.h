@@ -242,8 +242,8 @@ typedef struct kp_inliner {
 
 /* ---- inline_sync.c ---- */
 
-/* Appends the statements of a call of a function that synchronizes. Returns its result, or NULL for
- * none. */
+/* Appends the statements of a call of a function that synchronizes. Returns the call's result, or
+ * NULL if the function returns nothing. */
 kt_expr *kp_inline_call(kp_inliner *in, kt_expr *call, kt_stmts *out);
 /* Appends a statement. Reports an error if the kernel gets too large. */
 void kp_push_inlined(kp_inliner *in, kt_stmts *out, kt_stmt *stmt);

@@ -224,7 +224,7 @@ void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
   LLVMDisposeMemoryBuffer(buffer);
   if (!is_kept) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
   kt_check_limit(c, KJ_LIMIT_CODE, size, c->request->kernel->decl->location,
-                 "LLVM has generated so much from %llu instructions",
+                 "LLVM has generated this size from %llu instructions",
                  (unsigned long long)(is_large ? kg_count_instructions(module, UINT64_MAX) : 0));
   kg_check_llvm_errors(c, errors, "emitting");
 }

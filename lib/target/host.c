@@ -239,8 +239,8 @@ static void optimize(kg_emission *e)
 }
 
 /* Plain code takes a third of the time or less: neither loops nor vectors are optimized, and code
- * generation selects instructions block by block and keeps values on the stack between blocks. Code
- * of KJ_SIZE_LARGE is made like this in any case. */
+ * generation selects instructions block by block and keeps values on the stack between blocks.
+ * Large modules (KJ_SIZE_LARGE) are always compiled in this way. */
 static bool saves_time(const kg_emission *e) { return kg_measure_emission(e) < KJ_SIZE_LARGE; }
 
 static void optimize_little(kg_emission *e)

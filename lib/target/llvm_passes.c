@@ -207,12 +207,12 @@ static void check_instructions(kt_compilation *c, LLVMModuleRef module, const ch
 {
   uint64_t count = kg_count_instructions(module, c->budget->limits[KJ_LIMIT_INSTRUCTIONS]);
   kt_check_limit(c, KJ_LIMIT_INSTRUCTIONS, count, c->request->kernel->decl->location,
-                 "LLVM has made so many by the end of %s", after);
+                 "LLVM has created this number by the end of %s", after);
 }
 
 /* Estimates the steps of SROA, which LLVM cannot interrupt: it follows each variable of a function
  * through all blocks until all variables are in registers, so its time is proportional to the
- * product. */
+ * number of variables times the number of blocks. */
 static uint64_t count_steps(LLVMValueRef function)
 {
   uint64_t variables = 0;

@@ -191,7 +191,7 @@ typedef struct nvptx_emission {
  * from optimizing code generation. The pipeline already combines loads and stores, and
  * kg_widen_offsets makes wide products for offsets. Emission without optimization takes a third of
  * the time. The same holds for f32 functions of a library, except those with loops: the machine
- * code of each was compared with and without. */
+ * code of each function was compared with and without optimization. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 /* The vectorizer combines accesses if the first one is known to be aligned. infer-alignment runs

@@ -1,7 +1,8 @@
 /* Decides whether plain code, which the target makes with few optimizations, computes the same bits
  * as the best code.
  *
- * Integer instructions and single operations on floats have one result. These do not:
+ * Integer instructions and single operations on floats have one result. The following instructions
+ * do not:
  *
  *   contract       a product and a sum may become one fused operation, which rounds once. LLVM
  *                  decides this in code generation, after passes that plain code does without.

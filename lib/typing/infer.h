@@ -16,7 +16,7 @@ typedef enum kt_level { KJ_LEVEL_GRID, KJ_LEVEL_BLOCK, KJ_LEVEL_THREAD } kt_leve
 
 static inline kt_level kt_higher_level(kt_level a, kt_level b) { return a > b ? a : b; }
 
-/* A callee: a function or a built-in. The other one is NULL. */
+/* A callee: either a function or a built-in; the other field is NULL. */
 typedef struct kt_captured kt_captured;
 typedef struct kt_derived kt_derived;
 typedef struct kt_callee {
@@ -204,8 +204,8 @@ struct kt_scope {
    * inferred and whose result is unknown; NULL means none */
   const ki_decl *waits_for;
   kj_location waits_at;
-  /* Other statements determine no further types. Statements inside of skipped ones are now
-   * inferred, because they might. */
+  /* Other statements determine no further types. Statements inside of skipped statements are now
+   * inferred, because they might determine one. */
   bool looks_inside;
   bool is_quiet;       /* inside an expression that is not evaluated */
   kt_level level;      /* level of the current control flow */

@@ -81,7 +81,7 @@ kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
   }
 }
 
-/* Names that describe the target. Those of the kinds of targets, such as `gpu`, are compared with
+/* Names that describe the target. Names of kinds of targets, such as `gpu`, are compared with
  * `target`. */
 kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 {

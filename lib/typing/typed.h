@@ -356,8 +356,9 @@ struct kt_var {
    * one: the limits of its value */
   kj_number_limit least, most;
   bool is_narrow; /* stored in 32 bits */
-  /* Set by derive/adjoint_gather.c for the variable that replaces one of a grid loop: wherever an
-   * index is computed from it, it is at least 0 and less than this, which is the loop's extent. */
+  /* Set by derive/adjoint_gather.c for the variable that replaces a grid loop variable: the extent
+   * of the grid loop. Wherever an index is computed from the variable, its value is at least 0 and
+   * less than this extent. */
   const kt_expr *below;
   /* set by pass/simt.c, CPU only: */
   /* lives across a synchronization and has one element for each thread of the block */

@@ -5,7 +5,8 @@
  * i of c[i] * w(i, j) * df/dy. The weight w is 1 for add, exp(f - r[i]) for logaddexp, and for max
  * and min 1 for the pair that gives the result, otherwise 0. One pass computes the derivatives with
  * respect to x and the func's additional arguments, which have a sum for each row of x. Another
- * pass, with x and y exchanged, computes those by y. The func of a pass by x on a GPU:
+ * pass, with x and y exchanged, computes the derivatives with respect to y. The func of a pass by x
+ * on a GPU:
  *
  *     func pair_add(l, j, i, at, xs, cotangentss, y0s, sums_0) @inline {
  *       let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])

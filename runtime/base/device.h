@@ -175,7 +175,7 @@ typedef struct kj_device_operations {
   const char *name; /* "cuda" */
   /* If only one device of this kind exists, messages omit its ordinal. */
   bool is_usually_single;
-  kj_target_kind target; /* what code for the device is compiled for */
+  kj_target_kind target; /* the target of code for the device */
   /* Operations are queued and run later, in the order of their stream. Otherwise an operation is
    * complete when the call returns, and the application cannot create native streams or events. */
   bool is_queued;

@@ -201,7 +201,7 @@ static outcome send_request(const exchange *e, const kj_buffer *request)
   uint64_t nothing;
   outcome so_far = send_message(e, request);
   if (so_far == LATE) return LATE;
-  /* a child of another build sends this answer and reads nothing else */
+  /* the acknowledgement; it identifies a child of another build, which reads nothing else */
   so_far = receive_frame(e, &nothing);
   if (so_far == ENDED) return NOT_BEGUN;
   return so_far == ANSWERED && nothing ? NO_SENSE : so_far;

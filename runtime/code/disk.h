@@ -68,7 +68,8 @@ kj_digest kj_identify_processor(void);
  * width. Returns OWN if there is no such level. */
 kj_cpu_level kj_find_level(void);
 /* Returns the name of an instruction set that the level requires and that this processor lacks or
- * whose registers the system does not save. Returns NULL if none is missing. OWN requires none. */
+ * whose registers the system does not save. Returns NULL if nothing is missing. The level OWN
+ * requires no instruction set. */
 const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */

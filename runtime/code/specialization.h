@@ -181,7 +181,8 @@ void kj_abandon_entry(kjit_specialization *entry);
 
 /* Fills in the compiler's description of an argument. Returns false if memory is exhausted. */
 bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
-/* Returns whether the specialization was made for plain code. Its key has one more bit. */
+/* Returns whether the specialization was made for plain code. The key of such a specialization has
+ * one more bit. */
 bool kj_is_for_plain(const kjit_specialization *specialization);
 /* Returns whether loaded plain code can run the call: `allowed` includes its kind, and its
  * registers allow the call's block. */

@@ -358,7 +358,7 @@ static bool can_go_on(const part *p)
 }
 
 /* Makes the waiting mbarrier_try_wait calls return false, because their threads may then do other
- * work. Returns whether there was one. */
+ * work. Returns whether a thread was waiting in such a call. */
 static bool wake_one_that_tries(kj_crowd *crowd)
 {
   bool has_woken = false;

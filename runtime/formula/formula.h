@@ -65,7 +65,8 @@ typedef struct kf_value {
   kf_kind kind;
   kf_unit unit;                    /* unit of a timestamp or duration */
   const kjit_formula_texts *texts; /* dictionary of a KF_TEXT */
-  size_t own_count; /* KF_TEXT: texts of the dictionary that are a column's; literals follow */
+  size_t
+    own_count; /* KF_TEXT: number of texts from the column; the dictionary's literals follow them */
 } kf_value;
 
 /* State of writing the func, either for columns with nulls or for rows without nulls. */

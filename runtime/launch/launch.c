@@ -1,5 +1,5 @@
-/* kjit_launch: the stages of a call in their order. On a cache hit none of them allocates, takes a
- * lock, formats text or calls the driver except for the launch. */
+/* kjit_launch: the stages of a call in their order. On a cache hit no step allocates, takes a lock,
+ * formats text or calls the driver except for the launch. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -49,7 +49,7 @@ typedef enum kj_stream_end {
   KJ_STREAM_LOST
 } kj_stream_end;
 kj_stream_end kj_end_stream(kjit_stream *stream);
-/* For assertions, on devices whose work is queued: returns whether the stream is alive. */
+/* Returns whether the stream is alive. For assertions only, on devices whose work is queued. */
 bool kj_has_stream(kjit_device *device, const kjit_stream *stream);
 /* Returns the live stream with this number, retained, or NULL if there is none or it is a default
  * stream. The caller holds streams_mutex. */

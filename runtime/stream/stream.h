@@ -25,7 +25,8 @@ static inline bool kj_is_recorded(const kjit_stream *stream)
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
-  const void *form; /* an update may replace an operation by one with equal form and run */
+  const void
+    *form; /* an update may replace an operation by another operation if form and run are equal */
 } kj_operation;
 
 /* A kind of object that launches of a graph need. */

@@ -108,7 +108,7 @@ def square_sum(a):
 
 
 refused("kjit.grad has no option argnums", lambda: kjit.grad(square_sum, argnums=0))
-refused("kjit.grad takes each number as an argument of its own", lambda: kjit.grad(square_sum, (0, 1)))
+refused("kjit.grad takes each number as a separate argument", lambda: kjit.grad(square_sum, (0, 1)))
 refused("has no parameter 1", lambda: kjit.grad(square_sum, 1))
 refused("there is no argument 2", lambda: kjit.grad(lambda *a: knp.sum(a[0] * a[1]), 2)(x, x))
 refused("an argument is a dict", lambda: knp.grad(lambda p: knp.sum(p["a"]))({"a": x}))

@@ -34,7 +34,7 @@ const char *tool_misfit_npz(const tool_array *array)
 
 /* ---- reading ---- */
 
-/* MOST_RATIO: maximum number of bytes that one byte of a deflated stream can unpack to.
+/* MOST_RATIO: maximum ratio of unpacked bytes to bytes of a deflated stream.
  * MOST_LISTED_BYTES: maximum length of the list of names in an error message. */
 enum { MOST_NAME_BYTES = 1 << 16, MOST_RATIO = 1032, MOST_LISTED_BYTES = 200 };
 

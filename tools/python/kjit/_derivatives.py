@@ -25,7 +25,7 @@ def make(word, function, numbers):
     names = of._parameters()
     for number in numbers:
         if isinstance(number, (tuple, list)):
-            raise TypeError(f"kjit.{word} takes each number as an argument of its own, kjit.{word}(f, 0, 1), not {number!r}")
+            raise TypeError(f"kjit.{word} takes each number as a separate argument, kjit.{word}(f, 0, 1), not {number!r}")
         if type(number) is not int or number < 0 or number >= len(names) and not _takes_more(of):
             raise TypeError(f"kjit.{word}: {_name(of)}() has no parameter {number!r}; its parameters are 0 to {len(names) - 1}")
     if len(set(numbers)) < len(numbers):

@@ -89,7 +89,7 @@ def _chosen(numbers, args, name):
     if not chosen:
         whole = next((x for x in args if isinstance(x, (tuple, list, dict)) or hasattr(x, "__dataclass_fields__")), None)
         if whole is not None:
-            raise TypeError(f"{name}: an argument is a {type(whole).__name__}; pass each array as an argument of its own")
+            raise TypeError(f"{name}: an argument is a {type(whole).__name__}; pass each array as a separate argument")
         raise TypeError(f"{name}: no argument holds floats")
     return chosen
 
