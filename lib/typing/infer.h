@@ -764,9 +764,8 @@ bool kt_has_plain_symbol(const kt_compilation *c, const ki_function *function);
 /* Whether the extern func keeps its name, because linked GPU code defines it. */
 bool kt_is_linked(const kt_compilation *c, const ki_function *function);
 
-/* ---- infer_call.c ---- */
+/* ---- infer_function_call.c ---- */
 
-kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
 /* Infers a call of the callee with the arguments of `expr`, which may name another function. asker
  * is the built-in that makes the call, which passes no arrays; NULL means that the source makes the
  * call. */
@@ -781,9 +780,6 @@ kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *cal
 /* Returns the call of an instance with these arguments. */
 kt_expr *kt_call_instance(kt_scope *s, kt_inferred *record, const kt_exprs *arguments,
                           kj_location location);
-/* Infers a built-in that is used as a name, such as laneid and pi, or threadIdx with a field. */
-kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
-                               const char *field);
 /* Returns the type of a parameter's annotation, given the other parameters; KJIT_ANY means none.
  * Parameters without a value have KJ_BOUND_NONE. */
 kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *function,
@@ -791,6 +787,13 @@ kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *functi
 
 /* ---- infer_call.c ---- */
 
+kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
+/* Infers a built-in that is used as a name, such as laneid and pi, or threadIdx with a field. */
+kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
+                               const char *field);
+/* Fails if a call has fewer than `least` or more than `most` arguments. */
+void kt_check_count(kt_scope *s, const char *name, size_t count, size_t least, size_t most,
+                    kj_location location);
 /* Converts the arguments of a call of an extern func for the C ABI. Fails for types that the C ABI
  * does not support. */
 void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bounds,
