@@ -83,6 +83,15 @@ sum(v[n] for n in range(len(v))); v[-1]; a[-3]; a[-4]; a[None, None].shape; a[..
 xp.sort(xp.asarray([3.0, xp.nan, -xp.inf, 1])); xp.argsort(xp.asarray([xp.nan, 1, xp.nan, 0] * 300), kind="stable"); np.sum([v, v], axis=0); a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
 i[[2, 2, 2]] = np.arange(3); i; i[[1, -5]] = [7, 8]; i; i[[1, -5, 1]] = (2.5, 3.5, 4.5); i; v[[True] * 5] = np.arange(5); v
 v[::2**62]; v[3::-2**70]; a[1, ::2**63]; a[[0], ::-2**70]; a[:2**62:2**62] = 0; a; a[-2**70::2**62, b[:4]]; v[2**70]; v[::0]; a[[0], ::0]
+# elements are copies, rows are views
+v[1], v[2] = v[2], v[1]; v; t = v[0]; v[0] = 9.0; t; t = v[0]; t += 5; v; m[0, 1], m[1, 2] = m[1, 2], m[0, 1]; m; t = m[0]; m[0, 0] = 9.0; t; t = m[1, ...]; t *= 2; m
+t = v[np.int64(2)]; v[2] = 8.0; t; t = a[1, np.int32(2)]; a *= 0; t; t = [x for x in v]; v *= 0; xp.stack(t); t = v[1, ...]; v[1] = 6.0; t; t = list(a[0]); a += 1; xp.stack(t); t = a[:, 0]; a += 1; t
+x, y = i[0], i[1]; i[0] = 77; (x, y); t = c[0]; c *= 2; t; t = b[1]; b[:] = True; t; t = j[2]; j += j; t; x = v[3]; v.sort(); x; x = (v + 1)[2]; y = x * 2; x += 1; y; t = max(v); v[:] = 0; t
+for n in range(len(v) - 1): v[n], v[n + 1] = v[n + 1], v[n]
+v; t = v[0]; del v; t; t = a[0][1]; a[0] = 0; t; t = a[0, :][1]; a[0] = 0; t; t = a[0][1, ...]; a[0] = 5; t
+# layouts of copies
+a.T.copy().strides; copy.copy(a.T).strides; copy.deepcopy(a.T).strides; pickle.loads(pickle.dumps(a.T)).strides; pickle.loads(pickle.dumps(a.T)); xp.array(a.T).strides; np.copy(a.T).strides; copy.deepcopy(a).strides; copy.copy(a[:, ::2]).strides
+np.copy(a.T, order="C").strides; xp.array(a.T, order="C").strides; copy.deepcopy([a, a])[0].strides; xp.array(a.T, ndmin=3).shape
 # numbers, text, copies
 float(v); int(v); complex(v); float(v[:0]); float(a.sum()); int(i[0]); operator.index(i[0]); math.sqrt(v[0]); f"{v[0]:.2f}"; "%d" % i[0]; round(float(v[0]), 1); sum(v); sorted(i); bool(a); str(a); repr(i)
 round(v[0], 1); round(v[0]); round(f.mean(), 2); math.trunc(a[0, 0]); round(a)

@@ -224,6 +224,28 @@ for row in rows:
 assert seen == [[0, 1], [2, 3], [9, 5]] and list(iter(knp.zeros((0, 3)))) == []
 assert outcome(lambda: iter(knp.asarray(5)))[1] is TypeError
 
+# Elements are copies, of which several share an allocation: of all types, layouts and numbers, also after their array is gone.
+for dtype in TYPES:
+    for form in FORMS.split():
+        make, host = formed((100,), dtype, form)
+        x = make()
+        elements = [x[n] for n in range(100)] + [x[-1], x[np.int64(3)]] + list(x)
+        if not x.is_read_only:
+            x[...] = 0
+        del x
+        gc.collect()
+        expected = [*host, host[-1], host[3], *host]
+        assert all(np.array_equal(element.to_host(), value, equal_nan=host.dtype.kind in "fc") for element, value in zip(elements, expected)), (seed, dtype, form)
+        elements[5] += elements[6]
+        elements[7].fill(1)
+        assert np.array_equal(elements[6].to_host(), host[6], equal_nan=host.dtype.kind in "fc"), (seed, dtype, form)
+        assert np.array_equal(elements[8].to_host(), host[8], equal_nan=host.dtype.kind in "fc"), (seed, dtype, form)
+x = knp.arange(3)
+assert outcome(lambda: x[3])[1] is knp.BoundsError and outcome(lambda: x[-4])[1] is knp.BoundsError and outcome(lambda: x[2**70])[0] == "error"
+last = x[2, ...]
+x[2] = 9
+assert last == 9 and x[2].is_read_only is False
+
 # ---- new arrays ----
 
 CREATION = """zeros(5) | zeros((2, 3)) | zeros([2, 3]) | zeros(()) | zeros(0) | zeros(-1) | zeros((2, -1)) | zeros(2.0) | zeros(True) | zeros(np.int64(3)) | zeros((1,) * 9)
@@ -307,7 +329,8 @@ for turn in range(700):
 
     def general_get(x, k):
         view = x._basic(k) if not isinstance(k, kjit.Array) else None
-        return _indexing.get_item(x, k) if view is None else view
+        is_element = view is not None and not view.ndim and type(k) is int  # a copy, as in NumPy
+        return _indexing.get_item(x, k) if view is None else view.copy() if is_element else view
 
     expected = outcome(lambda: general_get(make(), key()))
     assert got == expected, (seed, what, got, expected)

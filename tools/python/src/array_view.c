@@ -235,10 +235,48 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
+/* Returns a copy of the only element of a view. */
+static PyObject *copy_view(PyObject *view)
+{
+  PyObject *copy = view ? PyObject_CallMethod(view, "copy", NULL) : NULL;
+  Py_XDECREF(view);
+  return copy;
+}
+
+/* Returns whether elements are copied when integers select them, as in NumPy. Records are views, so
+ * that their fields can be set. */
+static int copies_elements(const array_object *array)
+{
+  return binding_get_element(array) < KJIT_SCALAR_COUNT;
+}
+
+/* Returns whether a key consists of integers for all axes. */
+static int is_element_key(PyObject *array, PyObject *key)
+{
+  const kjit_tensor *tensor = binding_look_at_array(array);
+  if (!tensor || !tensor->rank) return 0;
+  if (!PyTuple_Check(key)) return tensor->rank == 1 && is_integer(key);
+  Py_ssize_t count = PyTuple_Size(key);
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!is_integer(PyTuple_GetItem(key, i))) return 0;
+  return count == tensor->rank;
+}
+
+/* Returns the element that a key of integers for all axes selects. Returns NULL without an
+ * exception for an index out of bounds. */
+static PyObject *get_element(PyObject *array, PyObject *key)
+{
+  binding_layout made;
+  if (!binding_read_key(array, key, &made)) return NULL;
+  PyObject *found = quick_copy_element((array_object *)array, made.offset);
+  return found || PyErr_Occurred() ? found : copy_view(view_by_key(array, key));
+}
+
 /* array[key] */
 PyObject *binding_get_item(PyObject *array, PyObject *key)
 {
-  PyObject *found = view_by_key(array, key);
+  int is_element = copies_elements((array_object *)array) && is_element_key(array, key);
+  PyObject *found = is_element ? get_element(array, key) : view_by_key(array, key);
   if (!found && !PyErr_Occurred()) found = quick_get((array_object *)array, key);
   if (found || PyErr_Occurred()) return found;
   return PyObject_CallFunctionObjArgs(get_by_key, array, key, NULL);
@@ -254,10 +292,15 @@ PyObject *binding_get_at(PyObject *array, Py_ssize_t index)
     return PyErr_Format(PyExc_IndexError, "index %zd is out of bounds", index);
   int64_t strides[BINDING_MAX_RANK];
   list_strides(tensor, strides);
+  int is_element = tensor->rank == 1 && copies_elements(self);
+  PyObject *found = is_element ? quick_copy_element(self, index * strides[0]) : NULL;
+  if (found || PyErr_Occurred()) return found;
   kjit_array *view = NULL;
   kjit_status status = kjit_restride_array(self->array, tensor->shape + 1, strides + 1,
                                            (uint32_t)tensor->rank - 1, index * strides[0], &view);
-  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+  if (binding_finish(self->context, status)) return NULL;
+  found = binding_wrap_view(self, view, 0);
+  return is_element ? copy_view(found) : found;
 }
 
 /* array[key] = value */

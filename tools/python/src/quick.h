@@ -3,10 +3,10 @@
  * types. It leaves all other calls, and all errors, to the Python function of the same name.
  *
  * quick.c has the table of quick functions and reads the arguments of calls. The functions are in
- * quick_elements.c (indexing, assignments, conversions to numbers), quick_create.c (new arrays),
- * quick_views.c (shapes, copies, joining), quick_order.c (sorts, extremes, unique elements) and
- * quick_ufunc.c (element-wise functions, NumPy's protocols). docs/architecture/python.md describes
- * the design. */
+ * quick_elements.c (indexing, assignments), quick_scalars.c (single elements), quick_create.c (new
+ * arrays), quick_views.c (shapes, copies, joining), quick_order.c (sorts, extremes, unique
+ * elements) and quick_ufunc.c (element-wise functions, NumPy's protocols).
+ * docs/architecture/python.md describes the design. */
 #ifndef KJIT_PYTHON_QUICK_H
 #define KJIT_PYTHON_QUICK_H
 
@@ -96,12 +96,18 @@ PyObject *quick_get(array_object *array, PyObject *key);
 int quick_set(array_object *array, PyObject *key, PyObject *value);
 
 PyObject *quick_take(const quick_call *call);
+PyObject *quick_fill_method(const quick_call *call);
+
+/* ---- quick_scalars.c ---- */
+
 PyObject *quick_float(const quick_call *call);
 PyObject *quick_int(const quick_call *call);
 PyObject *quick_bool(const quick_call *call);
 PyObject *quick_item(const quick_call *call);
 PyObject *quick_iterate(const quick_call *call);
-PyObject *quick_fill_method(const quick_call *call);
+/* Returns an array without dimensions with a copy of the element at an offset, in elements, of an
+ * array on the CPU. Returns NULL without an exception if the Python layer has to copy. */
+PyObject *quick_copy_element(array_object *array, int64_t offset);
 
 /* ---- quick_create.c ---- */
 

@@ -375,6 +375,8 @@ PyObject *quick_array(const quick_call *call)
   PyObject *const *v = call->values;
   if (!quick_is_none(v[1]) || v[3] || v[4] || v[5] || v[6]) return NULL;
   if (!quick_is_array(v[0])) return create_from(v[0], v[2]);
+  quick_view view;
+  if (quick_read((array_object *)v[0], &view) != QUICK_DONE || !quick_is_dense(&view)) return NULL;
   const quick_call copied = { .values = { v[0] } };
   return quick_is_none(v[2]) ? quick_copy_method(&copied) : NULL;
 }

@@ -125,6 +125,10 @@ def array(obj, dtype=None, *, device=None, copy=True, order=None, subok=False, n
     ndmin: the minimum number of dimensions; dimensions of extent 1 are added at the front. subok is
     ignored, because arrays have no subclasses.
     """
+    if order is None and copy and isinstance(obj, Array) and obj.ndim > 1:
+        from . import _manipulation
+
+        order = "F" if _manipulation.is_column_major(obj, "A") else None
     made = asarray(obj, dtype, order, device=device, copy=copy)
     return made.reshape((1,) * (ndmin - made.ndim) + tuple(made.shape)) if made.ndim < ndmin else made
 

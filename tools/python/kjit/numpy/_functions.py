@@ -358,8 +358,8 @@ def full_like(a, fill_value, dtype=None):
     return _creation.full_like(a, fill_value, dtype=_dtype(dtype))
 
 
-def copy(a, order="C"):
-    return _engine.copied(array_of(a)) if order in ("C", "K", "A") else NotImplemented
+def copy(a, order="K"):
+    return array_of(a).copy(order)
 
 
 def meshgrid(*xi, indexing="xy", sparse=False, copy=True):

@@ -452,8 +452,13 @@ def get_item(self, key):
         return _selected(self, mask)
     made = _read(self, key)
     if not made.picks:
-        return self._view(made.shape, made.strides, made.offset)
+        view = self._view(made.shape, made.strides, made.offset)
+        return _engine.copied(view) if self.ndim and not view.ndim and not _has_ellipsis(key) else view
     return Selection(self, made).read()
+
+
+def _has_ellipsis(key):
+    return any(item is ... for item in (key if type(key) is tuple else (key,)))
 
 
 def set_item(self, key, value):

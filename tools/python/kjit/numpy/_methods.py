@@ -257,20 +257,27 @@ def _array_function(self, func, types, args, kwargs):
 
 
 def _pickled(self):
+    if self.ndim > 1 and _order_of(self, "K") == "F":
+        return _unpickled, (self.T.to_host(), self.device, True)
     return _unpickled, (self.to_host(), self.device)
 
 
-def _unpickled(elements, device):
+def _unpickled(elements, device, is_transposed=False):
     """Returns an unpickled array on its original device, or on the default device if the original
-    one does not exist."""
+    one does not exist. is_transposed: the pickled array had column-major order."""
     try:
-        return array(elements, device=device)
+        made = array(elements, device=device)
     except NoDeviceError:
-        return array(elements)
+        made = array(elements)
+    return made.T if is_transposed else made
+
+
+def _copied(self):
+    return copy(self, "K")
 
 
 def _deep_copied(self, memo):
-    return _engine.copied(self)
+    return copy(self, "K")
 
 
 _refused_array = Array.__array__
@@ -457,7 +464,7 @@ def methods():
         "__bool__": _to_bool, "__float__": _to_float, "__round__": _rounded, "__trunc__": _to_int, "__int__": _to_int,
         "__complex__": _to_complex, "__index__": _to_index,
         "__iter__": _iterate, "__contains__": _contains, "__array_namespace__": _namespace, "__reduce__": _pickled,
-        "__deepcopy__": _deep_copied, "__copy__": _engine.copied, "astype": _astype_method, "to_device": to_device, "copy": copy, "fill": fill,
+        "__deepcopy__": _deep_copied, "__copy__": _copied, "astype": _astype_method, "to_device": to_device, "copy": copy, "fill": fill,
         "tolist": tolist, "__repr__": _printing.represent, "__str__": _printing.show, "__format__": _printing.formatted,
         "_repr_html_": _printing.as_html,
     }  # fmt: skip
