@@ -262,11 +262,13 @@ class Program:
     def point(self):
         """Arrays without dimensions, and elements that NumPy has as scalars."""
         a, x = self.pick(lambda host: host.ndim == 1 and host.size > 1)
-        b, y = np.asarray(a[-1]), x[-1]
+        b, y = a[-1, ...], x[-1, ...]  # views of the last element
+        number, own = np.asarray(a[-1]), x[-1]  # copies
         same(y * y + y, np.asarray(b * b + b), [*self.trace, "point"])
         self.add((a + b).astype(a.dtype), x + y)
-        y[...] = 2  # a view of the last element
-        a[-1] = 2
+        b[...], y[...] = 2, 2
+        same(own, number, [*self.trace, "point"])
+        own[...] = 3
 
     def truths(self):
         """Arithmetic of bools."""
