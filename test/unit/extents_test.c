@@ -49,12 +49,17 @@ static __int128 wrap(type type, __int128 number)
                        : number;
 }
 
+static bool is_beyond(type type, __int128 number)
+{
+  const __int128 least[] = { INT64_MIN, INT32_MIN, INT64_MIN, 0 },
+                 most[] = { UINT64_MAX, INT32_MAX, INT64_MAX, UINT32_MAX };
+  return number < least[type] || number > most[type];
+}
+
 static value convert(value v, type type)
 {
-  bool is_beyond = type == U32 ? v.number < 0 || v.number > UINT32_MAX
-                               : v.number < INT32_MIN || v.number > INT32_MAX;
-  v.is_refused |= v.type == WEAK && type != WEAK && type != I64 && is_beyond;
-  return (value){ type, v.is_refused, v.is_constant, wrap(type, v.number) };
+  v.is_refused |= v.type == WEAK && is_beyond(type, v.number);
+  return (value){ type, v.is_refused, v.is_constant, v.is_refused ? 0 : wrap(type, v.number) };
 }
 
 static type join(type a, type b)
@@ -113,8 +118,10 @@ static value make_leaf(const arguments *given, kj_buffer *text)
     kj_append_text(text, rows[index].text);
     return rows[index].value;
   }
-  value literal = { .type = WEAK, .is_constant = true, .number = pick(40) };
-  kj_append_format(text, "%d", (int)literal.number);
+  /* some literals do not fit i32 or u32 */
+  int64_t number = pick(16) ? pick(40) : INT32_MAX + (int64_t)pick(3) * INT32_MAX + pick(4);
+  value literal = { .type = WEAK, .is_constant = true, .number = number };
+  kj_append_format(text, "%lld", (long long)number);
   return literal;
 }
 
