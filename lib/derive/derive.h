@@ -213,7 +213,7 @@ typedef enum kd_rule_kind {
 } kd_rule_kind;
 kd_rule_kind kd_rule_of(const ki_builtin *builtin);
 /* Returns t times the derivative of the node with respect to operand `index`, or NULL if that is 0.
- * t is an atom. */
+ * t is an atom; for a division it may be the negative of an atom. */
 kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 /* The same for a built-in that returns a pair: t holds the derivatives with respect to both items.
  * */
@@ -296,6 +296,9 @@ bool kd_is_sum(const kd_derivation *d, const kt_stmt *loop, const kt_var *var);
 /* Returns the maximum number of iterations of a loop that divides a positive integer by 2 or more
  * in each iteration, or 0 for other loops. */
 uint32_t kd_count_halvings(const kd_derivation *d, const kt_stmt *loop);
+/* Returns whether an integer expression is the counter of a loop, or the counter plus a literal,
+ * and is never 0: the loop counts up from a literal. */
+bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e);
 
 /* ---- arrays that loops read and change: array_log*.c ---- */
 

@@ -1,5 +1,5 @@
-/* Static properties of loops: variables that a loop only adds to, and the maximum number of
- * iterations of a loop that halves a number. */
+/* Static properties of loops: variables that a loop only adds to, the maximum number of iterations
+ * of a loop that halves a number, and counters that are never 0. */
 #include "derive/derive.h"
 
 /* ---- variables that a loop only adds to ---- */
@@ -92,4 +92,39 @@ uint32_t kd_count_halvings(const kd_derivation *d, const kt_stmt *loop)
     else if (kt_any_in_tstmt(stmt, assigns, NULL, (void *)var)) return 0;
   }
   return has_halving ? 8 * (uint32_t)ki_type(d->c->types, var->type)->size_bytes : 0;
+}
+
+/* ---- counters that are never 0: `for i in range(1, n)` ---- */
+
+typedef struct counter_search {
+  const kt_var *var;
+  int64_t least; /* a lower bound of the counter's values; negative if there is none */
+} counter_search;
+
+static bool counts_up(void *data, const kt_stmt *stmt)
+{
+  counter_search *search = data;
+  if (stmt->kind != KJ_TS_FOR || stmt->var != search->var) return false;
+  bool is_known = stmt->first->kind == KJ_T_CONST && stmt->step->kind == KJ_T_CONST;
+  if (is_known && stmt->step->integer > 0) search->least = stmt->first->integer;
+  return true;
+}
+
+bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e)
+{
+  if (e->kind == KJ_T_CONVERT && !kt_is_float(d->c, e->x->type))
+    return kd_is_positive_counter(d, e->x);
+  int64_t more = 0;
+  /* A counter of 0 or more plus a literal of 0 or more wraps around at most to a negative number.
+   */
+  if (e->kind == KJ_T_BINARY && e->op == KJIT_OP_ADD && ki_is_signed(e->type)) {
+    const kt_expr *literal = e->y->kind == KJ_T_CONST ? e->y : e->x;
+    if (literal->kind != KJ_T_CONST || literal->integer < 0) return false;
+    more = literal->integer;
+    e = literal == e->y ? e->x : e->y;
+  }
+  counter_search search = { .var = e->kind == KJ_T_VAR ? e->var : NULL, .least = -1 };
+  if (!search.var || search.var->kind != KJ_V_LOOP) return false;
+  kt_any_in_tstmts(&d->body, counts_up, NULL, &search);
+  return search.least >= 0 && (search.least > 0 || more > 0);
 }

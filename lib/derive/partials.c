@@ -150,12 +150,15 @@ static bool is_nonnegative(const kt_expr *e)
   return known[e->builtin->id];
 }
 
-/* Returns whether the value of an expression is never 0 for operands that are numbers: a literal,
- * or a literal plus a value that is 0 or more. The squares of complex numbers can be negative. */
+/* Returns whether the value of an expression is never 0 for operands that are numbers: a literal, a
+ * loop's counter from 1 on, or a literal plus a value that is 0 or more. The squares of complex
+ * numbers can be negative. */
 static bool is_nonzero(const terms *k, const kt_expr *e)
 {
+  if (e->kind == KJ_T_CONVERT)
+    return kt_is_float(k->d->c, e->x->type) ? is_nonzero(k, e->x)
+                                            : kd_is_positive_counter(k->d, e->x);
   if (kt_is_complex(k->d->c, e->type)) return false;
-  if (e->kind == KJ_T_CONVERT) return kt_is_float(k->d->c, e->x->type) && is_nonzero(k, e->x);
   if (is_literal(e, 1e-4)) return true;
   if (e->kind != KJ_T_BINARY || e->op != KJIT_OP_ADD) return false;
   return (is_literal(e->x, 1e-4) && is_nonnegative(e->y)) ||
@@ -170,13 +173,14 @@ static const kt_expr *source(const terms *k, size_t index)
   return node->from->kind == KJ_T_BUILTIN ? node->args[index]->from : node->nodes[index]->from;
 }
 
-/* Returns 0 if a factor of the value is 0, because another factor can be infinite. */
+/* Returns 0 if a factor of the value is 0, because another factor can be infinite. The value is
+ * computed in any case, because the factor is rarely 0: this takes no branch. */
 static kt_expr *guard_by(const terms *k, kt_expr *factor, kt_expr *value)
 {
   kt_expr *is_zero = binary(k, KJIT_OP_EQ, factor, number(k, 0));
-  kt_expr *made = choose(k, is_zero, number(k, 0), value);
+  kt_expr *made = choose(k, is_zero, number(k, 0), kd_keep(k->d, value));
   bool is_select = made->kind == KJ_T_BUILTIN && made->builtin->id == KJ_BUILTIN_SELECT;
-  if (made != value) made->is_guard = made->kind == KJ_T_COND || is_select;
+  made->is_guard = made->kind == KJ_T_COND || is_select;
   return made;
 }
 
@@ -296,6 +300,29 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 
 /* ---- operators ---- */
 
+/* Returns -x * r for the result r of a division. LLVM moves the sign of a product into r, and then
+ * divides once more, unless the result has other uses. It has none in the body of a loop that runs
+ * again, and a guard keeps the sign from becoming a subtraction. 0 - x * r keeps its form. */
+static kt_expr *minus_times_quotient(const terms *k, kt_expr *x, bool is_guarded)
+{
+  kt_expr *product = binary(k, KJIT_OP_MUL, x, result(k));
+  return is_guarded || k->d->is_recomputed ? binary(k, KJIT_OP_SUB, number(k, 0), product)
+                                           : negative(k, product);
+}
+
+/* Returns the contribution of the dividend or of the divisor. */
+static kt_expr *of_quotient(const terms *k, bool is_dividend)
+{
+  bool is_negative = k->t->kind == KJ_T_UNARY, is_guarded = !is_nonzero(k, source(k, 1));
+  terms own = *k;
+  if (is_negative) own.t = k->t->x;
+  kt_expr *value = quotient(&own, derivative(&own), operand(&own, 1));
+  if (is_dividend && is_negative) value = negative(&own, value);
+  else if (is_negative) value = binary(&own, KJIT_OP_MUL, value, result(&own));
+  else if (!is_dividend) value = minus_times_quotient(&own, value, is_guarded);
+  return is_guarded ? guard(&own, value) : value;
+}
+
 static kt_expr *of_binary(const terms *k, size_t index)
 {
   bool is_first = index == 0;
@@ -303,9 +330,7 @@ static kt_expr *of_binary(const terms *k, size_t index)
   case KJIT_OP_ADD: return T;
   case KJIT_OP_SUB: return is_first ? T : NEG(T);
   case KJIT_OP_MUL: return MUL(T, is_first ? Y : X);
-  case KJIT_OP_DIV:
-    return is_first ? GUARD_UNLESS(IS_NONZERO(1), DIV(T, Y))
-                    : NEG(GUARD_UNLESS(IS_NONZERO(1), MUL(DIV(T, Y), R)));
+  case KJIT_OP_DIV: return of_quotient(k, is_first);
   case KJIT_OP_MOD: return is_first ? T : NEG(MUL(T, CALL1(RINT, DIV(SUB(X, R), Y))));
   default: return NULL;
   }

@@ -31,9 +31,16 @@ void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
   kd_store(d, kd_copy(d, other), &node->indices, kd_add(d, before, t));
 }
 
+/* Stores t in a variable, except for the sign of a derivative by a quotient, which both of its
+ * operands take into account. */
 static void hand_back(kd_derivation *d, const kd_node *operand, kt_expr *t)
 {
-  if (operand && operand->is_active && t) kd_hand_back(d, operand, kd_keep(d, t));
+  if (!operand || !operand->is_active || !t) return;
+  bool is_quotient = operand->from->kind == KJ_T_BINARY && operand->from->op == KJIT_OP_DIV,
+       is_negative = t->kind == KJ_T_UNARY && t->op == KJIT_OP_NEG;
+  bool keeps_sign = is_quotient && is_negative;
+  t = kd_keep(d, keeps_sign ? t->x : t);
+  kd_hand_back(d, operand, keeps_sign ? negated(d, t) : t);
 }
 
 /* ---- aggregates ---- */

@@ -199,10 +199,11 @@ typedef struct nvptx_emission {
  * pointer, and afterwards the alignment of the parameters. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 /* Full unrolling runs before the analysis of induction variables, which takes long and finds
- * nothing that the copies do not show. */
+ * nothing that the copies do not show. Elements of arrays of the thread have constant indices only
+ * after early-cse has simplified the unrolled counters. */
 #define UNROLLING "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion)"
 #define UNROLLED_BY(options) \
-  "sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
+  "sroa,early-cse<memssa>,sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
   ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define UNROLLED UNROLLED_BY("")
 /* Does not unroll loops whose trip count is known only at launch. In a kernel with many loops most
