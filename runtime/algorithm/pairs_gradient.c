@@ -34,18 +34,18 @@ static bool is_half(kjit_type type) { return type == KJIT_F16 || type == KJIT_BF
 static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
 {
   if (is_derived(type)) return;
-  if (is_half(type))
-    ka_fail(p->call, KJIT_ERROR_TYPE,
-            "parameter %u of `func` is an argument of type %s, but derivatives with respect to "
-            "arguments after the rows are supported only for f32 and f64: pass it as f32",
-            parameter, ka_type_text(p->call, type));
   ka_fail(p->call, KJIT_ERROR_TYPE,
           "parameter %u of `func` has elements of type %s, but derivatives are supported only with "
           "respect to floats",
           parameter, ka_type_text(p->call, type));
 }
 
-/* Reads an additional argument: a number, or a one-dimensional array with few elements. */
+/* Returns the type in which the func gets numbers of a type: f32 for f16 and bf16, because sums of
+ * derivatives need more digits. */
+static kjit_type wide_type(kjit_type type) { return is_half(type) ? KJIT_F32 : type; }
+
+/* Reads an additional argument: a number, or a one-dimensional array with few elements. The sums of
+ * rows of x are added by the caller, and therefore stay in the wide type. */
 static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg *argument,
                           ka_pair_value *v)
 {
@@ -54,7 +54,7 @@ static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg 
   const ki_type_info *info =
     ki_type(call->context->types, ka_argument_type(call, &p->function, argument));
   bool is_array = info->class_ == KJ_CLASS_ARRAY;
-  v->element = is_array ? info->element : ka_argument_type(call, &p->function, argument);
+  v->element = wide_type(is_array ? info->element : ka_argument_type(call, &p->function, argument));
   check_derived(p, parameter, v->element);
   if (!is_array) return;
   const kjit_tensor *tensor =
@@ -155,7 +155,7 @@ static const char *for_elements(const ka_pairs *p, uint32_t width, const char *s
 {
   if (!width) return kj_format(&p->call->arena, "  %s\n", statement);
   return kj_format(&p->call->arena, "  for q in range(%ui32)%s { %s }\n", width,
-                   width <= MOST_PARAMETER_ELEMENTS ? " @unroll" : "", statement);
+                   width <= KA_MOST_UNROLLED ? " @unroll" : "", statement);
 }
 
 /* Returns statements of pair_add that copy columns of x. */
@@ -178,6 +178,38 @@ static const char *copy_columns(const ka_pairs *p, ka_kernel *kernel)
 typedef struct gradient_text {
   const char *names, *locals, *begin, *before, *add, *store, *numbers, *shadows;
 } gradient_text;
+
+/* Returns the length of the derivative with respect to a parameter that is an array, or 0. */
+static uint32_t length_by(const ka_pairs *p, size_t parameter)
+{
+  for (size_t i = 0; i < p->value_count; i++)
+    if (p->gradient->by[i] == parameter) return p->values[i].width;
+  return 0;
+}
+
+/* Returns the additional arguments as the func gets them: ", f32(hosts_0), more_1, hosts_2".
+ * Numbers of f16 and bf16 are converted to f32. Arrays of such numbers are copied if the call
+ * computes derivatives with respect to them. */
+static const char *widen_arguments(const ka_pairs *p, size_t first, gradient_text *t)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *list = "";
+  for (size_t i = 0; i < p->function.array_count; i++) {
+    const char *name = kj_format(arena, "%s_%zu", p->function.name, i), *given = name;
+    kjit_type type = ka_argument_type(p->call, &p->function, &p->function.arrays[i]);
+    const ki_type_info *info = ki_type(p->call->context->types, type);
+    uint32_t width = length_by(p, first + i);
+    if (is_half(type)) {
+      given = kj_format(arena, "f32(%s)", name);
+    } else if (width && is_half(info->element)) {
+      given = kj_format(arena, "more_%zu", i);
+      t->before = kj_format(arena, "%s  local %s: f32[%u]\n%s", t->before, given, width,
+                            for_elements(p, width, kj_format(arena, "%s[q] = %s[q]", given, name)));
+    }
+    list = kj_format(arena, "%s, %s", list, given);
+  }
+  return list;
+}
 
 /* Returns the row to which vjp adds: a row of the sums, or a copy that is then added to a
  * column. */
@@ -253,10 +285,10 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
 {
   kj_arena *arena = &p->call->arena;
   const ka_rows *listed[KA_MOST_ROWS], *weighed = p->gradient->is_exchanged ? p->y : p->x;
-  const char *callee = write_weighed(p, kernel, ka_list_pair_rows(p, listed)), *parameters = "",
-             *bound = "", *result = "", *cotangent = ka_pair_row(p, shape, &weighed[1]);
+  size_t row_count = ka_list_pair_rows(p, listed), returned = 0;
+  const char *callee = write_weighed(p, kernel, row_count), *parameters = "", *bound = "",
+             *result = "", *cotangent = ka_pair_row(p, shape, &weighed[1]);
   gradient_text t = { "", "", "", "", "", "", "", "" };
-  size_t returned = 0;
   for (size_t i = 0; i < p->value_count; i++) {
     write_sum(p, kernel, shape, i, &returned, &t);
     parameters = kj_format(arena, "%s, store_%zu: func", parameters, i);
@@ -264,7 +296,8 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
   }
   if (p->gradient->weight != KA_WEIGHT_ONE)
     result = kj_format(arena, ", %s", ka_pair_row(p, shape, &weighed[2]));
-  const char *all =
+  const char *wide = widen_arguments(p, row_count + 2, &t),
+             *all =
                kj_format(arena, "%s%s%s%s", rows->names, more, *rows->row ? ", row" : "", t.names),
              *given = kj_format(arena, "%s%s%s%s", rows->names, more, rows->row, t.names);
   kj_append_format(kernel->funcs,
@@ -272,8 +305,8 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
                    "  let all = vjp(%s%s)(%s%s%s, dtype(%s(%s%s%s))(%s)%s)\n%s}\n"
                    "func pair_begin(l, j, i, at%s) @inline {\n%s  pair_add(l, j, i, at%s)\n}\n"
                    "func pair_store(part, i, l%s%s) @inline {\n%s}\n",
-                   all, copy_columns(p, kernel), t.before, callee, t.numbers, rows->arguments, more,
-                   result, callee, rows->arguments, more, result, cotangent, t.shadows, t.add, all,
+                   all, copy_columns(p, kernel), t.before, callee, t.numbers, rows->arguments, wide,
+                   result, callee, rows->arguments, wide, result, cotangent, t.shadows, t.add, all,
                    t.begin, all, t.names, parameters, t.store);
   return (ka_sums_text){ .locals = t.locals,
                          .begin = kj_format(arena, "bind_back(pair_begin%s)", given),

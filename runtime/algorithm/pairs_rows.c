@@ -22,8 +22,8 @@ enum {
   GPU_ROW_BYTES = 224,
   GPU_X_BYTES = 96,
   /* maximum size of a row of x, its values in a pair, and its sums if a gradient keeps them in
-   * registers; 48 f32 take 170 registers */
-  GPU_GRADIENT_BYTES = 600,
+   * registers; 66 f32 of a Gaussian take 228 of the 255 registers */
+  GPU_GRADIENT_BYTES = 800,
   GPU_TILE = 256, /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
   SHARED_TILE = 32, /* GPU_TILE if rows of x are in shared memory, too */
@@ -37,8 +37,7 @@ enum {
   CPU_ROW_BYTES = 32768,   /* maximum size of a thread's rows of x, which are side by side */
   CPU_VALUE_BYTES = 16384, /* maximum size of the combined values of a thread's rows */
   CPU_TILE = 256,
-  CPU_TILE_BYTES = 16384,
-  MOST_UNROLLED = 64
+  CPU_TILE_BYTES = 16384
 };
 
 static uint32_t bytes_of(const ka_rows *rows, size_t count)
@@ -131,7 +130,9 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 /* Returns whether a gradient by rows keeps a row of x and its sums in registers. Each pair loads
  * and stores all sums of its row. In shared memory these accesses take longer than the computation,
  * but registers hold only one row for each thread. The derivative reads the values of the forward
- * pass, such as the differences of the rows, once more. */
+ * pass, such as the differences of the rows, once more. A row in shared memory is read twice, and
+ * these values are computed twice: a Gaussian then takes four instructions for each element, and in
+ * registers three. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
   bool has_rows = false;
@@ -258,7 +259,7 @@ static void write_x(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *s
     kj_append_format(kernel->funcs,
                      "func pair_%s(l, i, xs, x: func) @inline {\n"
                      "  for k in range(%ui32)%s { xs[%s%s] = x(i, k) }\n}\n",
-                     name, x->width, x->width <= MOST_UNROLLED ? " @unroll" : "",
+                     name, x->width, x->width <= KA_MOST_UNROLLED ? " @unroll" : "",
                      ka_is_cpu(p->call) ? "k, l" : index_of_x(p, shape, x),
                      ka_is_cpu(p->call) ? "" : ", k");
 }

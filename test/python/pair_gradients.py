@@ -205,4 +205,14 @@ for kind, unit in (("f16", 2.0**-10), ("bf16", 2.0**-7)):
     assert [g.dtype.text if hasattr(g, "dtype") else type(g) for g in again][:2] == [kind, kind]
     _, pulled = kjit.pullback(kjit.pairs, slope, u, w, arguments=(0.5,))
     close(kjit.map(lambda v: v, pulled(given)[1], dtype="f64"), wanted["x"], 2 * unit)
+    # Arguments of 16 bits: the sums over all pairs are in f32.
+    s, t = kjit.array([0.5, 2.0], dtype=kind), kjit.array([0.25], dtype=kind)
+    gs, gt = kjit.pairs_gradient(lambda u, w, i, j, s, t: s[0] * s[1] * u[0] * w[0] + t[0] * u[1], u, w, cotangents=given, arguments=(s, t), by=(4, 5))
+    product, linear = (g * a[:, 0]).sum() * b[:, 0].sum(), (g * a[:, 1]).sum() * len(b)
+    for got, want in ((gs, [2 * product, 0.5 * product]), (gt, [linear])):
+        assert got.dtype.text == kind
+        close(kjit.map(lambda v: v, got, dtype="f64"), want, 2 * unit)
+    # The sum is above the largest f16, and the mean is not.
+    (gx,) = kjit.pairs_gradient(lambda u, w, i, j: 100 * u[0] * w[0], u, w, "mean", cotangents=given, by=0)
+    close(kjit.map(lambda v: v, gx, dtype="f64")[:, 0], 100 * g * b[:, 0].mean(), 2 * unit)
 print("ok")

@@ -98,8 +98,18 @@ def _in_f32(x, options):
     return map(_same, x, dtype="f32", **_of_stream(options)) if _narrow(x) else x
 
 
+def _as_narrow(x, like, options):
+    """Returns x in the type of another operand, if that is f16 or bf16."""
+    kind = _narrow(like)
+    return map(_same, x, dtype=kind, **_of_stream(options)) if kind and _narrow(x) != kind else x
+
+
 def _same(x):
     return x
+
+
+def _times(x, factor):
+    return x * factor
 
 
 def chosen(by, rows, further):
@@ -147,21 +157,12 @@ def pairs_gradient(
     of its own if derivatives with respect to x or an argument are computed.
 
     chunk and devices: see `kjit.pairs`; derivatives with respect to y also need no more than `chunk` rows of y on a
-    device. options: see `kjit.reduce`. Arrays of f16 and bf16 are converted to f32 first; their derivatives are
-    computed in f32 and rounded at the end. Raises ArgumentError for shapes, and TypingError for another operator, for
-    elements other than floats, and for a function without a derivative.
+    device. options: see `kjit.reduce`. The function gets numbers of f16 and bf16 as f32; their derivatives are summed
+    in f32 and rounded at the end. Raises ArgumentError for shapes, and TypingError for another operator, for elements
+    other than floats, and for a function without a derivative.
     """
     rows, further = (x, *y) if isinstance(y, tuple) else (x, y), _further(arguments)
     numbers = chosen(by, rows, further)
-    if any(_narrow(a) for a in (*rows, *further, cotangents, result)):
-        wide = lambda given: _in_f32(given, options)  # noqa: E731
-        found = pairs_gradient(
-            function, wide(x), tuple(wide(a) for a in y) if isinstance(y, tuple) else wide(y), operator, cotangents=wide(cotangents),
-            by=numbers, result=wide(result), arguments=tuple(wide(a) for a in further), value=value, chunk=chunk, devices=devices, **options
-        )  # fmt: skip
-        all_given = (*rows, None, None, *further)
-        types = [_narrow(cotangents)] * value + [_narrow(all_given[number]) for number in numbers]
-        return tuple(a if kind is None else map(_same, a, dtype=kind, **_of_stream(options)) for a, kind in zip(found, types, strict=True))
     if operator not in _PAIR_RESULTS:
         known = ", ".join(_PAIR_RESULTS)
         raise TypeError(f"reductions over pairs have derivatives for the operators {known}, not for {operator!r}")
@@ -169,19 +170,29 @@ def pairs_gradient(
         raise TypeError("kjit.pairs_gradient does not support plan=True, because it makes several calls")
     shared = {"chunk": chunk, "devices": devices, **options}
     name = _PAIR_RESULTS[operator]
+
+    def reduced(by):
+        """Returns the result of kjit.pairs for f32 instead of f16 and bf16, because the derivative computes with f32."""
+        wide_rows, wide_arguments = (tuple(_in_f32(a, options) for a in given) for given in (rows, further))
+        others = wide_rows[1:] if isinstance(y, tuple) else wide_rows[1]
+        return pairs(function, wide_rows[0], others, by, arguments=wide_arguments, **shared)
+
     if name is None:
         result = None
     elif result is None:
-        result = pairs(function, x, y, name, arguments=further, **shared)
+        result = reduced(name)
     inner = _of_rows(function, y, arguments)
     if value and name:
-        values = result if name == operator else pairs(function, x, y, operator, arguments=further, **shared)
+        values = result if name == operator else reduced(operator)
     elif value and all(1 <= number < len(rows) for number in numbers):
-        values = pairs(function, x, y, operator, arguments=further, **shared)
+        values = reduced(operator)
     else:
         values = None
         numbers = (*numbers, _VALUE) if value else numbers
-    operator, scale = ("add", 1 / rows[1].shape[0]) if operator == "mean" else (operator, None)
+    scale, given_cotangents = None, cotangents
+    if operator == "mean":
+        operator, scale = "add", 1 / rows[1].shape[0]
+        cotangents = map(_times, _in_f32(cotangents, options), scale, **_of_stream(options))
     given = Plain(numbers), cotangents, perhaps(result), inner, x, _rows(y), Plain(operator)
     own = {"chunk": chunk, **_shared(devices, options)}
     found = perform("pairs_gradient", None, given, None, together=True, options=options, **own)
@@ -190,11 +201,14 @@ def pairs_gradient(
         reduce(g, "add", axis=0, **_of_stream(options)) if first <= number < _VALUE else g
         for number, g in zip(numbers, found)
     )
-    if scale is not None:
-        found = tuple(map(lambda g: g * scale, g, **_of_stream(options)) for g in found)
+    if scale is not None and numbers[-1] == _VALUE:
+        found = (*found[:-1], map(_times, found[-1], scale, **_of_stream(options)))
+    all_given = (*rows, None, None, *further)
+    types = [given_cotangents if number == _VALUE else all_given[number] for number in numbers]
+    found = tuple(_as_narrow(g, x, options) for g, x in zip(found, types, strict=True))
     if not value:
         return found
-    return (values, *found) if values is not None else (found[-1], *found[:-1])
+    return (_as_narrow(values, given_cotangents, options), *found) if values is not None else (found[-1], *found[:-1])
 
 
 def _of_stream(options):
