@@ -663,9 +663,9 @@ enum {
  * reads this number of x rows for each chunk of y rows. options.devices share the rows of x, and
  * for derivatives with respect to y the rows of y.
  *
- * The func receives rows and numbers of f16 and bf16 as f32, and arrays of f16 and bf16 with respect
- * to which it is differentiated, too. Their derivatives are summed in f32 and rounded when they are
- * stored; for a last argument, a gradient of f32 loses no digits.
+ * The func receives rows and numbers of f16 and bf16 as f32, and arrays of f16 and bf16 with
+ * respect to which it is differentiated, too. Their derivatives are summed in f32 and rounded when
+ * they are stored; for a last argument, a gradient of f32 loses no digits.
  *
  * Errors: see kjit_pairs; TYPE (an operator without a derivative, elements that are not floats, a
  * func that returns neither f32 nor f64), and errors of the derivative of function

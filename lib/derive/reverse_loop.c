@@ -352,6 +352,8 @@ static kt_stmt *new_backward(const loop *l)
   made->first = integer(d, 0);
   made->stop = read_trips(l);
   made->step = integer(d, 1);
+  /* a second derivative keeps values of this loop, too */
+  if (!l->is_fixed) made->most = l->most;
   unroll(l, made);
   return made;
 }
