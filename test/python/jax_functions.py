@@ -15,6 +15,7 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
 import kjit  # noqa: E402
 import kjit.jax  # noqa: E402
+import kjit.numpy  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
@@ -79,6 +80,56 @@ def check_minimum():
     assert near(found, jax.jacrev(jax.grad(of_jax, (0, 1)), (0, 1))(one, one)), found
 
 
+@kjit.func
+def settled(x, y):
+    """Divisions in a loop that may end early."""
+    s = x
+    for k in range(1, 7):
+        s = s - (s * s - y) / (s + k) + x / (y + k)
+        if s * y > 4:
+            break
+    return s / y - y / (1 + s * s)
+
+
+def settled_of_jax(x, y):
+    s, runs = x, True
+    for k in range(1, 7):
+        s = jnp.where(runs, s - (s * s - y) / (s + k) + x / (y + k), s)
+        runs = runs & (s * y <= 4)
+    return s / y - y / (1 + s * s)
+
+
+def check_loops():
+    """Second derivatives of a loop, beside JAX's own and by differences."""
+    made = kjit.jax.function(settled)
+    x, y = jnp.asarray([0.3, 1.9, 0.6, 2.5]), jnp.asarray([0.9, 0.4, 1.6, 2.0])
+    check_grads(made, (x, y), order=2, modes=["rev"])
+    for a, b in zip(x, y):
+        found, expected = (jax.jacrev(jax.grad(f, (0, 1)), (0, 1))(a, b) for f in (made, settled_of_jax))
+        assert all(np.allclose(g, w, rtol=1e-10, atol=1e-12) for g, w in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True))
+
+
+def check_kinks():
+    """Derivatives where there is no single one: kjit's documented value, and JAX's, which differs in some of them."""
+    nan, inf = float("nan"), float("inf")
+    for ours, of_jax, point, expected, of_theirs in (
+        (lambda x: abs(x), jnp.abs, (0.0,), (0.0,), (1.0,)),
+        (lambda x: kjit.sqrt(x), jnp.sqrt, (0.0,), (inf,), (inf,)),
+        (lambda x: kjit.sqrt(x) * x, lambda x: jnp.sqrt(x) * x, (0.0,), (0.0,), (nan,)),
+        (lambda x, y: max(x, y), jnp.maximum, (2.0, 2.0), (0.5, 0.5), (0.5, 0.5)),
+        (lambda x, y: x**y, lambda x, y: x**y, (-2.0, 2.0), (-4.0, 0.0), (-4.0, nan)),
+        (lambda x, y: x**y, lambda x, y: x**y, (0.0, 2.0), (0.0, 0.0), (0.0, 0.0)),
+        (lambda x, y: 1 - x / y, lambda x, y: 1 - x / y, (0.0, 4.0), (-0.25, 0.0), (-0.25, 0.0)),
+    ):
+        numbers = tuple(range(len(point)))
+        found = jax.grad(kjit.jax.function(ours), numbers)(*point)
+        assert np.array_equal(np.array(found), expected, equal_nan=True), (point, found)
+        assert np.array_equal(np.array(jax.grad(of_jax, numbers)(*point)), of_theirs, equal_nan=True), point
+    x = np.array([1.0, 3.0, 3.0])
+    assert kjit.grad(lambda x: kjit.numpy.max(x))(kjit.array(x)).to_host().tolist() == [0.0, 1.0, 0.0]
+    assert jax.grad(jnp.max)(x).tolist() == [0.0, 0.5, 0.5]
+
+
 def check_tuples():
     made = kjit.jax.function(polar)
     r, angle = draw(5), draw(2, 5)
@@ -116,6 +167,8 @@ check_refusals()
 check_values()
 check_second()
 check_minimum()
+check_loops()
+check_kinks()
 check_tuples()
 check_vmap()
 check_float32()
