@@ -171,8 +171,11 @@ typedef struct kjit_expression_options {
   /* Parameter types; KJIT_ANY accepts any type. Default NULL: all parameters accept any
    * type. */
   const kjit_type *types;
-  uint32_t parameter_count; /* number of parameters; default 0 */
+  uint32_t parameter_count; /* number of parameters, at most 255; default 0 */
   uint32_t reserved;        /* 0 */
+  /* Maximum size of the text. Default 0: 65536. Whatever the maximum is, operands nest at most 200
+   * deep, and the tree of the expression has at most 400 levels. */
+  uint64_t text_limit_bytes;
 } kjit_expression_options;
 
 /* Parses a single expression, such as a formula from a user, and returns a func that computes it.
@@ -192,9 +195,10 @@ typedef struct kjit_expression_options {
  *
  * Any number of threads can call it at the same time. Errors: SYNTAX (not a single expression),
  * NAME (unknown name), TYPE, REFUSED (a built-in with a side effect, or code that guests may not
- * use), LIMIT (memory limit in kjit_config.compile_limits), MISUSE (a parameter name that is
- * invalid or occurs twice, a func name that is invalid or belongs to a built-in, a type that
- * parameters cannot have, an unknown trust, text, module or function is NULL), MEMORY, FORKED. */
+ * use), LIMIT (text_limit_bytes, or the memory limit in kjit_config.compile_limits), MISUSE (a
+ * parameter name that is invalid or occurs twice, too many parameters, a func name that is invalid
+ * or belongs to a built-in, a type that parameters cannot have, an unknown trust, text, module or
+ * function is NULL), MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_expression(kjit_context *context,
                                                       const kjit_expression_options *options,
                                                       const char *text, size_t size_bytes,

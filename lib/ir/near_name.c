@@ -28,7 +28,8 @@ static size_t edit_distance(const char *a, const char *b)
 
 void ki_consider(ki_near *near, const char *candidate)
 {
-  size_t length = strlen(near->name);
+  /* there are hundreds of candidates, and a hostile name has millions of characters */
+  size_t length = strnlen(near->name, MAX_NEAR_LENGTH + 1);
   if (!candidate || length < 2 || length > MAX_NEAR_LENGTH || strlen(candidate) > MAX_NEAR_LENGTH ||
       strlen(candidate) < 2)
     return;

@@ -7,7 +7,7 @@
 #include "ir/expr.h"
 #include "ir/parser.h"
 
-enum { MOST_PARAMETERS = 255 };
+enum { MOST_PARAMETERS = 255, USUAL_TEXT_BYTES = 65536 };
 static const char usual_name[] = "expression";
 
 /* ---- parsing ---- */
@@ -148,6 +148,11 @@ kjit_status kjit_parse_expression(kjit_context *context, const kjit_expression_o
                                   : "function");
   KJ_TRY(ki_read_sized(context, call, KI_EXPRESSION_OPTIONS, options, &given));
   KJ_TRY(check_options(context, &given));
+  uint64_t most_bytes = given.text_limit_bytes ? given.text_limit_bytes : USUAL_TEXT_BYTES;
+  if (size_bytes > most_bytes)
+    return ki_fail_call(context, KJIT_ERROR_LIMIT,
+                        "the expression has %zu bytes; text_limit_bytes allows %llu", size_bytes,
+                        (unsigned long long)most_bytes);
   const ki_expression expression = { .function =
                                        given.function_name ? given.function_name : usual_name,
                                      .names = given.parameters,

@@ -76,12 +76,16 @@ static kjit_status try_formula(const char *text, size_t size)
   return status;
 }
 
+/* Maximum for try_expression; 0 means the default. */
+static uint64_t text_limit_bytes;
+
 static kjit_status try_expression(const char *text, size_t size)
 {
   static const char *const names[] = { "a", "b" };
   const kjit_expression_options options = { .size_bytes = sizeof options,
                                             .parameters = names,
-                                            .parameter_count = 2 };
+                                            .parameter_count = 2,
+                                            .text_limit_bytes = text_limit_bytes };
   kjit_module *module = NULL;
   kjit_function *function = NULL;
   kjit_status status = kjit_parse_expression(context, &options, text, size, &module, &function);
@@ -138,8 +142,10 @@ static char *append(char *at, const char *text, size_t count)
   return at;
 }
 
+/* The parser itself rejects these texts, because the limit of their size is off. */
 static void check_nests(void)
 {
+  text_limit_bytes = UINT64_MAX;
   static const size_t counts[] = { 3000, 50000, 200000 };
   for (size_t i = 0; i < sizeof nests / sizeof *nests; i++)
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
@@ -153,6 +159,61 @@ static void check_nests(void)
       check(try_formula(text, size) != KJIT_OK, "accepted as a formula", text, size);
       check(try_expression(text, size) != KJIT_OK, "accepted as an expression", text, size);
     }
+  text_limit_bytes = 0;
+}
+
+/* ---- the limits ---- */
+
+/* Tries `first` + n times `part` + `middle` + n times `last`. */
+static void try_repeated(struct nest n, size_t count, kjit_status expression)
+{
+  size_t size = strlen(n.first) + strlen(n.middle) + count * (strlen(n.part) + strlen(n.last));
+  char *text = allocate(size), *at = append(text, n.first, 1);
+  at = append(at, n.part, count);
+  at = append(at, n.middle, 1);
+  (void)append(at, n.last, count);
+  kjit_status found = try_expression(text, size);
+  check(found == expression, kjit_get_status_name(found), text, size);
+}
+
+static kjit_status try_parameters(uint32_t count)
+{
+  enum { MOST = 300 };
+  static char texts[MOST][8];
+  const char *names[MOST];
+  for (uint32_t i = 0; i < count; i++) {
+    snprintf(texts[i], sizeof texts[i], "p%u", i);
+    names[i] = texts[i];
+  }
+  const kjit_expression_options options = { .size_bytes = sizeof options,
+                                            .parameters = names,
+                                            .parameter_count = count };
+  kjit_module *module = NULL;
+  kjit_function *function = NULL;
+  kjit_status status = kjit_parse_expression(context, &options, "p0", 2, &module, &function);
+  kjit_release_module(module);
+  return status;
+}
+
+/* The documented limits of expressions: the greatest value is accepted, and the next one is not. */
+static void check_limits(void)
+{
+  const struct nest spaces = { "", " ", "a", "" }, sums = { "a", "+a", "", "" },
+                    brackets = { "", "(", "a", ")" };
+  try_repeated(spaces, 65535, KJIT_OK);
+  try_repeated(spaces, 65536, KJIT_ERROR_LIMIT);
+  text_limit_bytes = 3;
+  try_repeated(sums, 1, KJIT_OK);
+  try_repeated(spaces, 3, KJIT_ERROR_LIMIT);
+  text_limit_bytes = 1 << 20;
+  try_repeated(spaces, 65536, KJIT_OK);
+  text_limit_bytes = 0;
+  try_repeated(sums, 399, KJIT_OK);
+  try_repeated(sums, 400, KJIT_ERROR_SYNTAX);
+  try_repeated(brackets, 150, KJIT_OK);
+  try_repeated(brackets, 200, KJIT_ERROR_SYNTAX);
+  check(try_parameters(255) == KJIT_OK, "255 parameters", "p0", 2);
+  check(try_parameters(256) == KJIT_ERROR_MISUSE, "256 parameters", "p0", 2);
 }
 
 #define BOTH(text, formula, expression) \
@@ -194,6 +255,7 @@ int main(void)
   if (kjit_create_context(&config, &context) != KJIT_OK) return 1;
   check_texts();
   check_nests();
+  check_limits();
   if (kjit_destroy_context(context) != KJIT_OK) failures++;
   printf("%s\n", failures ? "wrong" : "right");
   return failures != 0;
