@@ -176,7 +176,8 @@ static void test_limit(void)
   kjit_context *limited;
   kjit_module *module;
   kjit_function *function;
-  const kjit_expression_options options = usual();
+  kjit_expression_options options = usual();
+  options.text_limit_bytes = BYTES; /* so that the limit of memory counts */
   REQUIRE(kjit_create_context(&config, &limited) == KJIT_OK);
   text[BYTES - 2] = 'a';
   REQUIRE(kjit_parse_expression(limited, &options, text, BYTES, &module, &function) ==
