@@ -107,7 +107,17 @@ def print_table(found, least):
     for name in sorted(shown, key=lambda n: -total(common[n], "numba", "processor")):
         print_row(f"`{name}`", common[name])
     print_row(f"{sum(map(bool, common.values())) - len(shown)} other files", rest)
-    print_row("together", [row for rows in common.values() for row in rows])
+    everything = [row for rows in common.values() for row in rows]
+    print_row("together", everything)
+    print_bound(everything)
+
+
+def print_bound(rows):
+    """Prints the ratio of processor times that kjit would have if its launches took no time: the rest is the work of the tests
+    themselves, the interpreters that they start, and the functions of kjit.cuda that are no launches."""
+    rest = total(rows, "kjit", "processor") - total(rows, "kjit", "launches")
+    numba = total(rows, "numba", "processor")
+    print(f"\nkjit needs {rest:.2f} s outside of launches. Launches that took no time would give the ratio {numba / rest:.1f}.")
 
 
 def print_differences(found):

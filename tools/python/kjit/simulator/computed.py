@@ -115,5 +115,6 @@ class Computed:
         values = tuple(map(arithmetic.typed, arguments))
         kinds = tuple(map(type, values))
         if kinds not in self._known:
-            self._known[kinds] = exact.find(self._function, kinds) or _compiled(self._function, values)
+            found = exact.find(self._function, kinds) if all(map(_has_type, values)) else None
+            self._known[kinds] = found or _compiled(self._function, values)
         return self._known[kinds](*values)
