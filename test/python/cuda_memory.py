@@ -304,3 +304,11 @@ for handle in (None, "x" * 64, 64):
     fails(TypeError, f"the handle of an array consists of bytes, not of {type(handle).__name__}", cuda.open_ipc_array, handle, (2,), "f8")
 fails(ValueError, "an array cannot have the shape (-2,)", cuda.open_ipc_array, bytes(64), (-2,), "f8")
 
+
+# ---- an element that is set ----
+
+for shape, key in (((4,), 2), ((4,), (-1,)), ((2, 3), (1, 2)), ((), ())):
+    wanted = np.zeros(shape)
+    device = cuda.to_device(wanted)
+    device[key] = wanted[key] = 9
+    np.testing.assert_array_equal(device.copy_to_host(), wanted)

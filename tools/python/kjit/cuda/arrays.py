@@ -201,7 +201,8 @@ class DeviceNDArray(_kjit.Held):
                 shape.append(len(range(first, last, step)))
             else:
                 operator.index(k)
-        return self._view(self._own[key] if self.ndim else self._own, strides)
+        # without the ellipsis, integers for all axes select a copy of an element
+        return self._view(self._own[(*key, Ellipsis)] if self.ndim else self._own, strides)
 
     def __getitem__(self, key):
         view = self._slice(key)
