@@ -80,8 +80,16 @@ def outcome(call, *args, **options):
 def same(fast, general, what):
     """fast, general: functions that make the arguments and call."""
     got, expected = outcome(fast), outcome(general)
-    assert got == expected, (seed, what, got, expected)
+    assert got == expected or is_near(got, expected), (seed, what, got, expected)
     return got
+
+
+def is_near(got, expected):
+    """Whether two complex arrays differ in their last bits only: two kernels may round a complex function differently."""
+    if got[:-1] != expected[:-1] or got[0] != "array" or got[1].kind != "c":
+        return False
+    x, y = (np.frombuffer(each[-1], each[1]) for each in (got, expected))
+    return np.allclose(x, y, rtol=1e-5 if got[1].itemsize == 8 else 1e-13, atol=0, equal_nan=True)
 
 
 def equal_numpys(got, expected, what):
