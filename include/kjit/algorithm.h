@@ -341,8 +341,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kji
                                                 const kjit_operand *x, const kjit_operand *values,
                                                 kjit_function *less,
                                                 const kjit_algorithm_options *options);
-/* Writes the indices that would sort x along the axis to result, an integer array. An array for
- * the result (options.results) has i64 elements. */
+/* Writes the indices that would sort x along the axis to result, an integer array. options.results
+ * reports i64 as its element type. */
 KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *x, kjit_function *less,
                                              const kjit_algorithm_options *options);

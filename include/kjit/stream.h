@@ -42,8 +42,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_stream_priorities(kjit_device *device, 
  * Errors: UNSUPPORTED on the CPU, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_wrap_stream(kjit_device *device, void *native,
                                                  kjit_stream **stream);
-/* Returns the stream that launches without a stream use. It is borrowed from the device;
- * kjit_destroy_stream ignores it. */
+/* Returns the default stream. Launches for which no stream is given run on it. The stream is
+ * borrowed from the device; kjit_destroy_stream ignores it. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_default_stream(kjit_device *device, kjit_stream **stream);
 /* Returns CUDA's per-thread default stream (CU_STREAM_PER_THREAD), a separate stream for each
  * thread, ordered with the default stream. It is borrowed from the device, and any number of

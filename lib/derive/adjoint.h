@@ -205,7 +205,8 @@ typedef KJ_LIST(const kd_site *) kd_sites;
 bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *loads);
 /* Emits the loop over the elements of an array that sums the contributions to each element. */
 void kd_emit_gather(kd_part *first, const kd_array_plan *plan);
-/* Adds t to the sum of the element if the iteration loads it. */
+/* Emits code that adds t, a derivative by the loaded value, to the gathered sum of an element. The
+ * code runs only if the load at the site reads this element. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t);
 
 /* ---- adjoint_copies.c ---- */

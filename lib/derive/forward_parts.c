@@ -23,7 +23,8 @@ static kt_expr *sum_partials(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* Returns the sum for a built-in that returns a pair. */
+/* Returns the derivative of a built-in that returns a pair: the sum over its operands of the
+ * partial derivative times the derivative of the operand. */
 static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
 {
   kt_expr *sum = NULL;

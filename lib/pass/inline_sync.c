@@ -66,8 +66,9 @@ static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
-/* Evaluates all operands that precede the last synchronizing operand first, so that operands keep
- * their order. */
+/* Moves synchronizations out of the operands. Operands before the last one with a synchronization
+ * are stored in variables if their values could change, so that the order of evaluation stays the
+ * same. */
 static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
 {
   size_t last = list->count;

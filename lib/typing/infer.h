@@ -632,7 +632,8 @@ bool kt_is_struct(const kt_compilation *c, kjit_type type);
 bool kt_is_vector(const kt_compilation *c, kjit_type type);
 bool kt_is_complex(const kt_compilation *c, kjit_type type);
 bool kt_is_pointer(const kt_compilation *c, kjit_type type);
-/* whether the type is an array inside a value of a struct, for which kt_is_array is false */
+/* Returns whether the type is that of an array field in a struct value. kt_is_array returns false
+ * for such a type. */
 bool kt_is_value_array(const kt_compilation *c, kjit_type type);
 /* whether the type is a struct, an array in a struct, a vector, a complex number or a pointer */
 bool kt_is_composed(const kt_compilation *c, kjit_type type);

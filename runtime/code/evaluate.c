@@ -311,7 +311,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
 
 /* ---- fields, calls ---- */
 
-/* Evaluates an index into a shape. `-` and a literal counts from the end. */
+/* Evaluates an index into a shape. A negative index counts from the end. */
 static bool evaluate_dimension(kj_scope *scope, const ki_expr *index, uint32_t count,
                                uint32_t *dimension)
 {

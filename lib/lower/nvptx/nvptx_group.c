@@ -530,7 +530,8 @@ static char constraint_of(kl_lowering *l, kjit_type type)
   return bytes == 8 ? 'l' : bytes == 4 ? 'r' : 'h';
 }
 
-/* Returns the type of an operand: f16 is passed as its bits, a byte in 16 bits. */
+/* Returns the type of an operand in inline PTX. A 16-bit float is passed as the integer with its
+ * bits, and a value of 8 bits is extended to 16 bits. */
 static LLVMTypeRef operand_type(kl_lowering *l, kjit_type type)
 {
   return type == KJIT_F32 || type == KJIT_F64 || kl_scalar_bytes(l, type) > 2

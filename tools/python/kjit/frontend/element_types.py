@@ -53,8 +53,8 @@ func array_common(a, b) @numba {
 
 
 def _division(operator, ufunc):
-    """Returns a division operator with the result type of numbers, in which a division by zero is
-    no error."""
+    """Returns a function for a division of array elements. Its result has the type that the
+    operator has for numbers, but a division by zero raises no error."""
     kind = f"dtype(a {operator} b)"
     return words.Text(
         f"element_{ufunc}",

@@ -84,8 +84,9 @@ class Expression:
     """An expression as a function of its leaves.
 
     leaves: the nodes whose values the function takes. scalar: the expression in terms of the
-    leaves. has_elements: whether it can be applied to array elements. is_harmless: whether Python
-    computes the same for small integers and for floats. has_division: whether it divides.
+    leaves. has_elements: whether the expression can be applied to array elements. is_harmless:
+    whether Python computes the same for small integers and for floats. has_division: whether the
+    expression contains a division.
     """
 
     def __init__(self, node, leaves, names, scalar):

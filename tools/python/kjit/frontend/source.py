@@ -170,7 +170,7 @@ def _recover(function):
         if isinstance(source, bytes):
             source = source.decode("utf-8", "replace")
         if isinstance(source, str) and source.isascii() and code.co_name.isidentifier() and code.co_name not in source:
-            continue  # before the slow compilation; Python changes some names that are not ASCII
+            continue  # skips the slow compilation; only for ASCII, because Python normalizes other names
         whole = lambdas.recompile(source, code)
         if whole is None or not _contains(whole, code):
             continue

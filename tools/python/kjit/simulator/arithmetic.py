@@ -20,7 +20,7 @@ def _kind(type_):
 
 
 def _integer(type_):
-    """Returns the 64-bit type in which an integer or bool takes part in an operation."""
+    """Returns the 64-bit type to which an operation converts an integer or bool."""
     return _UINT64 if _kind(type_) == "u" else _INT64
 
 
