@@ -192,7 +192,7 @@ static _Noreturn void refuse_unit(kf_writer *w, const kf_value *x, kf_unit unit,
                                   kj_location location)
 {
   kf_fail(w, location, KJIT_ERROR_TYPE,
-          "%s of 64 bits do not all fit into %s; convert the other value with `as_%s(x)`",
+          "a number of %s can be too large to count in %s; convert the other value with `as_%s(x)`",
           units[x->unit].one, units[unit].one, units[x->unit].function);
 }
 

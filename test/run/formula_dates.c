@@ -201,7 +201,8 @@ static void check_message(const char *text, kjit_status status, const char *mess
 
 static void check_messages(void)
 {
-  check_message("second - fine", KJIT_ERROR_TYPE, "seconds of 64 bits do not all fit into nanosec");
+  check_message("second - fine", KJIT_ERROR_TYPE,
+                "a number of seconds can be too large to count in nanosec");
   check_message("day + 1", KJIT_ERROR_TYPE, "write seconds(n) or days(n)");
   check_message("day + second", KJIT_ERROR_TYPE, "`+` of timestamp[D] and timestamp[s]");
   check_message("day < length", KJIT_ERROR_TYPE, "`<` of timestamp[D] and duration[ms]");

@@ -212,9 +212,10 @@ static bool read_line(list *l, char *line)
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strlen(rows[i].word) == length && !strncmp(line, rows[i].word, length))
       return rows[i].read(l, line + length + strspn(line + length, " \t"));
-  return tool_fail(l->error, TOOL_EXIT_USAGE,
-                   "expected for, arg, module, kernel, launch, call or a comment, not '%.*s'",
-                   (int)length, line);
+  return tool_fail(
+    l->error, TOOL_EXIT_USAGE,
+    "a line begins with `for`, `arg`, `module`, `kernel`, `launch`, `call` or `#`, not with `%.*s`",
+    (int)length, line);
 }
 
 bool cache_read_list(tool_error *error, const char *path,
