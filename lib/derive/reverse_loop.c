@@ -76,8 +76,9 @@ static kt_var *add_tape(loop *l, const kt_var *var)
                         .rank = 1 };
   info.extents[0] = l->most;
   if (!ki_type(d->c->types, var->type)->size_bytes)
-    kd_refuse(d, l->source->location, "the loop changes `%s`, %s, whose values cannot be kept",
-              var->name, kt_type_text(d->c, var->type));
+    kd_refuse(d, l->source->location,
+              "the loop assigns `%s` of type %s; the derivative cannot store its values", var->name,
+              kt_type_text(d->c, var->type));
   kt_var *made = kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "tape_%s", var->name),
                                  kt_intern_array(d->s, &info), var->location, KJ_LEVEL_THREAD);
   kd_note_tape(d, l->source, var, made, l->is_short);

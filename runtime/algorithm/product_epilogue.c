@@ -79,7 +79,8 @@ kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum)
   kjit_type type = ka_infer_result(call, e->epilogue.function, operands, count + 1);
   if (type == KJIT_VOID || !ki_is_element(call->context->types, type))
     ka_fail(call, KJIT_ERROR_TYPE,
-            "the epilogue returns %s for sums of type %s; expected an array element",
-            type == KJIT_VOID ? "nothing" : ka_type_text(call, type), ka_type_text(call, sum));
+            "the epilogue must return a value that an array can hold; for sums of type %s it "
+            "returns %s",
+            ka_type_text(call, sum), type == KJIT_VOID ? "nothing" : ka_type_text(call, type));
   return type;
 }

@@ -95,7 +95,7 @@ static bool is_same_field(const code_field *field, const kj_code *a, const kj_co
 static _Noreturn void fail(const kj_disk_key *key, const char *format, const char *what)
 {
   kj_buffer text = { 0 };
-  kj_append_text(&text, "the disk cache must return the same code as the compiler: ");
+  kj_append_text(&text, "code from the disk cache differs from compiled code: ");
   kj_append_format(&text, format, what);
   kj_append_format(&text, ". The key is %016llx%016llx:\n%s", (unsigned long long)key->digest.high,
                    (unsigned long long)key->digest.low, key->text);
