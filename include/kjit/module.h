@@ -180,8 +180,9 @@ typedef struct kjit_expression_options {
 
 /* Parses a single expression, such as a formula from a user, and returns a func that computes it.
  * For example, `a * x + b` with the parameters a, x and b. The func can be used in maps and as an
- * operator of algorithms. A kernel takes it for a func parameter after kjit_link_module with the
- * kernel's module.
+ * operator of algorithms. A func parameter of a kernel takes only funcs of the kernel's module:
+ * link that module with this one (kjit_link_module), and use the kernel and the func of the linked
+ * module.
  *
  * The text is never inserted into other text, so it cannot end the func and add other code. It is
  * one kernel IR expression and can have several lines. It cannot contain statements,

@@ -54,8 +54,8 @@ static bool is_needed_any(const slicer *s, const kt_stmts *stmts)
   return false;
 }
 
-/* Returns whether the statement decides how often a loop runs. Such a statement is needed if its
- * loop is. */
+/* Returns whether the statement can end a loop. A needed loop needs such statements, because they
+ * determine its number of iterations. */
 static bool ends_loop(const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_FAIL) return true;

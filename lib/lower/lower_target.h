@@ -132,9 +132,8 @@ struct kl_lower_target {
    * stack. has_print_parameter: the kernel has a parameter for it, KJ_PARAMETER_PRINT. */
   bool has_print_parameter;
   void (*print)(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
-  /* Ends the block: the current thread leaves the kernel, also from an LLVM function.
-   * shares_failures: the code that it builds, and the positions, are valid anywhere in a
-   * function. */
+  /* Builds code by which the thread leaves the kernel, also from an LLVM function that the kernel
+   * calls. The code ends the current basic block. */
   void (*leave_kernel)(kl_lowering *l);
   /* Ends the block for a `return` in the kernel itself. NULL means a branch to the kernel's end. */
   void (*return_early)(kl_lowering *l);
@@ -150,6 +149,8 @@ struct kl_lower_target {
   /* Waits for the products of the warpgroup before a thread leaves. NULL means that the target has
    * no such products. */
   void (*finish_products)(kl_lowering *l);
+  /* The code of leave_kernel, and the position of the thread, are the same everywhere in an LLVM
+   * function, so all places at which a thread fails branch to one block. */
   bool shares_failures;
   /* thread_context returns a pointer that an LLVM function takes as its first argument if its
    * instance may_fail or polls, or, if context_has_positions, uses_positions. use_thread_context is

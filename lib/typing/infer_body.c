@@ -72,7 +72,7 @@ static void bind_parameters(kt_scope *s)
   const ki_decls *params = &s->function->params;
   for (size_t i = 0; i < params->count; i++)
     bind_parameter(s, params->items[i], &s->record->bounds[i]);
-  /* only for instances that are called from outside of the module */
+  /* a call from outside the module may pass other types than the annotations */
   for (size_t i = 0; i < params->count && !s->instance->caller; i++)
     convert_entry(s, params->items[i], i);
 }

@@ -230,8 +230,8 @@ static kt_exprs convert_all(kt_scope *s, const kt_exprs *values, kjit_type type)
   return converted;
 }
 
-/* Converts all operands to a type, which is also the type of the result. Weak operands are folded
- * or stay weak. */
+/* Converts all operands to a type, which is also the type of the result. Folds constant operands if
+ * the built-in can be computed now. The result is weak if the type is. */
 static kt_expr *apply_common(kt_scope *s, const kt_operands *o, kjit_type type)
 {
   kt_operands typed = with_values(o, convert_all(s, &o->values, type));

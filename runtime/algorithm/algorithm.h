@@ -312,9 +312,8 @@ typedef struct ka_operator {
 
 /* Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
-/* Returns the named reduction that `given` stands for. Otherwise reads an operator and returns
- * NULL.
- */
+/* If `given` is the name of a reduction, returns this reduction. Otherwise reads `given` into
+ * *operator_ and returns NULL. */
 const struct ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator *given,
                                              ka_operator *operator_);
 /* Whether the type is an integer type or bool. */

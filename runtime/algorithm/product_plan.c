@@ -23,7 +23,9 @@ static const tile_row tile_table[] = {
 };
 
 enum {
-  THIN = 4,          /* number of rows or columns up to which tiles would be mostly empty */
+  /* products with at most this number of rows or columns use no tiles, which would be mostly
+   * empty */
+  THIN = 4,
   THREADS = 256,     /* TILE_THREADS of the library */
   LEAST_DEPTH = 128, /* minimum terms of a part */
   MOST_PARTS = 64,

@@ -260,7 +260,9 @@ bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_mat
 /* ---- 8-bit elements in any layout ---- */
 
 enum {
-  BYTES_THIN = 4,           /* number of rows or columns up to which tiles would be mostly empty */
+  /* products with at most this number of rows or columns use no tiles, which would be mostly
+   * empty */
+  BYTES_THIN = 4,
   BYTES_DEPTH = 64,         /* terms of a slice */
   BYTES_LEAST_DEPTH = 1024, /* minimum terms of a part */
   BYTES_PARTS = 64,

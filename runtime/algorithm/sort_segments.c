@@ -190,8 +190,8 @@ enum {
                        * position in all tiles of the segment */
   FEW_AVERAGE = 256,  /* minimum average length of a segment for this method: the number of
                        * elements that give a block enough work */
-  FEW_SMALL_ITEMS = 9 /* elements of a thread, if a tile holds segments of twice the average
-                       * length */
+  FEW_SMALL_ITEMS = 9 /* elements for each thread in small tiles; they are used if a segment of
+                       * twice the average length fits into one tile */
 };
 
 /* Returns 0 if there are too many elements. */

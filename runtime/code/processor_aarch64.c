@@ -10,8 +10,9 @@
 
 /* ---- identity ---- */
 
-/* A machine may have different cores. Collects the lines with implementer, part and revision of
- * each core, without duplicates. A machine has only a few of them. */
+/* /proc/cpuinfo has lines with the implementer, part and revision of each core. A machine may have
+ * different cores, so digests of all these lines are collected, without duplicates. Only a
+ * few of these lines differ from each other. */
 enum { MOST_LINES = 64 };
 
 static bool is_known(const kj_digest *lines, size_t count, kj_digest line)

@@ -1,13 +1,13 @@
-/* Kernels of guests that run: whatever the text and the arguments, the process goes on, and memory
- * that the launch was not given stays as it was. Each array lies between pages that nobody may
- * touch, at one end of them; what its shape and strides do not reach is compared afterwards, and so
- * is all of an array that the kernel only reads. The memory of blocks lies between such pages, too.
- * Launches have a time limit.
+/* Launches kernels of guests. Whatever the text and the arguments are, the process must continue,
+ * and memory that the launch did not receive must not change. Each array lies at one end of its
+ * pages, between pages that are not accessible. After a launch the test checks that the kernel has
+ * not changed memory that shape and strides do not reach, or arrays that it only reads. Memory that
+ * kjit allocates for blocks lies between such pages as well. Launches have a time limit.
  *
- * An input is kernel IR, or, where it begins with the byte 1, the choices of a generator of hostile
- * kernels (hostile_kernel.h): mutated choices are another kernel. What the arguments are is drawn
- * from the input's bytes as well, so that an input always does the same. With KJIT_FUZZ_TELL in the
- * environment each kernel and each launch's end is printed. */
+ * An input is kernel IR. If it begins with the byte 1, it contains the choices of a generator of
+ * hostile kernels (hostile_kernel.h), so that a mutation gives another kernel. The arguments depend
+ * only on the input's bytes, so an input always has the same outcome. If KJIT_FUZZ_TELL is in the
+ * environment, the program prints each kernel and the outcome of each launch. */
 #include <kjit/kjit.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -191,7 +191,7 @@ static void draw_array(guarded *a, const kjit_parameter_info *info, int32_t rank
   memcpy(a->before, a->data, DATA_BYTES);
 }
 
-/* What the array reaches becomes what it was before: all else has to be so already. */
+/* Restores all elements of the array, so that only other bytes can differ from `before`. */
 static void forget_elements(guarded *a, int32_t d, int64_t at)
 {
   if (d < a->tensor.rank && d < MOST_RANK) {

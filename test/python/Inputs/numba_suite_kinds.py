@@ -11,7 +11,7 @@ KINDS = [
     ("files of Numba's cache", r"test_caching\.py|_cache_config"),
     ("NRT", r"^nrt/"),
     ("tests that skip themselves", r" skip "),
-    ("LLVM IR of Numba by the program",
+    ("LLVM IR that the program writes",
      r"test_extending\.py|struct_data_model|struct_model_type|compile_jitted_subroutine|overload_attribute_target|calling_overloaded_function"),
     ("linked code on the CPU", r"TestDeclareDevice.* out |TestLinkableCode|is linked code for|linked code is compiled on a GPU| (omit|out) (cffi|CUDA C)|cta_barrier|from_buffer"),
     ("CuPy", r" (omit|out) (cupy|CuPy)|cupy_bfloat16"),

@@ -305,8 +305,8 @@ def _check_counts(own):
 
 
 def _one_value(initial):
-    """Returns a number, or the element of an array of rank 0. A record stays such an array and is copied so that it can
-    be written."""
+    """Returns a number unchanged, and an array of rank 0 as its element. Returns a record as a copy in an array of rank
+    0, which can be written."""
     shape = getattr(initial, "shape", ())
     if shape != ():
         raise TypeError(f"initial must be a single value, not an array of the shape {tuple(shape)}")
@@ -454,7 +454,7 @@ def _fails(call, operands):
 def find_failing(call, operands):
     """Returns the index of the first element for which an elementwise function fails. A binary
     search calls the function for parts of the arrays. Returns None if the arrays are not in host
-    memory, or if no element fails now."""
+    memory, or if no element fails in these calls."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not all(isinstance(o, (numpy.ndarray, numpy.generic, int, float, complex)) for o in operands):
         return None

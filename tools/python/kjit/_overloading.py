@@ -1,5 +1,5 @@
-"""numba.extending.overload: a function of the program chooses, by the types of the arguments, the
-Python function that compiled code calls.
+"""numba.extending.overload: the program registers a function that receives the types of the arguments
+and returns an implementation. Compiled code calls this implementation.
 
 The compiler infers types after the translation. A call of an overloaded function therefore begins
 as a func without an implementation, which fails to compile with an error that has the types of the

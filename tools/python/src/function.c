@@ -21,7 +21,7 @@ typedef struct function_object {
   kjit_function *function;             /* owned by the module */
   PyObject *driver;                    /* object that is called instead, or NULL */
   unsigned generation;                 /* process generation when the func was loaded */
-  /* 0 before the first call, which compiles; later calls rarely do */
+  /* 0 before the first call, which compiles the func. Later calls rarely compile. */
   int has_run;
   int keeps_types; /* see load() */
   binding_parameters parameters;

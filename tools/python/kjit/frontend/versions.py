@@ -152,7 +152,8 @@ class _Versions:
         return None if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)) else around
 
     def meet(self, body, statement, place, around, meetings):
-        """Adds the current versions at a statement, or at the end of a block, to the meetings."""
+        """Makes the current version of each variable a source of the variable's meeting. place: the
+        statement before which the version is copied to the meeting; None means the end of the block."""
         for name, meeting in meetings.items():
             version = around.get(name)
             if version is not None and version is not meeting:

@@ -108,7 +108,7 @@ _CHEAP = frozenset(
     "trunc where cast".split()
 )
 # Operations whose results have the same bits in all code: those that IEEE 754 rounds correctly, and
-# those without rounding. The C library's functions have other last bits in vectors.
+# those without rounding. The C library's functions and their vectorized forms can differ in the last bit.
 EXACT = _CHEAP | frozenset(
     "bitwise_count bitwise_left_shift bitwise_right_shift bitwise_xor divide fmax fmin isfinite isinf logical_xor reciprocal round signbit "
     "sqrt".split()

@@ -19,7 +19,7 @@ PARTS = {
     "var": ("count", "mean", "m2"),
     "std": ("count", "mean", "m2"),
 }
-_SECOND = {"count": "sum"}  # the aggregation of a part over batches, if it has another name
+_SECOND = {"count": "sum"}  # the aggregation that combines a part of all batches, if its name is not the part's
 _MOST_PENDING = 1 << 18  # number of rows of partial results that are combined at once
 
 
