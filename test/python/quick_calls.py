@@ -245,14 +245,50 @@ for dtype in TYPES:
         expected = [*host, host[-1], host[3], *host]
         assert all(np.array_equal(element.to_host(), value, equal_nan=host.dtype.kind in "fc") for element, value in zip(elements, expected)), (seed, dtype, form)
         elements[5] += elements[6]
-        elements[7].fill(1)
+        elements[7][...].fill(1)
         assert np.array_equal(elements[6].to_host(), host[6], equal_nan=host.dtype.kind in "fc"), (seed, dtype, form)
         assert np.array_equal(elements[8].to_host(), host[8], equal_nan=host.dtype.kind in "fc"), (seed, dtype, form)
 x = knp.arange(3)
 assert outcome(lambda: x[3])[1] is knp.BoundsError and outcome(lambda: x[-4])[1] is knp.BoundsError and outcome(lambda: x[2**70])[0] == "error"
 last = x[2, ...]
 x[2] = 9
-assert last == 9 and x[2].is_read_only is False
+assert last == 9 and x[2].is_read_only and not last.is_read_only and not x[2].copy().is_read_only
+
+# Nothing can be written to an element, because the write would be lost. Operators in place make new arrays, as NumPy's scalars do.
+host = np.arange(4.0)
+x = knp.asarray(host)
+WRITES = """e[...] = 7 | e[()] = 7 | e.fill(7) | e.copy_from(7) | knp.add(1, 2, out=e) | np.add(1, 2, out=e) | np.copyto(e, 7) | knp.sum(x, out=e) | np.add.at(e, (), 7)"""
+for element in (x[3], x[np.int64(3)], x[knp.asarray(3)], x[-1:].reshape(1, 1)[0, 0], list(x)[3]):
+    for write in WRITES.split(" | "):
+        try:
+            exec(write, {"e": element, "x": x, "knp": knp, "np": np})
+        except (TypeError, ValueError) as error:
+            assert "one element" in str(error) or "read-only" in str(error), (write, error)
+        else:
+            raise AssertionError(f"{write}: an element was written")
+    assert element == 3 and np.array_equal(x.to_host(), host)
+own = before = x[3]
+own += 1
+own **= 2
+assert own == 16 and before == 3 and x[3] == 3 and not own.is_read_only
+own = knp.asarray(x[3])
+own[...] = 5
+assert own == 5 and x[3] == 3
+
+
+@kjit.jit
+def store_seven(r, x):
+    r[()] = x[()] + 4
+
+
+store_seven[1, 1](x[0, ...], x[3])
+assert x[0] == 7
+why = ""
+try:
+    store_seven[1, 1](x[1], x[3])
+except kjit.ArgumentError as error:
+    why = str(error)
+assert "parameter `r`" in why and "copy of one element" in why and x[1] == 1, why
 
 # ---- new arrays ----
 
@@ -338,7 +374,7 @@ for turn in range(700):
     def general_get(x, k):
         view = x._basic(k) if not isinstance(k, kjit.Array) else None
         is_element = view is not None and not view.ndim and type(k) is int  # a copy, as in NumPy
-        return _indexing.get_item(x, k) if view is None else view.copy() if is_element else view
+        return _indexing.get_item(x, k) if view is None else view.copy()._mark_element() if is_element else view
 
     expected = outcome(lambda: general_get(make(), key()))
     assert got == expected, (seed, what, got, expected)

@@ -32,6 +32,7 @@ void binding_destroy_call(algorithm_call *call)
 /* Prepares an array for a result. A plan writes it at each run. */
 static int begin_writing(algorithm_call *call, array_object *array)
 {
+  if (array->is_read_only == BINDING_ELEMENT) return binding_refuse_write(array);
   if (!call->is_planned) return binding_before_write(array);
   if (call->written_count == ALGORITHM_MOST_OBJECTS) return 0;
   binding_block *block = binding_get_block(array);

@@ -281,13 +281,13 @@ static int take_array(context_object *context, array_object *array, const char *
   storage->is_foreign = !binding_is_on_cpu(tensor);
   kjit_type record = find_own_struct(context, array);
   if (record == KJIT_VOID) return -1;
-  if (array->is_read_only && record != KJIT_ANY) {
+  if (array->is_read_only == BINDING_READ_ONLY && record != KJIT_ANY) {
     binding_fail(KJIT_ERROR_UNSUPPORTED,
                  "parameter `%s`: the array of records is read-only; copy it first",
                  say_name(name));
     return -1;
   }
-  if (array->is_read_only) {
+  if (array->is_read_only == BINDING_READ_ONLY) {
     storage->keep = binding_take_tensor(context, (PyObject *)array, tensor, NULL, 1, NULL);
     if (!storage->keep) return -1;
     *arg = kjit_arg_array(((array_object *)storage->keep)->array);

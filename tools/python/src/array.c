@@ -60,7 +60,9 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
 
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only)
 {
-  PyObject *made = binding_wrap_array(owner->context, view, owner->is_read_only || is_read_only);
+  int is_protected = owner->is_read_only == BINDING_READ_ONLY || is_read_only;
+  PyObject *made =
+    binding_wrap_array(owner->context, view, is_protected ? BINDING_READ_ONLY : BINDING_WRITABLE);
   if (made && binding_share_block((array_object *)made, owner)) Py_CLEAR(made);
   return made;
 }
@@ -348,6 +350,12 @@ static PyObject *get_read_only(PyObject *object, void *unused)
   return PyBool_FromLong(((array_object *)object)->is_read_only);
 }
 
+static PyObject *get_is_element(PyObject *object, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(((array_object *)object)->is_read_only == BINDING_ELEMENT);
+}
+
 static Py_ssize_t get_length(PyObject *object)
 {
   const kjit_tensor *t = binding_look_at_array(object);
@@ -411,17 +419,19 @@ static int copy_with(array_object *self, PyObject *object, int is_into_self)
   return outcome;
 }
 
-static int refuse_writing(array_object *self)
+int binding_refuse_write(const array_object *array)
 {
-  if (!self->is_read_only) return 0;
-  PyErr_SetString(PyExc_ValueError, "the array is read-only");
-  return -1;
+  if (array->is_read_only == BINDING_ELEMENT)
+    PyErr_SetString(PyExc_TypeError, "the array is a copy of one element, to which nothing can be "
+                                     "written; assign to x[i], or write to the view x[i, ...]");
+  else if (array->is_read_only) PyErr_SetString(PyExc_ValueError, "the array is read-only");
+  return array->is_read_only ? -1 : 0;
 }
 
 static PyObject *copy_from(PyObject *object, PyObject *source)
 {
   array_object *self = (array_object *)object;
-  if (!binding_get_tensor(object) || refuse_writing(self) || copy_with(self, source, 1))
+  if (!binding_get_tensor(object) || binding_refuse_write(self) || copy_with(self, source, 1))
     return NULL;
   Py_RETURN_NONE;
 }
@@ -530,6 +540,7 @@ static PyMethodDef methods[] = {
   { "_basic", binding_get_basic, METH_O, NULL },
   { "_part", binding_get_part, METH_VARARGS, NULL },
   { "_protect", binding_protect, METH_NOARGS, NULL },
+  { "_mark_element", binding_mark_element, METH_NOARGS, NULL },
   { "_relation", binding_relate, METH_O, NULL },
   { "_reshape", reshape, METH_VARARGS, "Returns a view of the elements with another shape." },
   { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,
@@ -549,6 +560,7 @@ static PyGetSetDef fields[] = {
   { "_strides", binding_get_strides, NULL, NULL, NULL },
   { "T", transpose, NULL, "a view with the dimensions in reverse order", NULL },
   { "is_read_only", get_read_only, NULL, "whether the array is read-only for kernels", NULL },
+  { "_is_element", get_is_element, NULL, NULL, NULL },
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };

@@ -70,8 +70,16 @@ PyObject *binding_get_part(PyObject *array, PyObject *args)
 PyObject *binding_protect(PyObject *array, PyObject *unused)
 {
   (void)unused;
-  ((array_object *)array)->is_read_only = 1;
+  ((array_object *)array)->is_read_only = BINDING_READ_ONLY;
   Py_RETURN_NONE;
+}
+
+/* _mark_element(): declares that the array is a copy of one element, and returns the array. */
+PyObject *binding_mark_element(PyObject *array, PyObject *unused)
+{
+  (void)unused;
+  ((array_object *)array)->is_read_only = BINDING_ELEMENT;
+  return Py_NewRef(array);
 }
 
 /* Stores the address of the lowest byte and the address after the highest byte. Returns 0 if the
@@ -240,6 +248,8 @@ static PyObject *copy_view(PyObject *view)
 {
   PyObject *copy = view ? PyObject_CallMethod(view, "copy", NULL) : NULL;
   Py_XDECREF(view);
+  if (copy && Py_TYPE(copy) == binding_array_type)
+    ((array_object *)copy)->is_read_only = BINDING_ELEMENT;
   return copy;
 }
 

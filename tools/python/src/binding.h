@@ -106,11 +106,20 @@ typedef struct binding_producer {
 typedef struct binding_block binding_block;     /* see expression.h */
 typedef struct binding_pending binding_pending; /* see expression.h */
 
+/* Whether Python code may write to an array. An element that integers for all axes select is a
+ * copy, like a scalar of NumPy, so a write to it is an error in the program. Its memory is its own:
+ * views of it, and other libraries, may write there. */
+typedef enum binding_protection {
+  BINDING_WRITABLE,
+  BINDING_READ_ONLY,
+  BINDING_ELEMENT
+} binding_protection;
+
 typedef struct array_object {
   PyObject_HEAD context_object *context;
   kjit_array *array; /* NULL while the array is pending */
   kjit_device *device;
-  int is_read_only;
+  int is_read_only;          /* a binding_protection */
   binding_producer producer; /* producer of an imported array */
   binding_block *block;      /* shared state of its memory; NULL if the array has no views and no
                               * pending array reads it */
@@ -133,6 +142,7 @@ PyObject *binding_get_basic(PyObject *array, PyObject *key);
 PyObject *binding_set_indexing(PyObject *module, PyObject *args);
 PyObject *binding_get_part(PyObject *array, PyObject *args);
 PyObject *binding_protect(PyObject *array, PyObject *unused);
+PyObject *binding_mark_element(PyObject *array, PyObject *unused);
 PyObject *binding_relate(PyObject *array, PyObject *other);
 PyObject *binding_get_strides(PyObject *array, void *unused);
 /* The view that a key selects; strides and offset are in elements. */
@@ -343,6 +353,9 @@ int binding_add_array(PyObject *module);
 /* Wraps a kjit array and takes over its reference. On failure, releases the array and returns NULL
  * with an exception. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
+/* Raises an exception if an array is read-only or an element. Returns 0, or -1 with an exception.
+ */
+int binding_refuse_write(const array_object *array);
 /* Wraps a view of an array. The view is read-only also if the array is. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
 /* Wraps an array whose memory other libraries write, see binding_open_block. */
@@ -508,6 +521,13 @@ void binding_clear_parameters(binding_parameters *self);
  * Returns NULL with an exception. */
 PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args, Py_ssize_t given,
                           PyObject *keywords);
+/* Describes a parameter of a kernel or func. */
+typedef kjit_status binding_describe_parameter(void *callee, size_t index,
+                                               kjit_parameter_info *info);
+/* Raises an exception if the callee writes to an argument that is a copy of an element, because the
+ * write would be lost. Returns 0, or -1 with an exception. */
+int binding_check_elements(binding_describe_parameter *describe, void *callee,
+                           const binding_parameters *self, PyObject *const *args, Py_ssize_t count);
 /* Like binding_take_argument, for the parameter with this index. */
 int binding_take_parameter(context_object *context, const binding_parameters *self,
                            Py_ssize_t index, PyObject *object, binding_argument *storage,

@@ -89,7 +89,8 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
     problem = "the array is on a GPU; copy it with to_host()";
   else if (element >= KJIT_SCALAR_COUNT || !formats[element])
     problem = "buffers have no format for elements of this type";
-  else if (self->is_read_only && (flags & PyBUF_WRITABLE)) problem = "the array is read-only";
+  else if (self->is_read_only == BINDING_READ_ONLY && (flags & PyBUF_WRITABLE))
+    problem = "the array is read-only";
   if (problem) {
     PyErr_SetString(PyExc_BufferError, problem);
     return -1;
@@ -122,7 +123,7 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
   view->obj = Py_NewRef(object);
   view->len = total;
   view->itemsize = size_bytes;
-  view->readonly = self->is_read_only;
+  view->readonly = self->is_read_only == BINDING_READ_ONLY;
   view->ndim = t->rank;
   view->format = flags & PyBUF_FORMAT ? (char *)formats[element] : NULL;
   view->shape = flags & PyBUF_ND ? exported->shape : NULL;
@@ -325,7 +326,7 @@ PyObject *binding_export_dlpack(PyObject *object, PyObject *const *args, Py_ssiz
   if (!self) return NULL;
   PyObject *capsule = NULL;
   kjit_stream *consumer = NULL;
-  if (self->is_read_only && !is_versioned)
+  if (self->is_read_only == BINDING_READ_ONLY && !is_versioned)
     PyErr_SetString(PyExc_BufferError,
                     "the array is read-only, which DLPack versions below 1.0 cannot express");
   else if (!get_consumer(self, request.stream, &consumer, &is_own)) {
@@ -376,6 +377,6 @@ PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
     PyUnicode_FromFormat("%c%c%d", t->bits == 8 ? '|' : '<', letters[t->code], t->bits / 8);
   return Py_BuildValue("{sNsNs(KO)sNsisi}", "shape", shape, "typestr", typestr, "data",
                        (unsigned long long)(uintptr_t)t->data + t->byte_offset,
-                       self->is_read_only ? Py_True : Py_False, "strides",
+                       self->is_read_only == BINDING_READ_ONLY ? Py_True : Py_False, "strides",
                        strides ? strides : Py_NewRef(Py_None), "version", 3, "stream", 1);
 }

@@ -256,6 +256,11 @@ static int note(function_object *self, PyObject *const *args, const kjit_arg *li
 
 /* ---- calls ---- */
 
+static kjit_status describe_parameter(void *function, size_t index, kjit_parameter_info *info)
+{
+  return kjit_get_function_parameter_info(function, index, info);
+}
+
 static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssize_t count)
 {
   context_object *context = self->module->context;
@@ -264,6 +269,8 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
     return binding_fail(KJIT_ERROR_ARGUMENT,
                         "a function takes at most %d arguments; each item of a tuple counts as one",
                         MOST);
+  if (binding_check_elements(describe_parameter, self->function, &self->parameters, args, count))
+    return NULL;
   binding_argument storage[MOST];
   kjit_arg list[MOST];
   max_align_t room[MOST_RESULT_BYTES / sizeof(max_align_t)];

@@ -136,11 +136,19 @@ int kernel_launch_taken(kernel_object *self, const kjit_launch_config *given, co
   return !outcome && is_foreign ? wait_for_foreign(context, device) : outcome;
 }
 
+static kjit_status describe_parameter(void *kernel, size_t index, kjit_parameter_info *info)
+{
+  return kjit_get_parameter_info(kernel, index, info);
+}
+
 static PyObject *launch_with(kernel_object *self, const kjit_launch_config *config,
                              const kernel_call *args)
 {
   if (is_composed(args)) return launch_composed(self, config, args);
-  if (kernel_make_ready(self)) return NULL;
+  if (kernel_make_ready(self) ||
+      binding_check_elements(describe_parameter, self->kernel, &self->parameters, args->items,
+                             args->count))
+    return NULL;
   Py_ssize_t count = args->count, taken = 0;
   binding_argument few[FEW], *storage = few;
   kjit_arg few_args[FEW], *list = few_args;

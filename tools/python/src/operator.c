@@ -89,10 +89,12 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
   return outcome;
 }
 
-/* self += other. kjit.numpy handles operands that do not fit, and reports errors. */
+/* self += other. kjit.numpy handles operands that do not fit, and reports errors. An element is
+ * replaced by a new array, as a scalar of NumPy is. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {
   PyObject *operands[] = { self, other };
+  if (((array_object *)self)->is_read_only == BINDING_ELEMENT) return operate(row, operands, 2);
   array_object *out = (array_object *)self, *made = expression_record(row, operands, 2);
   if (!made && PyErr_Occurred()) return NULL;
   if (!made || !is_fitting(made, out)) {

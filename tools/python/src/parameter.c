@@ -144,6 +144,26 @@ static kjit_arg type_number(const kjit_arg *arg)
   }
 }
 
+int binding_check_elements(binding_describe_parameter *describe, void *callee,
+                           const binding_parameters *self, PyObject *const *args, Py_ssize_t count)
+{
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (Py_TYPE(args[i]) != binding_array_type ||
+        ((array_object *)args[i])->is_read_only != BINDING_ELEMENT)
+      continue;
+    kjit_parameter_info info = { .size_bytes = sizeof info };
+    if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
+    /* code as in Numba may pass parts of arrays that it only reads to functions that could write */
+    if (self->is_typed && info.is_read) continue;
+    binding_fail(KJIT_ERROR_ARGUMENT,
+                 "parameter `%s`: the function writes to the array, but the array is a copy of one "
+                 "element; pass the view x[i, ...]",
+                 info.name);
+    return -1;
+  }
+  return 0;
+}
+
 int binding_take_parameter(context_object *context, const binding_parameters *self,
                            Py_ssize_t index, PyObject *object, binding_argument *storage,
                            kjit_arg *arg)

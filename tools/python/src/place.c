@@ -178,8 +178,9 @@ static PyObject *place_buffer(PyObject *module, PyObject *args)
   kjit_tensor placed = *tensor;
   placed.device_type = BINDING_PLACED;
   placed.device_id = place_of(given).ordinal;
-  PyObject *array = binding_take_tensor(device->context, host, &placed, NULL,
-                                        ((array_object *)host)->is_read_only, NULL);
+  PyObject *array =
+    binding_take_tensor(device->context, host, &placed, NULL,
+                        ((array_object *)host)->is_read_only == BINDING_READ_ONLY, NULL);
   Py_DECREF(host);
   return array;
 }

@@ -356,14 +356,16 @@ static PyObject *create_from(PyObject *items, PyObject *device)
   return NULL;
 }
 
-/* Returns an array of kjit itself if it has the type that is asked for. */
+/* Returns an array of kjit itself if it has the type that is asked for. The Python layer returns
+ * writable views of elements. */
 PyObject *quick_asarray(const quick_call *call)
 {
   PyObject *const *v = call->values;
   kjit_type element;
   if (!is_row_major(v[2]) || !quick_is_none(v[4])) return NULL;
   if (!quick_is_array(v[0])) return quick_is_none(v[1]) ? create_from(v[0], v[3]) : NULL;
-  if (!quick_is_none(v[3])) return NULL;
+  if (!quick_is_none(v[3]) || ((const array_object *)v[0])->is_read_only == BINDING_ELEMENT)
+    return NULL;
   if (!quick_is_none(v[1]) && (!quick_find_element(v[1], &element) ||
                                element != binding_get_element((const array_object *)v[0])))
     return NULL;

@@ -75,8 +75,8 @@ PyObject *quick_iterate(const quick_call *call)
 
 /* ---- copies of single elements ---- */
 
-/* A copied element is an array without dimensions, as which NumPy has a scalar. Its memory is a
- * part of an array of some elements, which is used until each part has been taken once. */
+/* A copied element is an array without dimensions, where NumPy has a scalar. Its memory is a part
+ * of an array of some elements, which is used until each part has been taken once. */
 enum { SHARED_ELEMENTS = 64 };
 typedef struct element_memory {
   array_object *array;
@@ -120,8 +120,9 @@ PyObject *quick_copy_element(array_object *array, int64_t offset)
          view.first + offset * (int64_t)view.size_bytes, view.size_bytes);
   kjit_array *made = NULL;
   kjit_status status = kjit_restride_array(memory->array->array, NULL, NULL, 0, part, &made);
-  PyObject *copy =
-    binding_finish(array->context, status) ? NULL : binding_wrap_array(array->context, made, 0);
+  PyObject *copy = binding_finish(array->context, status)
+                     ? NULL
+                     : binding_wrap_array(array->context, made, BINDING_ELEMENT);
 #ifdef Py_GIL_DISABLED
   Py_DECREF((PyObject *)own.array);
 #endif

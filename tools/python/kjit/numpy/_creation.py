@@ -67,7 +67,7 @@ def _as_array(obj, dtype, device, copy):
 def _as_own(x, text, place, copy):
     has_type, is_here = text is None or x.dtype.text == text, place is None or x.device == place
     if has_type and is_here:
-        return _engine.copied(x) if copy else x
+        return _engine.copied(x) if copy else x[...] if x._is_element else x
     if copy is False:
         raise ValueError("asarray: another data type or device needs a copy, but copy is False")
     if not has_type:

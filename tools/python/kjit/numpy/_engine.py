@@ -369,11 +369,22 @@ def _elementwise_into(row, operands, out, where):
     return run_map(kernel.func.pair(), values, out, where)
 
 
+def check_writable(x, what=None):
+    """Raises TypeError for a copy of an element, and ShapeError for another read-only array. what: the
+    function whose result is stored in x."""
+    if not x.is_read_only:
+        return
+    subject = "the array" if what is None else f"{what}: the array for the result"
+    if x._is_element:
+        raise TypeError(f"{subject} is a copy of one element; assign to x[i], or write to the view x[i, ...]")
+    raise ShapeError(f"{subject} is read-only")
+
+
 def check_out(out, shape, text, what):
-    """Raises an error if a result cannot be stored in the array `out`: ShapeError for a read-only
-    array or another shape, PromotionError for a lossy conversion."""
-    if out.is_read_only:
-        raise ShapeError(f"{what}: the array for the result is read-only")
+    """Raises an error if a result cannot be stored in the array `out`: TypeError for a copy of an
+    element, ShapeError for a read-only array or another shape, PromotionError for a lossy
+    conversion."""
+    check_writable(out, what)
     if tuple(out.shape) != shape and broadcast([tuple(out.shape), shape]) != tuple(out.shape):
         raise ShapeError(f"{what}: the result has the shape {shape}, but the array for it has the shape {tuple(out.shape)}")
     if not can_store(text, out.dtype.text):
@@ -428,8 +439,7 @@ def host_view(x):
 def assign(view, value):
     """Copies an array or a number to a view, with broadcasting and NumPy's conversions. Raises
     ShapeError if the view is read-only."""
-    if view.is_read_only:
-        raise ShapeError("the array is read-only")
+    check_writable(view)
     target = view.dtype.text
     if target not in BY_TEXT:  # records and similar types, which are not converted
         return view.copy_from(value)

@@ -287,8 +287,7 @@ def at(ufunc, inputs, out):
         raise TypeError("first operand must be array")
     device = _protocols.device_of([each for each in (x, *rest) if not isinstance(each, (list, tuple))], ufunc.__name__)
     target = _protocols.Result(x, device, f"{ufunc.__name__}.at").target
-    if target.is_read_only:
-        raise ShapeError(f"{ufunc.__name__}.at: the array is read-only")
+    _engine.check_writable(target, f"{ufunc.__name__}.at")
     places = _flat_places(target, key)
     values = [_protocols.operand(value) for value in rest]
     text = target.dtype.text

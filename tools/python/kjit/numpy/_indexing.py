@@ -453,7 +453,8 @@ def get_item(self, key):
     made = _read(self, key)
     if not made.picks:
         view = self._view(made.shape, made.strides, made.offset)
-        return _engine.copied(view) if self.ndim and not view.ndim and not _has_ellipsis(key) else view
+        is_element = self.ndim and not view.ndim and not _has_ellipsis(key)
+        return _engine.copied(view)._mark_element() if is_element else view
     return Selection(self, made).read()
 
 
@@ -462,8 +463,7 @@ def _has_ellipsis(key):
 
 
 def set_item(self, key, value):
-    if self.is_read_only:
-        raise ShapeError("the array is read-only")
+    _engine.check_writable(self)
     view = self._basic(key)
     if view is not None:
         _engine.assign(view, value)

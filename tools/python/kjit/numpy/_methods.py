@@ -29,6 +29,8 @@ def _reflected_power(self, other):
 
 
 def _power_in_place(self, other):
+    if self._is_element:  # a new array replaces it, as in NumPy
+        return _power(self, other)
     return FUNCTIONS["pow"](self, other, self) if _engine.is_operand(other) else NotImplemented
 
 
@@ -382,8 +384,7 @@ class Flat:
 
     def __setitem__(self, key, value):
         line, is_view = self._line()
-        if self.base.is_read_only:
-            raise ValueError("the array is read-only")
+        _engine.check_writable(self.base)
         line = line if is_view else _engine.copied(line)
         line[key] = value
         if not is_view:

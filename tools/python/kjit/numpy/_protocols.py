@@ -217,8 +217,7 @@ def _mask(where, device):
 
 def _checked(result, shape, what):
     target = result.target
-    if target.is_read_only:
-        raise ShapeError(f"{what}: the array for the result is read-only")
+    _engine.check_writable(target, what)
     if tuple(target.shape) != shape:
         raise ShapeError(f"{what}: the result has the shape {shape}, but the array for it has the shape {tuple(target.shape)}")
     return target
@@ -307,6 +306,7 @@ def _to_host(what, x, known):
         if x.device != "cpu":
             raise PromotionError(f"{what} does not run on {x.device}; call it with x.to_host(), a copy in the host's memory")
         host = numpy.asarray(x)
+        host.flags.writeable &= not x._is_element
         known[id(host)] = host, x
         return host
     if isinstance(x, (list, tuple)):
