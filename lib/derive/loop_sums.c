@@ -112,8 +112,13 @@ static bool counts_up(void *data, const kt_stmt *stmt)
 
 bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e)
 {
-  if (e->kind == KJ_T_CONVERT && !kt_is_float(d->c, e->x->type))
-    return kd_is_positive_counter(d, e->x);
+  if (e->kind == KJ_T_CONVERT) {
+    const ki_type_info *from = ki_type(d->c->types, e->x->type),
+                       *to = ki_type(d->c->types, e->type);
+    /* fewer bits of a counter can be 0 */
+    return ki_is_integral(e->type) && to->size_bytes >= from->size_bytes &&
+           kd_is_positive_counter(d, e->x);
+  }
   int64_t more = 0;
   /* A counter of 0 or more plus a literal of 0 or more wraps around at most to a negative number.
    */
