@@ -3,6 +3,7 @@
 #define KJ_BASE_FACT_H
 
 #include "compiler.h"
+#include "native/architecture.h"
 
 /* Properties of an array argument that determine its facts. */
 typedef struct kj_array_place {

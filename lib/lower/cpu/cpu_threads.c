@@ -10,6 +10,7 @@
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"
+#include "native/architecture.h"
 
 /* ---- loops ---- */
 
@@ -329,10 +330,11 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
 }
 
 /* Returns how many elements, from `first` on, come before a whole cache line of the first large
- * result, or NULL if the kernel writes none. */
+ * result, or NULL if the kernel writes none or code has no non-temporal stores. */
 static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
 {
   enum { CACHE_LINE = 64 };
+  if (!*KJ_STORE_FENCE) return NULL;
   const kj_argument *arguments = l->c->request->signature->arguments;
   for (size_t i = 0; i < l->kernel->params.count; i++) {
     const kt_var *param = l->kernel->params.items[i];
