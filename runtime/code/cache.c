@@ -99,15 +99,25 @@ uint32_t kj_find_facts_of(const kj_call *call, bool has_small_offsets)
   return call->is_general ? facts & ~(uint32_t)KJ_CALL_FACTS : facts;
 }
 
+bool kj_drop_large(kj_call *call)
+{
+  bool had_fact = false;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    had_fact |= call->bound[i].facts & KJ_FACT_LARGE;
+    call->bound[i].facts &= (uint8_t)~KJ_FACT_LARGE;
+  }
+  return had_fact;
+}
+
 void kj_make_key(kj_call *call)
 {
   const kjit_kernel *kernel = call->kernel;
   const kjit_device *device = call->device;
   bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
+  /* the arguments are bound before the device is known, and GPU code makes no use of this fact */
+  if (device->info.kind != KJIT_DEVICE_CPU) (void)kj_drop_large(call);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    /* the arguments are bound before the device is known, and GPU code makes no use of this fact */
-    if (device->info.kind != KJIT_DEVICE_CPU) call->bound[i].facts &= (uint8_t)~KJ_FACT_LARGE;
     add_argument(call, &call->bound[i]);
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;

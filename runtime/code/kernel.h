@@ -233,6 +233,9 @@ size_t kj_key_capacity(const kjit_kernel *kernel);
 
 /* Removes all facts from the call. The caller has to make the key again. */
 void kj_drop_facts(kj_call *call);
+/* Removes only the fact KJ_FACT_LARGE. Returns whether the call had it. The caller has to make the
+ * key again. */
+bool kj_drop_large(kj_call *call);
 /* Returns whether the key contains the relation of two arguments: both are arrays, and the kernel
  * writes at least one. */
 bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j);

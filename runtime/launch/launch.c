@@ -79,19 +79,35 @@ static uint32_t variant_limit(const kj_call *call)
   return given ? given : DEFAULT_LIMIT;
 }
 
+static uint64_t make_key(kj_call *call)
+{
+  kj_make_key(call);
+  return kj_hash_key(call->key, call->key_count);
+}
+
+/* Compiles code for all facts of the call. Without a compiler, imported code may be for results of
+ * another size. */
+static kjit_status make_fast(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                             kjit_specialization **specialization)
+{
+  kjit_status status = make_specialization(call, hash, diagnostics, specialization);
+  if (status != KJIT_ERROR_NO_COMPILER || !kj_drop_large(call)) return status;
+  kj_free_diagnostics(diagnostics);
+  *diagnostics = (kj_diagnostics){ 0 };
+  return make_specialization(call, make_key(call), diagnostics, specialization);
+}
+
 /* Compiles code for all facts of the call or, without a compiler, fetches code without facts that
  * the application has imported. */
 static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                  kjit_specialization **specialization)
 {
   kj_diagnostics fast = { 0 }, general = { 0 };
-  kjit_status status = make_specialization(call, hash, &fast, specialization);
+  kjit_status status = make_fast(call, hash, &fast, specialization);
   bool is_missing = status == KJIT_ERROR_NO_COMPILER && !call->is_general;
   if (is_missing) {
     kj_drop_facts(call);
-    kj_make_key(call);
-    hash = kj_hash_key(call->key, call->key_count);
-    status = make_specialization(call, hash, &general, specialization);
+    status = make_specialization(call, make_key(call), &general, specialization);
   }
   bool is_general = is_missing && status == KJIT_OK;
   kj_copy_diagnostics(is_general ? &general : &fast, diagnostics);
@@ -144,12 +160,11 @@ static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
 
 /* Runs code for fewer facts at once while better code is compiled in the background, up to the
  * limit of variants. */
-static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
-                                       kjit_specialization **specialization)
+static kjit_status find_one(kj_call *call, kj_diagnostics *diagnostics,
+                            kjit_specialization **specialization)
 {
   uint32_t variants;
-  kj_make_key(call);
-  uint64_t hash = kj_hash_key(call->key, call->key_count);
+  uint64_t hash = make_key(call);
   *specialization = kj_look_up(call->kernel, call->key, call->key_count, hash);
   call->is_miss = !*specialization;
   if (*specialization) return KJIT_OK;
@@ -164,13 +179,23 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
   if (*specialization) return KJIT_OK;
   if (is_full) {
     kj_drop_facts(call);
-    kj_make_key(call);
-    hash = kj_hash_key(call->key, call->key_count);
+    hash = make_key(call);
   }
   call->plain = choose_plain(call);
   KJ_TRY(make_or_fetch(call, hash, diagnostics, specialization));
   call->is_fallback = kj_is_for_plain(*specialization);
   return KJIT_OK;
+}
+
+/* Code for other machines may run without a compiler, and for results of any size. So a call with
+ * large results also compiles the code for smaller ones. */
+static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
+                                       kjit_specialization **specialization)
+{
+  KJ_TRY(find_one(call, diagnostics, specialization));
+  if (!call->device->is_target || !kj_drop_large(call)) return KJIT_OK;
+  kj_release(*specialization, false);
+  return find_one(call, diagnostics, specialization);
 }
 
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,
