@@ -13,7 +13,7 @@ enum { KA_MOST_ROWS = KA_MOST_PAIRED + 2 };
 /* Number of blocks of a launch for each multiprocessor of a GPU, and for each core of the CPU. */
 enum { KA_GPU_PAIR_BLOCKS = 8, KA_CPU_PAIR_BLOCKS = 4 };
 
-/* Maximum length of a row whose loops are unrolled. All rows in registers are shorter. */
+/* Maximum length of a row whose loops are unrolled. All rows of floats in registers are shorter. */
 enum { KA_MOST_UNROLLED = 72 };
 
 /* An operand as a sequence of rows. If it has one axis, each row is a number. */

@@ -24,6 +24,10 @@ enum {
   /* maximum size of a row of x, its values in a pair, and its sums if a gradient keeps them in
    * registers; 66 f32 of a Gaussian take 228 of the 255 registers */
   GPU_GRADIENT_BYTES = 800,
+  /* maximum size of a row of x for derivatives with respect to arguments only: 32 f32 and the
+   * cotangent. LLVM does not unroll the loops of a Gaussian over longer rows, which would then be
+   * in local memory. */
+  GPU_ARGUMENT_X_BYTES = 132,
   GPU_TILE = 256, /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
   SHARED_TILE = 32, /* GPU_TILE if rows of x are in shared memory, too */
@@ -135,9 +139,13 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
  * registers three. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
-  bool has_rows = false;
-  for (size_t i = 0; i < p->value_count && p->gradient; i++) has_rows |= p->values[i].width != 0;
-  return has_rows && 2 * (uint64_t)x_bytes + p->bytes <= GPU_GRADIENT_BYTES;
+  bool has_rows = false, is_by_rows = false;
+  for (size_t i = 0; i < p->value_count && p->gradient; i++) {
+    has_rows |= p->values[i].width != 0;
+    is_by_rows |= p->values[i].width && p->gradient->by[i] <= p->gradient->paired;
+  }
+  return has_rows && (is_by_rows || x_bytes <= GPU_ARGUMENT_X_BYTES) &&
+         2 * (uint64_t)x_bytes + p->bytes <= GPU_GRADIENT_BYTES;
 }
 
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n)
