@@ -179,7 +179,7 @@ static void try_repeated(struct nest n, size_t count, kjit_status expression)
 static kjit_status try_parameters(uint32_t count)
 {
   enum { MOST = 300 };
-  static char texts[MOST][8];
+  static char texts[MOST][12];
   const char *names[MOST];
   for (uint32_t i = 0; i < count; i++) {
     snprintf(texts[i], sizeof texts[i], "p%u", i);
