@@ -289,6 +289,16 @@ try:
 except kjit.ArgumentError as error:
     why = str(error)
 assert "parameter `r`" in why and "copy of one element" in why and x[1] == 1, why
+fixed = knp.zeros(3)
+fixed.flags.writeable = False
+for write in (lambda: store_seven[1, 1](fixed[1, ...], x[3]), lambda: store_seven(fixed[1:2].reshape(()), x[3])):
+    try:
+        write()
+    except kjit.ArgumentError as error:
+        assert "read-only" in str(error), error
+    else:
+        raise AssertionError("a read-only array was written")
+assert not fixed.to_host().any()
 
 # ---- new arrays ----
 

@@ -524,10 +524,11 @@ PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args,
 /* Describes a parameter of a kernel or func. */
 typedef kjit_status binding_describe_parameter(void *callee, size_t index,
                                                kjit_parameter_info *info);
-/* Raises an exception if the callee writes to an argument that is a copy of an element, because the
- * write would be lost. Returns 0, or -1 with an exception. */
-int binding_check_elements(binding_describe_parameter *describe, void *callee,
-                           const binding_parameters *self, PyObject *const *args, Py_ssize_t count);
+/* Raises an exception if the callee writes to an argument that is a read-only array, or a copy of
+ * an element, to which a write would be lost. Returns 0, or -1 with an exception. */
+int binding_check_protection(binding_describe_parameter *describe, void *callee,
+                             const binding_parameters *self, PyObject *const *args,
+                             Py_ssize_t count);
 /* Like binding_take_argument, for the parameter with this index. */
 int binding_take_parameter(context_object *context, const binding_parameters *self,
                            Py_ssize_t index, PyObject *object, binding_argument *storage,

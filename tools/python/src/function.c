@@ -269,7 +269,7 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
     return binding_fail(KJIT_ERROR_ARGUMENT,
                         "a function takes at most %d arguments; each item of a tuple counts as one",
                         MOST);
-  if (binding_check_elements(describe_parameter, self->function, &self->parameters, args, count))
+  if (binding_check_protection(describe_parameter, self->function, &self->parameters, args, count))
     return NULL;
   binding_argument storage[MOST];
   kjit_arg list[MOST];

@@ -146,8 +146,8 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *conf
 {
   if (is_composed(args)) return launch_composed(self, config, args);
   if (kernel_make_ready(self) ||
-      binding_check_elements(describe_parameter, self->kernel, &self->parameters, args->items,
-                             args->count))
+      binding_check_protection(describe_parameter, self->kernel, &self->parameters, args->items,
+                               args->count))
     return NULL;
   Py_ssize_t count = args->count, taken = 0;
   binding_argument few[FEW], *storage = few;

@@ -144,21 +144,22 @@ static kjit_arg type_number(const kjit_arg *arg)
   }
 }
 
-int binding_check_elements(binding_describe_parameter *describe, void *callee,
-                           const binding_parameters *self, PyObject *const *args, Py_ssize_t count)
+int binding_check_protection(binding_describe_parameter *describe, void *callee,
+                             const binding_parameters *self, PyObject *const *args,
+                             Py_ssize_t count)
 {
   for (Py_ssize_t i = 0; i < count; i++) {
-    if (Py_TYPE(args[i]) != binding_array_type ||
-        ((array_object *)args[i])->is_read_only != BINDING_ELEMENT)
+    if (Py_TYPE(args[i]) != binding_array_type || !((array_object *)args[i])->is_read_only)
       continue;
     kjit_parameter_info info = { .size_bytes = sizeof info };
     if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
     /* code as in Numba may pass parts of arrays that it only reads to functions that could write */
     if (self->is_typed && info.is_read) continue;
     binding_fail(KJIT_ERROR_ARGUMENT,
-                 "parameter `%s`: the function writes to the array, but the array is a copy of one "
-                 "element; pass the view x[i, ...]",
-                 info.name);
+                 "parameter `%s`: the function writes to the array, but the array is %s", info.name,
+                 ((array_object *)args[i])->is_read_only == BINDING_ELEMENT
+                   ? "a copy of one element; pass the view x[i, ...]"
+                   : "read-only");
     return -1;
   }
   return 0;
