@@ -305,6 +305,31 @@ for handle in (None, "x" * 64, 64):
 fails(ValueError, "an array cannot have the shape (-2,)", cuda.open_ipc_array, bytes(64), (-2,), "f8")
 
 
+# ---- elements as arguments: numbers, which a kernel cannot change ----
+
+
+@cuda.jit
+def add_number(r, number):
+    r[0] = number + 1
+
+
+@cuda.jit
+def set_element(element):
+    element[()] = 9
+
+
+line = kjit.array(np.arange(4.0))
+for source in (line, cuda.to_device(np.arange(4.0)), np.arange(4.0)):
+    for _ in range(2):  # the first launch, and one after it
+        result = np.zeros(1)
+        add_number[1, 1](result, source[3])
+        assert result[0] == 4
+        fails(kjit.TypingError, "only arrays, tuples, vectors and pointers can be indexed", set_element[1, 1], source[3])
+for _ in range(2):
+    set_element[1, 1](line[3, ...])
+    assert line[3] == 9
+    line[3] = 3
+
 # ---- an element that is set ----
 
 for shape, key in (((4,), 2), ((4,), (-1,)), ((2, 3), (1, 2)), ((), ())):

@@ -112,6 +112,8 @@ def take(value, after, has_stream=False):
         return value if value.dtype.kind not in "SU" else _characters(value)
     if kind is int or kind is float:
         return value
+    if kind is _kjit.Array and value._is_element and value.dtype.text != "bf16":  # NumPy has no bfloat16
+        return value.to_host()[()]  # a number, like an element of the arrays of NumPy and of kjit.cuda
     if isinstance(value, host_arrays.MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own
     if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
