@@ -278,7 +278,7 @@ def _vectorize(*args, **options):
 _MADE = {"lib": _lib, "vectorize": lambda: _vectorize}
 
 
-_FOUND = {}  # the counterparts that `find` has returned
+_FOUND: dict[tuple, tuple] = {}  # the counterparts that `find` has returned
 
 
 def find(name, module=_numpy):
