@@ -253,10 +253,10 @@ static void check_load(void *data, kt_expr **place)
     if (part->stale.items[i].load != *place) continue;
     kt_fail_twice(part->d.c, (*place)->location, part->stale.items[i].store->location,
                   KJIT_CODE_NONE, "this store may overwrite the value",
-                  "`adjoint` of `%s`: the body of this loop runs again for the derivative and "
-                  "needs the value that is loaded from the shared array `%s` here: store to the "
-                  "same elements at the start of each iteration, or give the loop a constant "
-                  "number of iterations and no inner loop, so that the values are kept",
+                  "`adjoint` of `%s`: the derivative runs this loop's body again and needs the "
+                  "value that is loaded from the shared array `%s` here; store to the same "
+                  "elements at the start of each iteration, or give the loop a constant trip count "
+                  "and no inner loop, so that the derivative keeps the values",
                   part->d.primal->instance->function->decl->name, kd_root((*place)->x)->name);
   }
 }

@@ -55,8 +55,8 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
 {
   const kt_var *root = kd_root(array);
   kd_refuse(p->d, location,
-            "%s changes %s%s%s, which a loop reads; the loop's body runs again for the reverse "
-            "derivative, but only values that a plain store to one array overwrites are kept",
+            "%s changes %s%s%s, which a loop reads; the reverse derivative runs the loop's body "
+            "again and can restore only values that a plain store to one array overwrote",
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
@@ -141,8 +141,8 @@ static kd_entries count_loop_entries(kd_derivation *d, const kd_log *log, const 
   uint32_t trips = kd_find_trips(d, stmt, &is_sure);
   if (!trips)
     kd_refuse(d, stmt->location,
-              "this loop changes the array `%s`, whose overwritten elements have to be kept, but "
-              "the loop's trip count is not known at compile time: " KJ_PHRASE(
+              "the derivative must keep the elements of `%s` that this loop overwrites, but the "
+              "loop's trip count is not known at compile time: " KJ_PHRASE(
                 LOOP_BOUND, "write `@most(n)` after its head"),
               log->root->name);
   for (size_t i = 0; i < stmt->body.count; i++) may_leave |= kd_is_last_break(stmt->body.items[i]);
@@ -257,9 +257,10 @@ static void add_memory(kd_derivation *d, kd_log *log, kd_log_memory *memory, kd_
     kjit_type type = kd_element_of(d, log->stores.items[i]);
     if (kd_find_values(memory, type)) continue;
     if (!ki_type(d->c->types, type)->size_bytes)
-      kd_refuse(d, log->stores.items[i]->location,
-                "a loop changes `%s`, whose elements, %s, cannot be kept", log->root->name,
-                kt_type_text(d->c, type));
+      kd_refuse(
+        d, log->stores.items[i]->location,
+        "a loop overwrites elements of `%s`, but the derivative cannot keep values of type %s",
+        log->root->name, kt_type_text(d->c, type));
     kt_var *kept =
       kd_add_log_array(d, log, "kept", type, count.most, 1,
                        "elements that stores overwrite and the reverse pass needs, one for each "

@@ -105,8 +105,9 @@ static size_t given_count(const taker *t)
 
 static _Noreturn void fail_few(const taker *t, const kt_callee *callee, const char *missing)
 {
-  kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE, "`%s` needs %s after the %zu given here",
-          kt_callee_text(t->s->c, callee), missing, given_count(t));
+  kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE,
+          "`%s` needs more arguments than the %zu given here: %s", kt_callee_text(t->s->c, callee),
+          given_count(t), missing);
 }
 
 /* Lists the run-time parameters for `count` arguments of a call of f. */

@@ -77,8 +77,9 @@ static kt_var *add_tape(loop *l, const kt_var *var)
   info.extents[0] = l->most;
   if (!ki_type(d->c->types, var->type)->size_bytes)
     kd_refuse(d, l->source->location,
-              "the loop assigns `%s` of type %s; the derivative cannot store its values", var->name,
-              kt_type_text(d->c, var->type));
+              "the derivative must keep the values that this loop assigns to `%s`, but it cannot "
+              "keep values of type %s",
+              var->name, kt_type_text(d->c, var->type));
   kt_var *made = kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "tape_%s", var->name),
                                  kt_intern_array(d->s, &info), var->location, KJ_LEVEL_THREAD);
   kd_note_tape(d, l->source, var, made, l->is_short);
@@ -532,11 +533,11 @@ static void list_state(loop *l)
     if (l->assigns[var->index] && l->reads[var->index]) {
       if (kd_is_sum(d, l->source, var)) continue;
       if (!l->most)
-        kd_refuse(d, l->source->location,
-                  "the values of `%s` in this loop have to be kept, but the loop's trip count is "
-                  "not known at compile time: " KJ_PHRASE(LOOP_BOUND,
-                                                          "write `@most(n)` after its head"),
-                  var->name);
+        kd_refuse(
+          d, l->source->location,
+          "the derivative must keep the value of `%s` in each iteration, but the loop's trip count "
+          "is not known at compile time: " KJ_PHRASE(LOOP_BOUND, "write `@most(n)` after its head"),
+          var->name);
       KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
     } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
       kt_var *kept = kd_new_var(d, var->name, var->type, var->location);
@@ -575,8 +576,9 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
   l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   if (stmt->keeps_values && !l.most)
     kd_refuse(d, stmt->location,
-              "the values of this loop have to be kept, but its trip count is not known at "
-              "compile time: " KJ_PHRASE(LOOP_BOUND, "write `@most(n)` after its head"));
+              "the derivative must keep this loop's values in each iteration, but the loop's trip "
+              "count is not known at compile time: " KJ_PHRASE(LOOP_BOUND,
+                                                               "write `@most(n)` after its head"));
   if (stmt->keeps_values || (l.most && !has_inner_loop(d, stmt) && kd_must_keep(d, stmt))) {
     kt_stmts kept = { 0 };
     emit_kept(&l, &kept);

@@ -188,9 +188,10 @@ static void check_load(void *data, kt_expr **place)
   const kt_stmt *change =
     root && root->index < s->d->primal->instance->params.count ? s->changes[root->index] : NULL;
   if (!change || s->changed_in[root->index] < s->number) return;
-  kt_fail_twice(s->d->c, e->location, change->location, KJIT_CODE_NONE, "this overwrites it",
+  kt_fail_twice(s->d->c, e->location, change->location, KJIT_CODE_NONE,
+                "the kernel overwrites the value here",
                 "`adjoint` of `%s`: the derivative needs the value that is loaded from `%s` here, "
-                "and the kernel overwrites it: store to another array",
+                "but the kernel overwrites this value later; store to another array",
                 s->d->primal->instance->function->decl->name, root->name);
 }
 

@@ -46,18 +46,18 @@ static _Noreturn void refuse_rest(ki_parser *parser)
     token->kind == KJ_TOKEN_COLON && token->start + 1 < parser->lexer.end && token->start[1] == '=';
   if (is_walrus)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "there is no `:=`: a variable is declared `var x = value`, a name for a value "
-                  "`let x = value`");
+                  "kernel IR has no `:=`: write `var x = value` to declare a variable, or `let x = "
+                  "value` to name a value");
   if (token->kind == KJ_TOKEN_COLON)
     ki_fail_parse(
       parser, place, KJIT_ERROR_SYNTAX,
       "expected the end of the statement, found `:`; write the body of a block in braces");
   if (token->kind == KJ_TOKEN_ASSIGN)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "expected the end of the statement, found `=`; equality is `==`");
+                  "expected the end of the statement, found `=`; write `==` to compare");
   if (token->kind == KJ_TOKEN_SLASH)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "expected the end of the statement, found `/`; a comment starts with `#`");
+                  "expected the end of the statement, found `/`; write `#` before a comment");
   ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found %s",
                 ki_describe_token(parser));
 }
@@ -157,7 +157,7 @@ static void refuse_colon(ki_parser *parser)
 {
   if (ki_at(parser, KJ_TOKEN_COLON))
     ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                  "expected `{`, found `:`; blocks stand in braces: `if c { }`");
+                  "expected `{`, found `:`; write a block in braces: `if c { }`");
 }
 
 static ki_expr *parse_condition(ki_parser *parser)
@@ -166,7 +166,7 @@ static ki_expr *parse_condition(ki_parser *parser)
   refuse_colon(parser);
   if (ki_at(parser, KJ_TOKEN_ASSIGN))
     ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                  "expected `{`, found `=`; equality is `==`");
+                  "expected `{`, found `=`; write `==` to compare");
   return condition;
 }
 
@@ -222,7 +222,7 @@ static ki_stmt *parse_for(ki_parser *parser)
   ki_advance(parser);
   if (ki_at(parser, KJ_TOKEN_LEFT_PAREN))
     ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                  "a loop is `for i in range(n) { }` here");
+                  "kernel IR writes a loop as `for i in range(n) { }`");
   token_list names = parse_names(parser, "after `for`");
   ki_expect(parser, KJ_TOKEN_IN, "after the names of the loop");
   parse_range(parser, stmt);
@@ -296,8 +296,8 @@ static void refuse_words(ki_parser *parser, const ki_token *first)
     ki_find_type_alias(first->name->key) || ki_is_type_name(first->start, first->length);
   if (is_word && is_type)
     ki_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX,
-                  "a variable is declared `var x = value` or `var x: f32 = value`, a name for a "
-                  "value `let x = value`");
+                  "write `var x = value` or `var x: f32 = value` to declare a variable, or `let x "
+                  "= value` to name a value");
 }
 
 static _Noreturn void refuse_bare(ki_parser *parser, const ki_expr *expr)

@@ -349,7 +349,7 @@ static kjit_type find_type(type_reader *r, ki_type_expr *type)
     kjit_type element = find_type(r, type->element);
     if (!ki_type(parser->types, element)->size_bytes)
       ki_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED,
-                    "%s of such elements are not supported",
+                    "%s with elements of this type are not supported",
                     type->kind == KJ_TYPE_POINTER ? "pointers" : "arrays");
     made = type->kind == KJ_TYPE_POINTER
              ? ki_intern_pointer(parser->types, element, type->read_only)

@@ -332,7 +332,7 @@ static void parse_result(ki_parser *parser)
   if (ki_at(parser, KJ_TOKEN_COLON))
     ki_fail_parse(
       parser, place, KJIT_ERROR_SYNTAX,
-      "expected `{`, found `:`; blocks stand in braces, a result type is written `-> f32`");
+      "expected `{`, found `:`; write the body in braces, and a result type as `-> f32`");
   if (!ki_accept(parser, KJ_TOKEN_ARROW)) return;
   if (parser->function->is_kernel)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,

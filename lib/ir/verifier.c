@@ -197,8 +197,8 @@ static void verify_ranges(ki_verifier *v, const ki_decl *decl)
     const ki_summary *callee = summary_of(v, site->callee);
     if (!site->range || !callee->forbidden) continue;
     ki_fail_verify(v, site->location, KJIT_ERROR_TYPE,
-                   "`%s` is called in the body of a %s and contains %s: iterations are independent "
-                   "and can run in any order",
+                   "`%s` cannot be called in the body of a %s, because it contains %s; the "
+                   "iterations are independent and can run in any order",
                    site->callee->name, ki_range_names[site->range->range], callee->forbidden);
     ki_note_verify(v, callee->forbidden_at, "%s is here", callee->forbidden);
   }

@@ -221,7 +221,8 @@ static void note_forbidden(ki_verifier *v, const char *what, kj_location locatio
   ki_summary *summary = &v->summaries[v->decl->index];
   if (v->range)
     ki_fail_verify(v, location, KJIT_ERROR_TYPE,
-                   "%s in the body of a %s: iterations are independent and can run in any order",
+                   "%s cannot be used in the body of a %s, whose iterations are independent and "
+                   "can run in any order",
                    what, ki_range_names[v->range->range]);
   if (summary->forbidden) return;
   summary->forbidden = what;

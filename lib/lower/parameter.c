@@ -566,5 +566,5 @@ void kl_check_parameters(kl_lowering *l)
           "the parameters of `%s` take %u bytes, but the maximum is %u%s%s; pass large values in "
           "an array",
           l->kernel->function->decl->name, l->c->code->parameter_bytes, most, version,
-          is_small ? " (32764 with PTX 8.1, which drivers for CUDA 12.1 take)" : "");
+          is_small ? " (32764 with PTX 8.1, which needs a driver for CUDA 12.1 or later)" : "");
 }

@@ -213,8 +213,8 @@ static void look_at(remark_pass *p, const kt_expr *array, const kt_exprs *indice
   p->count++;
   const char *name = array->kind == KJ_T_VAR && array->var->name ? array->var->name : "the array";
   kt_warn(p->c, location, KJIT_SEVERITY_REMARK,
-          "uncoalesced access: neighbouring threads (threadIdx.x) are a %s of `%s` apart here, but "
-          "the %s index is contiguous; use threadIdx.x in that index",
+          "uncoalesced access: neighbouring threads (threadIdx.x) access elements that are a %s of "
+          "`%s` apart; use threadIdx.x in the %s index, along which elements are contiguous",
           is_c ? "row" : "column", name, is_c ? "last" : "first");
 }
 

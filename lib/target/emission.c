@@ -34,7 +34,7 @@ static void on_fatal_error(const char *reason)
   if (!c) return;
   running.c = NULL;
   running.errors->is_fatal = true;
-  kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: LLVM gave up: %s", reason);
+  kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: LLVM failed: %s", reason);
 }
 
 void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)

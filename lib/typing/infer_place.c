@@ -53,10 +53,11 @@ static _Noreturn void fail_part(kt_scope *s, const ki_expr *expr, kjit_type whol
             kt_type_text(s->c, type_of_let(s, root->decl)));
   if (kind == KJ_DECL_PARAM)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "the parameter `%s` keeps its value: change a copy, `var copy = %s`", root->decl->name,
-            root->decl->name);
+            "the parameter `%s` cannot be changed: change a copy, `var copy = %s`",
+            root->decl->name, root->decl->name);
   kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-          "this is a component of a value (%s) and cannot be assigned", kt_type_text(s->c, whole));
+          "a component of a value (%s) cannot be assigned; copy the value to a `var` first",
+          kt_type_text(s->c, whole));
 }
 
 static void set_element(kt_scope *s, const ki_expr *expr, kt_expr *array, kt_exprs indices,
@@ -254,7 +255,8 @@ static void infer_name_place(kt_scope *s, const ki_expr *expr, kt_place *place)
   }
   if (meaning && meaning->var && kt_is_array(s->c, meaning->var->type))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is an array: assign its elements, `%s[i] = ...`", decl->name, decl->name);
+            "`%s` is an array and cannot be assigned: assign its elements, `%s[i] = ...`",
+            decl->name, decl->name);
   kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be assigned; declare it with `var`",
           decl->name);
 }
@@ -265,25 +267,29 @@ static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr 
 {
   const ki_expr *base = expr->x;
   if (!kt_is_array(s->c, value->type))
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a value (%s) and cannot be assigned",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "a value (%s) cannot be assigned; only a `var`, an element of an array, or a field of "
+            "these can",
             kt_type_text(s->c, value->type));
   if (expr->kind == KJ_EXPR_FIELD)
     kt_fail_code(s->c, expr->location, KJIT_ERROR_TYPE, KJIT_CODE_ARRAY_ASSIGNED,
-                 "`.%s` is an array (%s): assign its elements", expr->name,
+                 "`.%s` is an array (%s) and cannot be assigned; assign its elements", expr->name,
                  kt_type_text(s->c, value->type));
   if (whole != KJIT_ANY)
     kt_fail_code(s->c, expr->location, KJIT_ERROR_TYPE, KJIT_CODE_ARRAY_ASSIGNED,
-                 "this is an array (%s) and cannot be assigned; assign its elements",
+                 "an array (%s) cannot be assigned; assign its elements",
                  kt_type_text(s->c, value->type));
   for (size_t i = 0; i < expr->args.count; i++)
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE)
-      kt_fail_code(s->c, expr->location, KJIT_ERROR_TYPE, KJIT_CODE_ARRAY_ASSIGNED,
-                   "a slice of `%s` is a view: only one element can be assigned",
-                   base->kind == KJ_EXPR_DECL ? base->decl->name : "the array");
+      kt_fail_code(
+        s->c, expr->location, KJIT_ERROR_TYPE, KJIT_CODE_ARRAY_ASSIGNED,
+        "a slice of `%s` cannot be assigned, because it is a view; assign one element at a time",
+        base->kind == KJ_EXPR_DECL ? base->decl->name : "the array");
   kjit_type type = value->kind == KJ_T_VIEW ? value->x->type : value->type;
   size_t given = value->kind == KJ_T_VIEW ? value->args.count : expr->args.count;
   kt_fail_code(s->c, expr->location, KJIT_ERROR_TYPE, KJIT_CODE_ARRAY_ASSIGNED,
-               "`%s` has %u dimensions (%s), got %zu %s: only one element can be assigned",
+               "`%s` has %u dimensions (%s), got %zu %s; give one index for each dimension, "
+               "because only a single element can be assigned",
                base->kind == KJ_EXPR_DECL ? base->decl->name : "the array",
                ki_type(s->c->types, type)->rank, kt_type_text(s->c, type), given,
                given == 1 ? "index" : "indices");
@@ -316,7 +322,7 @@ static void infer_part_place(kt_scope *s, const ki_expr *expr, kt_place *place)
   const ki_type_info *info = ki_type(s->c->types, place->array->type);
   if (!info->read_only && info->space != KJ_SPACE_CONST) return;
   const ki_expr *root = root_of(expr);
-  kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is read-only (%s)",
+  kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is read-only (%s) and cannot be changed",
           root->kind == KJ_EXPR_DECL ? root->decl->name : "the array",
           kt_type_text(s->c, place->array->type));
 }
@@ -328,9 +334,9 @@ void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place)
   if (expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD) infer_part_place(s, expr, place);
   else if (expr->kind == KJ_EXPR_DECL) infer_name_place(s, expr, place);
   else
-    kt_fail(
-      s->c, expr->location, KJIT_ERROR_TYPE,
-      "this cannot be assigned; only a `var`, an element of an array, or a field of these can");
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "this expression cannot be assigned; only a `var`, an element of an array, or a field "
+            "of these can");
 }
 
 /* ---- reading and writing them ---- */

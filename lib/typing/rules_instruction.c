@@ -131,8 +131,8 @@ static const char *translate(kt_scope *s, const kt_operands *o, size_t count, ui
         number = number * 10 + (size_t)(*digit - '0');
       if (number >= count)
         kt_fail(s->c, o->text->location, KJIT_ERROR_TYPE,
-                "`%s` has no operand %%%zu: the %s are %%0 to %%%zu", o->builtin->name, number,
-                o->builtin->id == KJ_BUILTIN_PTX ? "results and the operands" : "operands",
+                "`%s` has no operand %%%zu: its %s have the names %%0 to %%%zu", o->builtin->name,
+                number, o->builtin->id == KJ_BUILTIN_PTX ? "results and operands" : "operands",
                 count ? count - 1 : 0);
       if (is_constant) *constants |= take_constant(s, o, number);
     }

@@ -198,7 +198,8 @@ uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask)
   for (; mask; mask &= mask - 1)
     if (__builtin_mul_overflow(count, (uint64_t)e->extents[__builtin_ctzll(mask)], &count) ||
         count > (uint64_t)INT64_MAX / 32)
-      ka_fail(e->call, KJIT_ERROR_ARGUMENT, "the expression \"%s\" computes too many elements",
+      ka_fail(e->call, KJIT_ERROR_ARGUMENT,
+              "the expression \"%s\" computes 2^58 or more elements, which is too many",
               e->expression);
   return count;
 }

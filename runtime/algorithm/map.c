@@ -149,15 +149,17 @@ static void infer_results(ka_map *map)
   if (call->options.results && count && count <= call->options.result_count)
     map->result_count = count;
   if (count != map->result_count)
-    ka_fail(call, KJIT_ERROR_TYPE,
-            "the function returns %s for these operands, which is %zu result%s, but %zu %s",
-            count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
-            map->result_count, map->result_count == 1 ? "is given" : "are given");
+    ka_fail(
+      call, KJIT_ERROR_TYPE,
+      "the function returns %s for these operands, which is %zu result%s, but the call has %zu",
+      count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
+      map->result_count);
   map->result_types = KJ_NEW_ARRAY(&call->arena, kjit_type, count);
   for (size_t i = 0; i < count; i++) {
     map->result_types[i] = is_tuple ? info->items[i] : type;
     if (!ki_is_element(call->context->types, map->result_types[i]))
-      ka_fail(call, KJIT_ERROR_TYPE, "result %zu of the function is %s, which no array holds", i,
+      ka_fail(call, KJIT_ERROR_TYPE,
+              "result %zu of the function has the type %s, which an array cannot hold", i,
               ka_type_text(call, map->result_types[i]));
   }
 }

@@ -198,8 +198,8 @@ static kjit_type infer_element(ka_call *call, const ka_operand *operand)
     types[operand->rank + i] = ka_argument_type(call, operand, &operand->arrays[i]);
   ka_try(call, ka_get_result_type(call, operand->function, types, count, &type));
   if (!ki_is_element(call->context->types, type))
-    ka_fail(call, KJIT_ERROR_TYPE, "the function of `%s` returns %s; expected an array element",
-            operand->name, type == KJIT_VOID ? "nothing" : "a value that no array can hold");
+    ka_fail(call, KJIT_ERROR_TYPE, "the function of `%s` returns %s", operand->name,
+            type == KJIT_VOID ? "no value" : "a value that an array cannot hold");
   return type;
 }
 

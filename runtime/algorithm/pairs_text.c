@@ -306,11 +306,12 @@ void ka_infer_pair(ka_pairs *p)
     kjit_type element = p->is_tuple ? info->items[i] : type;
     p->values[i].element = element;
     if (ki_is_element(call->context->types, element)) continue;
-    const char *text = element == KJIT_VOID ? "nothing" : "what no array holds";
+    const char *text = element == KJIT_VOID ? "no value" : "a value that an array cannot hold";
     if (p->is_tuple)
-      ka_fail(call, KJIT_ERROR_TYPE,
-              "item %zu of the tuple that `func` returns is %s; expected an array element", i,
-              ka_type_text(call, element));
-    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s; expected an array element", text);
+      ka_fail(
+        call, KJIT_ERROR_TYPE,
+        "item %zu of the tuple that `func` returns has the type %s, which an array cannot hold", i,
+        ka_type_text(call, element));
+    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s", text);
   }
 }

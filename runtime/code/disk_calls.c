@@ -26,7 +26,7 @@ static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *diagnostics)
 {
   if (status == KJIT_ERROR_IO)
-    return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s%s",
+    return kj_error(diagnostics, status, "the disk cache's directory cannot be read: %s%s",
                     disk->directory,
                     kj_can_others_write(disk)
                       ? ": it is not used, because other users can write to it"

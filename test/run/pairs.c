@@ -171,14 +171,15 @@ static void test_several(const operands *o)
   REQUIRE(several_of(o, "squared", results, 2) == KJIT_ERROR_TYPE);
   REQUIRE(says("`func` returns 1 value, but 2 results are are given"));
   REQUIRE(several_of(o, "nested", results, 2) == KJIT_ERROR_TYPE);
-  REQUIRE(says("item 1 of the tuple that `func` returns is (i64, i64); expected an array element"));
+  REQUIRE(says("item 1 of the tuple that `func` returns has the type (i64, i64), which an "
+               "array cannot hold"));
   REQUIRE(several_of(o, "many", results, 2) == KJIT_ERROR_UNSUPPORTED);
   REQUIRE(says("`func` returns a tuple of 17 values; the maximum is 16"));
   REQUIRE(several_of(o, "both", same, 2) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("the output `r1` overlaps `r0`"));
   REQUIRE(several_of(o, "both", NULL, 2) == KJIT_ERROR_MISUSE && says("results is NULL"));
   REQUIRE(pairs_of(o, &both, "add") == KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns what no array holds; expected an array element"));
+  REQUIRE(says("`func` returns a value that an array cannot hold"));
   REQUIRE(kjit_pairs_several(context, NULL, 0, &both, &o->of_x, &o->of_y, 1, &add, &options) ==
           KJIT_OK);
   REQUIRE(info[0].element == KJIT_F32 && info[1].element == KJIT_I64 && info[1].shape[0] == M);

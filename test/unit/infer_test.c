@@ -221,7 +221,7 @@ static const row failing_rows[] = {
   { "a part is no element",
     "kernel k(x) { x[0] = 2 }",
     "f32[:, :]",
-    { "only one element can be assigned" } },
+    { "only a single element can be assigned" } },
   { "a read-only argument", "kernel k(x) { x[0] = 2 }", "const f32[:]", { "`x` is read-only" } },
   { "a layout that does not fit",
     "kernel k(x: f32[:, :] C) { x[0, 0] = 2 }",

@@ -357,7 +357,7 @@ static bool expected_value(tool_scanner *scanner)
   size_t length = tool_name_length(scanner);
   char *similar = scanner->at[length] == ':' ? tool_similar_generator(scanner->at, length) : NULL;
   if (similar && *similar)
-    tool_scan_fail(scanner, scanner->at, "an array cannot be created with '%.*s'%s", (int)length,
+    tool_scan_fail(scanner, scanner->at, "no kind of array is called '%.*s'%s", (int)length,
                    scanner->at, similar);
   free(similar);
   if (scanner->error->text) return false;

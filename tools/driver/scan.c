@@ -136,8 +136,8 @@ static bool expected_element(tool_scanner *scanner, const char *others)
   size_t length = tool_name_length(scanner);
   const char *ours = element_of_others(scanner->at, length);
   if (ours)
-    return tool_scan_fail(scanner, scanner->at, "'%.*s' is called %s here", (int)length,
-                          scanner->at, ours);
+    return tool_scan_fail(scanner, scanner->at, "kjit has no type '%.*s'; its name in kjit is %s",
+                          (int)length, scanner->at, ours);
   char *names = tool_element_names(), *what = tool_format("an element type (%s)%s", names, others);
   tool_expected(scanner, what);
   free(names);
@@ -420,7 +420,7 @@ bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
       return tool_scan_fail(scanner, start, "the number is too large for i64");
     if (is_product) continue;
     if (factor <= 0 || *value % factor != 0)
-      return tool_scan_fail(scanner, start, "%lld / %lld has a remainder, with %s = %lld",
+      return tool_scan_fail(scanner, start, "%lld is not a multiple of %lld; %s is %lld",
                             (long long)*value, (long long)factor, scanner->size->name,
                             (long long)scanner->size->value);
     *value /= factor;

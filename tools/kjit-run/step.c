@@ -27,8 +27,8 @@ bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *o
   bool found = kjit_get_function(m->module, name, &operand->function) == KJIT_OK;
   const kjit_diagnostic *reason = found ? NULL : kjit_get_diagnostic(m->context, 0);
   if (!found)
-    tool_scan_fail(scanner, at, "'%s' is not an --arg, and %s", name,
-                   reason ? reason->message : "no func");
+    tool_scan_fail(scanner, at, "'%s' is neither an --arg nor a func: %s", name,
+                   reason ? reason->message : "no func has this name");
   free(name);
   return found;
 }

@@ -167,8 +167,8 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_CLUSTER_RANK:
   case KJ_BUILTIN_CLUSTER_SIZE: return kl_cpu_cluster_position(l, id, dimension);
   default:
-    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position",
-            ki_builtin_table[id].name);
+    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+            "internal error: `%s` is not a thread or block index", ki_builtin_table[id].name);
   }
 }
 

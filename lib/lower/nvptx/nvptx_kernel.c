@@ -286,8 +286,8 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_LANEID:
     return read_register(l, "llvm.nvvm.read.ptx.sreg.laneid", 0, KJ_WARP_THREADS);
   default:
-    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position",
-            ki_builtin_table[id].name);
+    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+            "internal error: `%s` is not a thread or block index", ki_builtin_table[id].name);
   }
 }
 
