@@ -127,7 +127,8 @@ KJIT_API const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t
 
 /* ---- results that are not there yet ---- */
 
-/* Element type and shape for the result array that an algorithm would create, as NumPy does. */
+/* Element type and shape of the array that would hold an algorithm's result. Front ends that create
+ * result arrays, like NumPy, use it. */
 typedef struct kjit_result_info {
   /* element type, or KJIT_ANY if it is not known */
   kjit_type element;
@@ -275,13 +276,13 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
 /* Reduces each segment of x. Segment i has the elements offsets[i] to offsets[i + 1] - 1, and
  * result[i] receives its reduction.
  *
- * offsets has one more element than there are segments, like a CSR matrix's row pointers, and
- * must not decrease. Elements before the first segment and after the last segment are ignored. The
- * an empty segment's result is options.initial, or the operator's identity, or the result of
+ * offsets has one more element than there are segments, like a CSR matrix's row pointers, and must
+ * not decrease. Elements before the first segment and after the last segment are ignored. The
+ * result for an empty segment is options.initial, or the operator's identity, or the result of
  * kjit_reduce for an empty array.
  *
- * If there is no such value, or if offsets decrease or are out of bounds, the call raises a kernel
- * error (KERNEL) after all threads have finished; result is then undefined. The
+ * If an empty segment has no such value, or if offsets decrease or are out of bounds, the call
+ * raises a kernel error (KERNEL) after all threads have finished; result is then undefined. The
  * call does not access any other memory. An array for the result (options.results) has the element
  * type of kjit_reduce. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce_segments(kjit_context *context,
@@ -389,10 +390,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
  * x1. A result can be an operand if both have identical elements.
  *
  * With options.signature, for example "(n),(n)->()", func writes the results, which are its last
- * arguments. The signature names the core dimensions, each operand's last dimensions and
- * result. kjit calls func with views of the core dimensions for each index of the other dimensions,
- * which broadcast. An operand with the signature `()` is passed as an element, a result with `()`
- * as an array with one element. Operands and results must not overlap.
+ * arguments. The signature names the core dimensions, which are the last dimensions of each operand
+ * and result. kjit calls func with views of the core dimensions for each index of the other
+ * dimensions, which broadcast. An operand with the signature `()` is passed as an element, a result
+ * with `()` as an array with one element. Operands and results must not overlap.
  *
  * options.results reports the types that func returns and the broadcast shape, for the actual
  * result count; result_count is ignored. For results that func writes, the element type is
@@ -636,11 +637,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
 enum {
   KJIT_PAIRS_VALUE = 0x7fffffff /* the result of kjit_pairs itself */
 };
-/* Computes derivatives of kjit_pairs without the matrix of all pairs.
+/* Computes derivatives of kjit_pairs without storing the matrix of all pairs.
  *
- * cotangents has an element for each row of x: the derivative of some number with respect to
- * result[i]. The gradients are the derivatives of this number with respect to parameters of
- * function.
+ * cotangents has an element for each row of x: the derivative of a scalar (such as a loss) with
+ * respect to result[i]. The gradients are the derivatives of this scalar with respect to parameters
+ * of function.
  *
  * by holds `count` parameter indices, 1 to 16, in ascending order: 0 is the row of x, 1 to y_count
  * are y's rows, and y_count + 3 is the first of the function's last arguments. gradients[k] belongs
@@ -655,17 +656,17 @@ enum {
  * the pass for x computes. This needs the operator "add" and a derivative with respect to x or a
  * last argument.
  *
- * operator_ is "add", "logaddexp", "max" or "min". "add" needs no result. For "logaddexp" it is the
- * result of kjit_pairs. For "max" and "min" it is the result of "argmax" and "argmin", integers;
- * the first of equal values has the derivative.
+ * operator_ is "add", "logaddexp", "max" or "min". result can be NULL for "add". For "logaddexp",
+ * result is the result of kjit_pairs. For "max" and "min", result holds the integers from
+ * kjit_pairs with "argmax" or "argmin". Among equal values, only the first one has a derivative.
  *
  * With options.chunk, kjit reads this many y rows at a time. For derivatives with respect to y it
  * reads this number of x rows for each chunk of y rows. options.devices share the rows of x, and
  * for derivatives with respect to y the rows of y.
  *
- * The func receives rows and numbers of f16 and bf16 as f32, and arrays of f16 and bf16 with
- * respect to which it is differentiated, too. Their derivatives are summed in f32 and rounded when
- * they are stored; for a last argument, a gradient of f32 loses no digits.
+ * The func receives f16 and bf16 rows and numbers as f32. The same holds for f16 and bf16 arrays by
+ * which it is differentiated. kjit sums their derivatives in f32 and rounds the sums when it stores
+ * them. For a last argument, an f32 gradient avoids this rounding.
  *
  * Errors: see kjit_pairs; TYPE (an operator without a derivative, elements that are not floats, a
  * func that returns neither f32 nor f64), and errors of the derivative of function

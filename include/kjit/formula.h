@@ -41,8 +41,8 @@ enum {
 
 /* A column that a formula can use. This struct never grows. */
 typedef struct kjit_formula_column {
-  /* Any text in UTF-8 without line breaks and backticks. A formula writes a name that is no
-   * identifier in backticks, as pandas does: `trip distance`. */
+  /* Name of the column: any UTF-8 text without line breaks and backticks. If the name is not an
+   * identifier, a formula writes it in backticks, as in pandas: `trip distance`. */
   const char *name;
   kjit_type type;    /* a scalar type that is not complex */
   uint32_t flags;    /* KJIT_COLUMN_... combined with |, or 0 */
@@ -60,9 +60,10 @@ typedef struct kjit_formula_options {
   uint32_t size_bytes; /* sizeof(kjit_formula_options), set by the application */
   /* KJIT_COLUMN_BITS: if the result is bool, kjit_run_formula writes it as bits; default 0 */
   uint32_t flags;
-  const char *name;                   /* name in messages; default NULL: "formula" */
-  const kjit_formula_column *columns; /* read until the call returns; default NULL */
-  uint32_t column_count;              /* at most 1000; default 0 */
+  const char *name; /* name in messages; default NULL: "formula" */
+  const kjit_formula_column
+    *columns; /* columns of the table, which kjit reads until the call returns; default NULL */
+  uint32_t column_count; /* at most 1000; default 0 */
   /* Maximum for operators, calls and further values of `in` in the text. Default 0: 2000. */
   uint32_t operation_limit;
   /* Maximum text size. Default 0: 65536. */

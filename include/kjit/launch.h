@@ -259,7 +259,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_laun
 
 /* ---- interrupting launches ----
  *
- * Of contexts with kjit_config.interruptible; see kjit_interrupt, which ends all of a context. */
+ * These functions need a context with kjit_config.interruptible. kjit_interrupt interrupts all
+ * launches of a context at once. */
 
 /* Creates an interrupter for launches on the device. Errors: MISUSE (the context is not
  * interruptible), LAUNCH (too many interrupters), MEMORY, DEVICE_MEMORY. */

@@ -243,11 +243,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_modul
 
 /* Creates a copy of a module in which `extern func name` is bound to an application function.
  *
- * host_function is a C function with the declared types. The CPU calls it from any thread.
- * device_code is code for GPUs: size_bytes of PTX or LLVM IR (bitcode or text, of LLVM 22 or older)
- * for nvptx64 that defines a function called name with the C ABI. kjit copies it. Either can be
- * NULL, which leaves an earlier binding unchanged. An array is passed as a pointer, an int64_t for
- * each extent and, if no layout is declared, an int64_t for each stride in elements.
+ * host_function is a C function with the declared types. On the CPU, kernels call it from any
+ * thread. device_code is code for GPUs: size_bytes of PTX or LLVM IR (bitcode or text, of LLVM 22
+ * or older) for nvptx64 that defines a function called name with the C ABI. kjit copies it. Either
+ * can be NULL, which leaves an earlier binding unchanged. An array is passed as a pointer, an
+ * int64_t for each extent and, if no layout is declared, an int64_t for each stride in elements.
  *
  * An extern func's name has no meaning in compiled code. Linked modules can have extern funcs
  * with the same name and different bindings, and a kernel, a built-in or a C library function can
@@ -324,23 +324,24 @@ typedef enum kjit_derivative {
 
 /* Creates a module in which a func computes the derivative of one func in the module.
  *
- * For a func f it is called `jvp_f`, `vjp_f` or `grad_f`, or, if the module has this name, the
- * first free name among `jvp_f_2`, `jvp_f_3` and so on. The func can be used like any other func:
- * with kjit_call_function, in algorithms, in kernels that declare `extern func jvp_f(x, dx)` (see
- * kjit_link_module), and with kjit_derive for the second derivative.
+ * The new func for f is called `jvp_f`, `vjp_f` or `grad_f`. If the module already has this name,
+ * the new func gets the first free name among `jvp_f_2`, `jvp_f_3` and so on. The func can be used
+ * like any other func: with kjit_call_function, in algorithms, in kernels that declare `extern func
+ * jvp_f(x, dx)` (see kjit_link_module), and with kjit_derive for the second derivative.
  *
  * parameters holds the indices, from 0, of the count parameters to differentiate by; kjit reads it
  * during the call. If count is 0, these are all parameters that hold floats. Types are not known
  * yet: for KJIT_JVP a parameter is chosen unless its declared type holds no floats, and a call that
  * passes an integer for it fails (TYPE).
  *
- * A reverse derivative has, after the other parameters, another array for each chosen array in
- * floats, and adds the derivatives to it. A parameter without a type counts as an array if f
- * indexes it or passes it to a derivative. A vector or number that f uses in this way needs a type.
+ * A reverse derivative takes additional arrays after the other parameters, one for each chosen
+ * array of floats, and adds the derivatives to them. A parameter without a type counts as an array
+ * if f indexes it or passes it to a derivative. A vector or number that f uses in this way needs a
+ * type.
  *
  * derived receives the new module, which the caller releases (kjit_release_module). function
- * receives its new func, borrowed from derived. After an error neither is set. Only the first
- * compiling the func shows whether f has a derivative.
+ * receives its new func, borrowed from derived. After an error neither is set. Whether f has a
+ * derivative is checked when the new func is compiled for the first time.
  *
  * Any thread may call it. Errors: NAME (the module has no such func), UNSUPPORTED (a built-in),
  * MISUSE (a NULL, an unknown kind, a parameter that does not exist, occurs twice or is const, a
@@ -357,19 +358,19 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
  * that k stores to. To the other arrays it adds the derivatives of this number with respect to the
  * values that k loads. See docs/derivatives.md.
  *
- * kernel: k, whose body is loops over a grid_range. parameters: the numbers, from 0, of the
- * count chosen parameters, which include the arrays that k stores to; read during the call only.
- * The derivative of a scalar is an array of one element. If count is 0, all arrays that may hold
- * floats are chosen. An integer array needs a declared type in this case. A parameter without a
- * type counts as an array if k indexes it.
+ * kernel is k; its body consists of loops over a grid_range. parameters holds the indices, from 0,
+ * of the count chosen parameters, which include the arrays that k stores to. kjit reads parameters
+ * only during the call. The derivative of a scalar is an array of one element. If count is 0, all
+ * arrays that may hold floats are chosen. An integer array needs a declared type in this case. A
+ * parameter without a type counts as an array if k indexes it.
  *
- * derived: the new module, which the application releases (kjit_release_module). adjoint: its new
- * kernel, borrowed from derived. If the call fails, neither is set. kjit checks that k has an
- * adjoint when it compiles the new kernel. If k has none, the launch fails with UNSUPPORTED or
- * TYPE.
+ * derived receives the new module, which the application releases (kjit_release_module). adjoint
+ * receives its new kernel, borrowed from derived. If the call fails, neither is set. kjit checks
+ * that k has an adjoint when it compiles the new kernel. If k has none, the launch fails with
+ * UNSUPPORTED or TYPE.
  *
- * Any thread. Errors: MISUSE (a NULL, a parameter that does not exist, is chosen twice, or is
- * const, a func or a type), MEMORY, FORKED. */
+ * Any thread may call it. Errors: MISUSE (a NULL, or a parameter that does not exist, is chosen
+ * twice, or is const, a func or a type), MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint32_t *parameters,
                                                  size_t count, kjit_module **derived,
                                                  kjit_kernel **adjoint);
@@ -551,8 +552,8 @@ KJIT_API kjit_node kjit_build_let(kjit_builder *builder, const char *name, kjit_
  * value; with KJIT_ANY its type is then the assignments' common type. */
 KJIT_API kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type,
                                   kjit_node value);
-/* Adds a shared array with compile-time extents. With rank 1 and extents NULL it is the dynamic
- * the launch's shared memory. */
+/* Adds a shared array with compile-time extents. If rank is 1 and extents is NULL, the array is the
+ * dynamic shared memory of the launch. */
 KJIT_API kjit_node kjit_build_shared(kjit_builder *builder, const char *name, kjit_type element,
                                      const kjit_node *extents, size_t rank);
 /* Adds `local name: element[extents]`: an array for each thread, with compile-time extents. */

@@ -10,7 +10,7 @@
  * Ownership. Objects with create and destroy have a single owner, and destroy(NULL) has no effect.
  * Objects with retain and release are reference counted and thread safe. A get function returns a
  * borrowed pointer, which is valid as long as the object that it came from. The caller frees the
- * a copy function's result with kjit_free. kjit copies strings and arrays that are passed in,
+ * result of a copy function with kjit_free. kjit copies strings and arrays that are passed in,
  * unless the parameter is described as "kept".
  *
  * Threads. Any number of threads can use a context, module, kernel, function, specialization,

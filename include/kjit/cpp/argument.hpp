@@ -12,7 +12,8 @@ namespace kjit {
 
 namespace detail {
 
-/* Keeps alive what an object depends on: the context, or an object that keeps the context. */
+/* Keeps an object's context alive, either directly or through another object that keeps the
+ * context. */
 using keeper = std::shared_ptr<void>;
 
 template <typename T> using contents = decltype(std::declval<T &>().data());
@@ -178,8 +179,8 @@ template <typename T> constexpr void expect_lasting()
 
 } // namespace detail
 
-/* A list of arguments for calls with a number that is known at run time. Containers and
- * views must outlive the list. Handles are kept alive. */
+/* A list of arguments, for calls whose number of arguments is known only at run time. Containers
+ * and views must outlive the list. Handles are kept alive. */
 class arguments {
 public:
   /* Creates an empty list. */

@@ -19,7 +19,7 @@ template <typename R>
 using element_of =
   std::remove_const_t<std::remove_pointer_t<decltype(std::data(std::declval<const R &>()))>>;
 
-/* What arrays with and without a C++ element type have in common. */
+/* Common base of kjit::array<T> and kjit::any_array, which has no C++ element type. */
 class array_base : public owned<kjit_array, kjit_release_array> {
 public:
   using owned::owned;
@@ -45,8 +45,8 @@ public:
   kjit::device device() const { return kjit::device(kjit_get_array_device(get()), owner()); }
   /* Returns an argument for the C interface. */
   kjit_arg as_argument() const { return kjit_arg_array(get()); }
-  /* Returns a DLPack tensor of the same memory for another library, which calls the deleter. The
-   * other library uses the tensor on `on`. */
+  /* Returns a DLPack tensor of the same memory for another library, which calls the deleter. `on`
+   * is the stream on which the other library uses the tensor. */
   kjit_managed_tensor *to_dlpack(const stream &on = stream()) const
   {
     return create<kjit_managed_tensor>(context(), kjit_export_dlpack, get(), on.get());

@@ -7,8 +7,8 @@
 
 namespace kjit {
 
-/* The arrays that an algorithm with a fixed number of results has created: auto [keys, count] =
- * kjit::unique(x). */
+/* The arrays that an algorithm with a fixed number of results has created. A structured binding
+ * takes them apart: auto [keys, count] = kjit::unique(x). */
 template <std::size_t N> using results = std::array<any_array, N>;
 
 /* The arrays that an algorithm with any number of results has created. A single result converts to
@@ -43,7 +43,8 @@ public:
     where_ = given.place_;
     options_ = given.options_;
   }
-  /* Registers an argument, which may tell the context and the device. */
+  /* Registers an argument. An array or func among the arguments determines the context and the
+   * device of the call. */
   void add(const operand &one)
   {
     if (!device_ && one.array()) device_ = kjit_get_array_device(one.array());
@@ -112,8 +113,9 @@ public:
     kjit::check(where_.context, function());
     if (given_->plan_) *given_->plan_ = plan(made, where_.owner);
   }
-  /* Runs the call with `count` new arrays as results; 0 means that the algorithm decides.
-   * function(pointers, operands, count) receives them. Those with is_wanted[i] false are NULL. */
+  /* Creates `count` result arrays (0 means that the algorithm decides) and runs the call by
+   * function(pointers, operands, count). The pointer for result i is NULL if is_wanted[i] is
+   * false. */
   template <typename F> created create(std::size_t count, const bool *is_wanted, F &&function)
   {
     std::vector<kjit_result_info> infos(count ? count : MOST_RESULTS);
@@ -153,7 +155,7 @@ private:
   std::vector<kjit_operator> several_;
   std::vector<kjit_operand> epilogue_;
 
-  /* Ends the registration: reads the options. */
+  /* Reads the options, after all arguments are registered. */
   void begin()
   {
     if (!where_.context) where_ = weak_;
@@ -175,7 +177,7 @@ private:
     options_.work = given_->work_.get();
     read_epilogue();
   }
-  /* An array tells the context first; a func keeps its module alive and is the second choice. */
+  /* Returns the context from an array argument or, if the call has no array, from a func. */
   void suggest(const detail::place &one, bool is_weak)
   {
     detail::place &to = is_weak ? weak_ : where_;
@@ -212,7 +214,7 @@ private:
     return any_array(detail::create<kjit_array>(where_.context, kjit_create_array_with, &config),
                      where_.owner);
   }
-  /* The device of a call without arrays, as the C functions choose it. */
+  /* Returns the device that the C functions choose for a call without arrays. */
   kjit_device *first_device() const
   {
     const kjit_device_kind kind =

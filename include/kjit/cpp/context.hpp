@@ -18,8 +18,8 @@ inline void add_diagnostic(void *text, const kjit_diagnostic *diagnostic)
   if (copy) static_cast<std::string *>(text)->append(copy.get());
 }
 
-/* Creates a context. A failed call leaves no context with diagnostics, so a second call collects
- * them. */
+/* Creates a context. After a failure there is no context that holds the diagnostics, so the call is
+ * repeated with a callback that collects them. */
 inline kjit_context *create_context(const kjit_config &config)
 {
   kjit_context *made = nullptr;
@@ -30,14 +30,15 @@ inline kjit_context *create_context(const kjit_config &config)
   again.on_diagnostic = add_diagnostic;
   again.user = &text;
   if (config.size_bytes && kjit_create_context(&again, &made) == KJIT_OK) end_context(made);
-  /* A config of an unknown size may have no on_diagnostic. */
+  /* A config with an unknown size_bytes may lack the field on_diagnostic. */
   if (text.empty() && status == KJIT_ERROR_MISUSE)
     text = "config.size_bytes is " + std::to_string(config.size_bytes) +
            "; start with kjit::context::config()";
   fail(status, text);
 }
 
-/* Parses an expression. The func keeps its module, which keeps `on`. */
+/* Parses an expression. The returned func keeps its module alive, and the module keeps `on`
+ * alive. */
 inline function parse_expression(kjit_context *context, const keeper &on, std::string_view text,
                                  const std::vector<std::string> &names)
 {
@@ -106,7 +107,7 @@ public:
     return kjit_get_device_count(get(), kind);
   }
   /* Creates an array from another library's DLPack tensor and takes ownership of it, even if the
-   * call fails. The producer made the data ready on `on`. */
+   * call fails. `on` is the stream on which the producer made the data ready. */
   any_array take_dlpack(kjit_managed_tensor *tensor, const stream &on = stream()) const
   {
     return any_array(detail::create<kjit_array>(get(), kjit_take_dlpack, get(), tensor, on.get()),

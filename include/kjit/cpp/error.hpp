@@ -33,7 +33,7 @@ private:
 
 namespace detail {
 
-/* A text that a copy function of the C interface returned. */
+/* Owns a string that a copy function of the C interface returned. */
 using copied_text = std::unique_ptr<char, void (*)(char *)>;
 inline copied_text take_text(char *text)
 {
@@ -57,7 +57,8 @@ inline void check(kjit_context *context, kjit_status status)
   const detail::copied_text diagnostics =
     detail::take_text(context ? kjit_copy_diagnostics_text(context) : nullptr);
   if (diagnostics) text.append("\n").append(diagnostics.get());
-  /* An empty handle has no context, so the C interface cannot report it. */
+  /* Throws an exception for an empty handle. The C interface cannot report this error, because the
+   * handle has no context. */
   else if (!context && status == KJIT_ERROR_MISUSE)
     text.append("\nthe handle is empty: it was moved from or default-constructed");
   throw error(status, text);

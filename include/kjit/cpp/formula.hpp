@@ -53,7 +53,7 @@ private:
   bool is_set_ = false;
 };
 
-/* The values of a formula, and which ones are not null. */
+/* The values that a formula has computed, and a bitmap of the values that are not null. */
 template <typename T> struct formula_result {
   std::vector<T> values;              /* a value for each row; undefined where it is null */
   std::vector<std::uint8_t> validity; /* bitmap; empty if the formula is never null */
@@ -70,7 +70,8 @@ class formula : public detail::owned<kjit_formula, kjit_destroy_formula> {
 public:
   /* Creates an empty handle. */
   formula() = default;
-  /* Checks the text of a formula over columns. A message has the place in the text. */
+  /* Checks the text of a formula over columns. An error message contains the line and column in the
+   * text. */
   formula(const context &where, const std::string &text, std::vector<formula_column> columns)
       : owned(make(where, text, columns), where.keep()),
         columns_(std::make_shared<std::vector<formula_column>>(std::move(columns)))
@@ -150,7 +151,7 @@ private:
     return detail::create<kjit_formula>(where.get(), kjit_create_formula, where.get(), &options,
                                         text.data(), text.size());
   }
-  /* The number of rows that all used columns have. */
+  /* Returns the number of rows, which must be the same in all used columns. */
   std::size_t check_rows(const std::vector<column_rows> &rows) const
   {
     if (rows.size() != columns_->size())
@@ -158,7 +159,8 @@ private:
                                           std::to_string(columns_->size()) + " columns, and " +
                                           std::to_string(rows.size()) + " are given");
     std::size_t count = std::numeric_limits<std::size_t>::max();
-    /* Bits come in whole bytes, so that other columns tell the number of rows first. */
+    /* A column of bits consists of whole bytes, so its size does not determine the number of rows;
+     * columns of elements are read first. */
     for (const bool are_bits : { false, true })
       for (std::size_t i = 0; i < rows.size(); i++) {
         const formula_column &declared = (*columns_)[i];

@@ -9,7 +9,8 @@
 
 namespace kjit {
 
-/* Code that a kernel has for one tuple of argument types and facts. */
+/* The compiled code of a kernel for one tuple of argument types and facts (properties of the
+ * arguments that the code relies on). */
 class specialization : public detail::borrowed<kjit_specialization> {
 public:
   using borrowed::borrowed;
@@ -47,7 +48,8 @@ public:
 
 private:
   friend class kernel;
-  /* The kernel of prepare(), which the owner keeps alive. It is NULL for a C object. */
+  /* The kernel that prepare() was called on, which `owner` keeps alive; NULL if the object was made
+   * from a C object. */
   kjit_kernel *kernel_ = nullptr;
 
   prepared(kjit_prepared *object, kjit_kernel *kernel, const detail::keeper &on)

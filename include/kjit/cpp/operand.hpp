@@ -26,13 +26,14 @@ inline constexpr named_operator any{ "any" }, all{ "all" }, count_nonzero{ "coun
 
 namespace detail {
 
-/* The context of a call, with what keeps it alive. */
+/* The context of a call, together with the handle that keeps the context alive. */
 struct place {
   kjit_context *context = nullptr;
   keeper owner;
 };
 
-/* A text that becomes a func in the context of the first call. Later calls reuse the func. */
+/* An expression text that is parsed into a func in the context of the first call. Later calls reuse
+ * the func. */
 class text_function {
 public:
   text_function(std::string text, std::string names)
@@ -220,7 +221,7 @@ public:
   /* Returns the operand for the C interface, or NULL. It is valid while the object
    * exists. */
   const kjit_operand *get() const noexcept { return is_none_ ? nullptr : &operand_; }
-  /* Returns what keeps the context of the operand alive. */
+  /* Returns the handle that keeps the context of the operand alive. */
   const detail::keeper &owner() const noexcept { return owner_; }
   /* Returns the array, or the first array of a computed operand, or NULL. */
   kjit_array *array() const noexcept { return array_; }
@@ -239,7 +240,7 @@ protected:
   }
 
 private:
-  /* Shared by copies, because operand_ points to it. */
+  /* Copies of this object share the list, because operand_ points to it. */
   std::shared_ptr<const detail::argument> argument_;
   std::optional<computed> computed_;
   kjit_operand operand_ = {};

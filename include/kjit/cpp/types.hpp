@@ -93,7 +93,7 @@ template <typename I> std::int64_t extent_from(I value)
   return static_cast<std::int64_t>(value);
 }
 
-/* N integers of any types. */
+/* Accepts N arguments of any integer types. */
 template <std::size_t N> struct sizes {
   std::array<std::int64_t, N> values;
   template <typename... I, std::enable_if_t<(sizeof...(I) == N) && (is_extent<I> && ...), int> = 0>
