@@ -1,4 +1,4 @@
-/* Algorithms over whole arrays: declarations that all families of algorithms share.
+/* Declarations that all families of whole-array algorithms (reductions, sorts, products ...) share.
  *
  * A public call describes an algorithm. It runs as launches of kernels in the kernel IR, whose
  * bodies are funcs of lib/library. A call goes through these stages:
@@ -12,7 +12,7 @@
  *   kernel_cache.c parses each source once and links it with the funcs of the application.
  *   perform.c      launches the steps, or plan.c prepares them for a plan.
  *
- * A function that finds an error reports it to the context and leaves the call by a jump to
+ * A function that finds an error reports it to the context and leaves the call by a longjmp to
  * ka_call.on_failure. */
 #ifndef KA_ALGORITHM_H
 #define KA_ALGORITHM_H
@@ -30,11 +30,13 @@
 typedef struct ka_work {
   kjit_type element;
   uint64_t count;
-  uint32_t rank; /* 0: one axis */
+  uint32_t rank; /* 0 means one axis */
   int64_t shape[3];
-  bool starts_zero;  /* 0 before the first call; kernels leave it as the next such call needs it */
+  bool starts_zero;  /* zeroed before the first call; each call leaves the storage in the state that
+                        the next call of this kind needs */
   kjit_array *array; /* perform.c */
-  /* kept_call.c: identifies the content that such a call leaves; 0 means unknown */
+  /* identifies the content that a call of this kind leaves in the storage (kept_call.c); 0 means
+   * unknown */
   uint64_t content;
 } ka_work;
 
@@ -71,16 +73,17 @@ typedef struct ka_kept ka_kept;
  * inner call has nothing to do. */
 typedef struct ka_part {
   kjit_prepared *prepared; /* launch */
-  kjit_module *module;     /* held; of the kernel that is launched */
+  kjit_module *module;     /* module of the launched kernel, retained */
   kjit_plan *plan;
-  kjit_array *array; /* fill: the array, which is held, and the number that it is filled with */
+  kjit_array *array; /* for a fill: the array, which is retained, and the number that is written to
+                        all its elements */
   double number;
 } ka_part;
 
 typedef struct ka_call {
   kj_arena arena;
   jmp_buf on_failure;
-  kjit_status status; /* why the call was left by on_failure */
+  kjit_status status; /* status with which the call was left through on_failure */
   kjit_context *context;
   const char *name; /* name of the public function */
   kjit_algorithm_options options;
@@ -92,7 +95,7 @@ typedef struct ka_call {
   KJ_LIST(kjit_array *) views; /* views that were made for this call */
   KJ_LIST(ka_view) viewed;     /* descriptions of these views */
   KJ_LIST(ka_given) given;     /* arrays of operands; only listed if options.work is set */
-  ka_kept *kept;               /* the earlier call whose steps this call uses, held; or NULL */
+  ka_kept *kept; /* the earlier call whose steps this call repeats, retained, or NULL */
   KJ_LIST(ka_texts *) texts;
 } ka_call;
 
@@ -130,9 +133,9 @@ typedef void ka_build(ka_call *call, const void *data);
 /* Executes a public call: reads the options, calls build(call, data), which adds the steps, and
  * runs or prepares the steps.
  *
- * takes: flags of ka_option. Any other option that is set is refused. inputs: the arguments of the
- * call, which data holds for build. The steps are kept for later calls with equal inputs
- * (kept_call.c); if inputs is NULL, each call builds its steps. */
+ * takes contains the flags of ka_option that the call accepts; any other option is rejected. inputs
+ * contains the arguments of the call, which data passes to build. The steps are kept for later
+ * calls with equal inputs (kept_call.c); if inputs is NULL, each call builds its steps. */
 kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t takes,
                             const kjit_algorithm_options *options, ka_build *build,
                             const void *data, const ka_inputs *inputs);
@@ -166,8 +169,8 @@ uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool star
 /* Like ka_add_work, for a three-dimensional array in row-major order. */
 uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3]);
 
-/* Returns the name of a type for messages, in the call's arena. In a kernel's source this name can
- * belong to another type; use ka_use_type there. */
+/* Returns the name of a type for messages, in the call's arena. Do not use the name in a kernel's
+ * source, where it can belong to another type; use ka_use_type there. */
 const char *ka_type_text(ka_call *call, kjit_type type);
 /* Returns an untyped number as a string for messages. */
 const char *ka_number_text(ka_call *call, ki_value number);
@@ -189,14 +192,14 @@ static inline uint64_t ka_divide_up(uint64_t a, uint64_t b) { return (a + b - 1)
 /* Prepares the launches of the steps, whose temporary storage is allocated, and stores them in
  * *options.plan. */
 void ka_prepare_plan(ka_call *call);
-/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs with
- * the graph and not now. */
+/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs when
+ * the graph is launched, not now. */
 bool ka_is_captured(const kjit_stream *stream);
 
 /* ---- operand.c ---- */
 
-/* Maximum number of groups of axes. A kernel has one linear index for each group; it runs over
- * consecutive axes in the order of the operand. */
+/* Maximum number of groups of axes. A kernel has one linear index for each group. A group consists
+ * of consecutive axes in the order of the operand, which its linear index enumerates. */
 enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
@@ -210,8 +213,10 @@ typedef struct ka_operand {
   kj_view view;     /* view of an array */
   kjit_arg *arrays; /* arguments of the kernel: the array itself, or the arrays of the func */
   size_t array_count;
-  /* set by ka_arrange: the axes in the kernel's order, joined where the array allows it */
-  uint32_t axis_count, axes[KJ_MAX_RANK]; /* axes: for a func, its axis for each of these */
+  /* set by ka_arrange: the axes in the kernel's order, where axes that are contiguous in memory are
+   * merged */
+  uint32_t axis_count,
+    axes[KJ_MAX_RANK]; /* axes: for a func, the number of its axis for each of these axes */
   int64_t extents[KJ_MAX_RANK];
   uint32_t group_count, group_ranks[KA_MOST_GROUPS];
 } ka_operand;
@@ -226,41 +231,44 @@ void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given
                       ka_operand *operand);
 /* Returns the type of an argument of an operand's func. Errors: ARGUMENT. */
 kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
-/* Refuses an output whose array, or whose func's arrays, overlap the arrays of the other operand.
- * may_be_same: both may be exactly the same elements. Errors: ARGUMENT. */
+/* Rejects an output whose array, or whose func's arrays, overlap the arrays of the other operand.
+ * If may_be_same is true, both operands may consist of exactly the same elements. Errors:
+ * ARGUMENT. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
-/* Refuses an output array of integers that are too small for positions below count. Funcs, and
- * arrays of other types, which receive converted positions, are not checked. Errors: ARGUMENT. */
+/* Rejects an output array whose integer type is too small for positions below count. The function
+ * does not check funcs and arrays of other types, because the positions are converted for them.
+ * Errors: ARGUMENT. */
 void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
-/* Like ka_check_positions, for a result that must have integers. Errors: also TYPE. */
+/* Like ka_check_positions, for a result whose elements must be integers. Errors: also TYPE. */
 void ka_check_index_result(ka_call *call, const ka_operand *result, uint64_t count);
-/* known_operators.c: refuses a func of the application that does not return a bool for two such
- * elements. meaning: the meaning of the bool, for the message. Errors: TYPE. */
+/* Rejects a func of the application that does not return a bool for two elements of this type
+ * (known_operators.c). meaning describes the bool in the error message. Errors: TYPE. */
 #define KA_ORDER "a bool, whether the first one comes before the second"
 #define KA_EQUALITY "a bool, whether they are equal"
 void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type element,
                       const char *meaning);
-/* Refuses a func of the application that cannot be called with `count` arguments. what: a
- * description of the arguments for the message, such as "two values". Errors: TYPE. */
+/* Rejects a func of the application that cannot be called with `count` arguments. what describes
+ * the arguments in the error message, for example "two values". Errors: TYPE. */
 void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);
 /* Like ka_check_arity, for the func of an operand, whose arguments are indices, the stored value,
  * arrays and values. */
 void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
-/* Refuses a kernel argument that is not a value of an element type or a number. Errors: ARGUMENT.
+/* Rejects a kernel argument that is neither a number nor a value of an element type. Errors:
+ * ARGUMENT.
  */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
-/* The same for the option `initial`, which may be NULL. */
+/* Like the function above, for the option `initial`, which may be NULL. */
 void ka_check_initial(ka_call *call);
-/* map.c: whether a store can convert a value of type `from` to an element of type `to`. */
+/* Returns whether a store can convert a value of type `from` to an element of type `to` (map.c). */
 bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
-/* Refuses an output that cannot store values of the computed type. Not checked if the caller has
- * set options.accumulator. Errors: TYPE. */
+/* Rejects an output that cannot store values of the computed type, unless the caller has set
+ * options.accumulator. Errors: TYPE. */
 void ka_check_stored(ka_call *call, const ka_operand *result, kjit_type computed);
 /* Gives untyped numbers among the operands of an elementwise func the common type of the other
  * operands, like NumPy does for Python numbers. Errors: ARGUMENT. */
 void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count);
-/* The arguments of an elementwise func, for ka_check_arity. */
+/* Describes the arguments of an elementwise func, for ka_check_arity. */
 #define KA_ELEMENTS "an element of each operand"
 /* Returns the result type of a func for elements of the operands; VOID if it returns nothing.
  * Errors: TYPE. */
@@ -271,8 +279,8 @@ kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *co
 kjit_status ka_get_result_type(ka_call *call, kjit_function *function, const kjit_type *types,
                                size_t count, kjit_type *type);
 /* Finds the result type of a func for one or two values of the element type. Returns false if this
- * kjit has no compiler, which infers types. The call then goes on: existing code was checked when
- * it was compiled, and missing code is an error of the launch. */
+ * kjit has no compiler, which infers types. The call can then continue: existing code was checked
+ * when it was compiled, and the launch reports missing code. */
 bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
                         kjit_type *type);
 /* Chooses the call's device if no operand has determined it. Called before kernels are made. */
@@ -292,9 +300,9 @@ uint32_t ka_read_axes(ka_call *call, uint32_t rank);
  * copied. */
 void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank);
-/* Returns the place for a new array that the end of the call releases. */
+/* Returns the address at which to store a new array. The end of the call releases this array. */
 kjit_array **ka_add_view(ka_call *call);
-/* Makes the view wanted->made that the other fields describe. */
+/* Creates the view that the fields of `wanted` describe, and stores it in wanted->made. */
 void ka_make_view(ka_call *call, ka_view *wanted);
 /* Puts the axes into the given order and divides them into groups. The kernel has one linear index
  * for each group, whose last axis varies fastest. Axes that are contiguous in memory are joined. */
@@ -312,11 +320,12 @@ typedef struct ka_operator {
 
 /* Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
-/* If `given` is the name of a reduction, returns this reduction. Otherwise reads `given` into
- * *operator_ and returns NULL. */
+/* If `given` names a reduction that is more than an operator (such as mean), returns this
+ * reduction. Otherwise stores the operator that `given` describes in *operator_ and returns
+ * NULL. */
 const struct ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator *given,
                                              ka_operator *operator_);
-/* Whether the type is an integer type or bool. */
+/* Returns whether the type is an integer type or bool. */
 bool ka_is_integer(const ka_call *call, kjit_type type);
 /* Returns the accumulator type of a reduction with these element and result types. Errors: TYPE. */
 kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
@@ -324,7 +333,7 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
 
 /* ---- kernel_text.c ---- */
 
-/* The name by which the source of a kernel calls a func of the application. */
+/* A func of the application, and the name by which a kernel's source calls it. */
 typedef struct ka_function_name {
   const char *name;
   const ki_decl *decl;
@@ -334,8 +343,9 @@ typedef struct ka_function_name {
  * the parameters, and the funcs of the application that it calls. */
 typedef struct ka_kernel {
   ka_call *call;
-  const char *module;                               /* name of a module of lib/library */
-  kj_buffer *funcs, *parameters, *constants, *body; /* body: for families that build it in pieces */
+  const char *module; /* name of a module of lib/library */
+  kj_buffer *funcs, *parameters, *constants,
+    *body; /* body: statements of the kernel, for families that write the body in several steps */
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ka_function_name) functions;
   KJ_LIST(kjit_arg) constant_values;
@@ -347,29 +357,29 @@ typedef struct ka_kernel {
 } ka_kernel;
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
-/* ka_use_input and ka_use_output add the parameters of an operand and return the expression of a
- * func that loads or stores its elements. accumulator: the type that loaded elements are converted
- * to; KJIT_ANY for no conversion. */
+/* ka_use_input and ka_use_output add the parameters of an operand to the kernel. They return an
+ * expression for a func that loads or stores elements of the operand. Loaded elements are converted
+ * to the type accumulator; KJIT_ANY means no conversion. */
 const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
 const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
-/* Like ka_use_output, for an array that is read and written. The func takes indices and a value and
- * calls `change(array, indices, value, more)`; more may be empty. */
+/* Like ka_use_output, for an array that the kernel reads and writes. The returned func takes
+ * indices and a value, and calls `change(array, indices, value, more)`; more may be empty. */
 const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
                            const char *more);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 /* Returns the expression of the operator's identity element. The operator must have one. */
 const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
-/* For families that write the access themselves: adds a parameter for each array or value of the
- * operand, `x_0`, `x_1`, and returns their names, each after a comma. */
+/* Adds a parameter `x_0`, `x_1` ... for each array or value of the operand, and returns their
+ * names, each after a comma. Families that write the accesses themselves use this function. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
-/* Adds a parameter for an array whose last axis has stride 1, which the type of the parameter says.
- * Returns its name. */
+/* Adds a parameter for an array whose last axis has stride 1; the parameter's type declares this
+ * stride. Returns the parameter's name. */
 const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
 /* Returns the name of a type in the kernel's source. A struct of the application gets a name that
  * is unique in the source, because structs of different modules, or a declaration of the source,
  * can have the same name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
-/* Returns the name of a func in the kernel's source. count, what: as in ka_check_arity. */
+/* Returns the name of a func in the kernel's source. For count and what see ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
 /* Like ka_use_function, for the func of an operand. */
@@ -378,7 +388,7 @@ const char *ka_use_work(ka_kernel *kernel, uint32_t work);
 /* Adds a parameter for temporary storage with three axes that the kernel only reads as elements of
  * this type. */
 const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);
-/* Adds a parameter for an array, declared like one for temporary storage. */
+/* Adds a parameter for an array, with the same declaration as a parameter for temporary storage. */
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
 /* Adds a parameter for a number of elements: an i32, or an i64 if the call is wide. */
 const char *ka_use_count(ka_kernel *kernel, uint64_t count);
@@ -386,8 +396,9 @@ const char *ka_use_count(ka_kernel *kernel, uint64_t count);
 const char *ka_use_value(ka_kernel *kernel, const kjit_arg *value);
 /* Adds a const parameter. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value);
-/* Completes the kernel and adds its step. threads: threads of a block, a constant of the kernel. 0
- * means that the launch chooses grid and block for the grid_range of the kernel. */
+/* Completes the kernel and adds its step. threads is the number of threads in a block, which is a
+ * constant in the kernel. 0 means that the launch chooses grid and block for the grid_range of the
+ * kernel. */
 void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
   __attribute__((format(printf, 4, 5)));
 
@@ -406,33 +417,36 @@ kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type ele
 /* Returns the element type of an array for the result. */
 kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_type element,
                               kjit_type value);
-/* Describe the combined values. ka_reduction_computed returns their type, or KJIT_ANY for a struct
- * of the kernel's source; ka_reduction_bytes their size; ka_reduction_operator the operator. */
+/* Describe the values that a reduction combines. ka_reduction_computed returns their type, or
+ * KJIT_ANY if the type is a struct in the kernel's source. ka_reduction_bytes returns their size,
+ * and ka_reduction_operator returns the operator. */
 kjit_type ka_reduction_computed(const ka_reduction *r, kjit_type value);
 uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_type value);
 const char *ka_reduction_operator(const ka_reduction *r);
 const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type value);
-/* Whether the result is the index of an element. Such a reduction has no result without elements.
+/* Returns whether the result is the index of an element. Such a reduction has no result for 0
+ * elements.
  */
 bool ka_finds_place(const ka_reduction *r);
 /* Returns the expression of the result for 0 elements. Errors: ARGUMENT if it has none. */
 const char *ka_reduction_empty(ka_call *call, const ka_reduction *r, const char *operand);
-/* Wrap a func that loads, with index_count indices, and a func that stores. count: number of
- * elements of each result. */
+/* These two functions wrap a func that loads an element at index_count indices, and a func that
+ * stores a result. Each result combines `count` elements. */
 const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                 const char *load, uint32_t index_count);
 const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                              const char *put, uint64_t count);
-/* Like ka_finish_values, for results with different counts. Returns a func of i, v, store and
- * count. */
+/* Like ka_finish_values, for results that combine different numbers of elements. Returns a func
+ * with the parameters i, v, store and count. */
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
-/* The functions above use the following ones. ka_declare_reduced declares the struct of a combined
- * value, if it is a struct, and returns its name, or else the name of the type. */
+/* The functions above use the following functions. If a combined value is a struct,
+ * ka_declare_reduced declares this struct and returns its name. Otherwise it returns the name of
+ * the value's type. */
 const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                const char *name);
-/* Expressions for kernels. ka_reduced_element: the value to combine for an element `x` at a
- * position. ka_reduced_result: the result for a combined value `v` and a count `n`.
- * ka_reduced_count: the type of `n`. */
+/* Return expressions for kernels. ka_reduced_element returns the value to combine for an element
+ * `x` at a position. ka_reduced_result returns the result for a combined value `v` and a count `n`.
+ * ka_reduced_count returns the type of `n`. */
 const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char *name,
                                const char *position);
 const char *ka_reduced_result(const ka_reduction *r);
@@ -448,8 +462,8 @@ const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type va
 
 /* ---- segments.c ---- */
 
-/* Elements that a family computes when they are read. use returns the expression of a func that
- * takes an i64 index, as ka_use_input does. */
+/* Elements that a family computes when a kernel reads them. Like ka_use_input, use returns the
+ * expression of a func; this func takes an i64 index. */
 typedef struct ka_elements {
   const char *(*use)(ka_kernel *kernel, const void *data);
   const void *data;
@@ -463,16 +477,17 @@ void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_opera
 
 /* ---- carried.c ---- */
 
-/* The carried value, which a chunk of a sequence passes to the next chunk: a struct in the kernel's
- * source with a value and a number, `struct carried_value { state: i32; value: f32 }`. */
+/* The carried value of a scan, which a chunk of a sequence passes to the next chunk. It is a struct
+ * in the kernel's source with a value and a number: `struct carried_value { state: i32; value: f32
+ * }`. */
 typedef struct ka_carried {
   const char *field, *type; /* name and type of the number's field */
-  const char *value; /* struct of the source that the value is, if the value's type is KJIT_ANY */
+  const char *value; /* name of the value's struct in the source, if the value's type is KJIT_ANY */
   uint32_t bytes;    /* minimum size of the struct */
 } ka_carried;
 
-/* Describes a carried value. number: the type of the number. text: the name of the value's struct,
- * if it is one. bytes: size of the value. Errors: UNSUPPORTED. */
+/* Describes a carried value. number is the type of its number. If the value is a struct, text is
+ * the name of this struct. bytes is the size of the value. Errors: UNSUPPORTED. */
 ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const char *text,
                     uint32_t bytes);
 /* Declares carried_value and the structs that it contains. Returns `zero(carried_value)`. */
@@ -485,14 +500,14 @@ const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count);
  * number as look_back_size of lib/library. */
 uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
 
-/* The division of a line of steps among threads and blocks. On the CPU each block has one piece of
- * the line. */
+/* The division of a sequence of steps among threads and blocks. On the CPU each block has one
+ * contiguous piece of the sequence. */
 typedef struct ka_carried_tiling {
-  uint32_t threads, items; /* items: steps of a thread */
+  uint32_t threads, items; /* items: number of steps that a thread performs */
   uint32_t at_once;        /* value for ka_kernel.blocks */
   uint64_t blocks;
 } ka_carried_tiling;
-/* bytes: size of a value. is_simple: the operator is a named one. */
+/* bytes is the size of a value. is_simple means that the operator is a built-in one. */
 ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
                                   bool is_simple);
 
@@ -512,12 +527,13 @@ typedef struct ka_kernel_source {
 } ka_kernel_source;
 /* Returns the description of a kernel with this text as its source. */
 ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text, size_t length);
-/* Finds the kernel of a source, or parses and links the source. The module is held for the caller.
+/* Finds the kernel of a source, or parses and links the source. The module is retained for the
+ * caller.
  */
 kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module, kjit_kernel **kernel);
-/* Like ka_find_kernel, for a source without a kernel, of whose func the caller needs the result
- * type. */
+/* Like ka_find_kernel, for a source that has only a func. The caller needs the result type of this
+ * func. */
 kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module);
 /* Opens the cache of kernels of a context. */

@@ -1,5 +1,5 @@
-/* kjit_reduce_by_key and kjit_scan_by_key, with by_key.kir of lib/library. A GPU needs one launch,
- * the CPU two. */
+/* Implements kjit_reduce_by_key and kjit_scan_by_key, whose kernels are in by_key.kir of
+ * lib/library. A GPU needs one launch and the CPU two launches. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -46,7 +46,7 @@ enum {
   GPU_PAIR_BYTES = 176, /* bytes of keys and values that a thread holds */
   GPU_MOST_ITEMS = 21,
   GPU_TILE = 256,      /* threads of a block */
-  GPU_WIDE_VALUE = 32, /* bytes; blocks of larger values have fewer threads */
+  GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
   GPU_BLOCKS = 4,            /* minimum blocks for each multiprocessor */
   GPU_TILES = 2,             /* tiles for each multiprocessor, below which threads get only GPU_FEW
@@ -58,7 +58,7 @@ enum {
   GPU_LARGE_BLOCKS = 2       /* minimum blocks with large tiles for each multiprocessor */
 };
 
-/* Returns whether large tiles are used. Two of them use nearly all shared memory of a
+/* Returns whether large tiles are used. Two large tiles use nearly all shared memory of a
  * multiprocessor. */
 static bool has_large_tiles(const ka_call *call, uint64_t n, uint32_t pair, uint32_t items)
 {
@@ -89,7 +89,8 @@ static ka_carried_tiling choose_tiling(const parts *p)
 
 /* ---- launches ---- */
 
-/* Adds temporary storage. On a GPU the tiles use look-back; on the CPU a first launch fills it. */
+/* Adds temporary storage. On a GPU, tiles pass values to later tiles through it (decoupled
+ * look-back). On the CPU a first launch fills it. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;
@@ -136,7 +137,7 @@ static void add_reduction(const parts *p)
             t.key, t.load, t.equal, store, put_key, count, t.op, t.carried, t.n, name, items);
 }
 
-/* Adds the steps for an input without elements, which has no runs. */
+/* Adds the steps for an empty input, which has no runs. */
 static void add_no_runs(const parts *p)
 {
   ka_kernel kernel;

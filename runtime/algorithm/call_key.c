@@ -1,7 +1,8 @@
-/* The key of a call: everything that its steps depend on. It contains the public function, its
- * options, funcs by identity, values, and for each array its device, element type, shape, strides,
- * the low bits of its address, and which arrays overlap. Everything that a family of algorithms
- * examines must be in the key. */
+/* Computes the key of a call, which contains everything that the call's steps depend on: the public
+ * function, its options, funcs by identity, values, and for each array its device, element type,
+ * shape, strides, the low bits of its address, and which arrays overlap. kept_call.c repeats the
+ * steps of an earlier call with the same key. Therefore every property that an algorithm examines
+ * must be in the key. */
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -50,7 +51,8 @@ static void put_array(ka_call *call, ka_key *key, const kjit_arg *argument)
   kj_diagnostics diagnostics = { 0 };
   bool is_own = argument->kind == KJIT_ARG_ARRAY;
   const kjit_array *array = is_own ? argument->value.array : NULL;
-  kjit_status status = KJIT_ERROR_MISUSE; /* the call is not kept, and build reports the error */
+  kjit_status status =
+    KJIT_ERROR_MISUSE; /* with this status the steps are not kept, and build reports the error */
   if (is_own && array && array->object.device->context == call->context)
     status = kj_view_array(array, "", &diagnostics, &view);
   if (!is_own && argument->value.tensor)
@@ -84,8 +86,8 @@ static void put_function(ka_call *call, ka_key *key, kjit_function *function)
   else key->functions[key->function_count++] = function;
 }
 
-/* Adds an argument to the key. Calls with values passed by address, or with kinds that no operand
- * accepts, are not kept. */
+/* Adds an argument to the key. The steps are not kept if the argument is a value passed by address,
+ * or has a kind that no operand accepts. */
 static void put_argument(ka_call *call, ka_key *key, const kjit_arg *argument)
 {
   put_head(key, argument);

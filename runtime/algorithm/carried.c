@@ -1,5 +1,5 @@
 /* The carried value of scans and segmented reductions, which a chunk of a sequence passes to the
- * next chunk: a struct with a value and a number, declared in the kernel's source. */
+ * next chunk. It is a struct with a value and a number, and each kernel's source declares it. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -66,7 +66,7 @@ enum {
   GPU_MOST_ITEMS = 31,
   GPU_TILE = 512,       /* threads of a block */
   GPU_SMALL_TILE = 256, /* threads of a block if there are few steps */
-  GPU_WIDE_VALUE = 32,  /* bytes; blocks of larger values have fewer threads */
+  GPU_WIDE_VALUE = 32,  /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
   GPU_BLOCKS = 3,   /* minimum blocks for each multiprocessor; large tiles hide the latency of
                      * loads */

@@ -17,8 +17,8 @@ typedef struct einsum_given {
 typedef struct reader {
   ka_einsum *e;
   const char *at;
-  uint64_t seen, repeated; /* letters that occur in the operands; letters that occur more than
-                            * once */
+  uint64_t seen, repeated; /* sets of letters: those that occur in the operands, and those that
+                              occur more than once */
   uint32_t ellipsis_rank;  /* maximum number of axes of an ellipsis in an operand */
 } reader;
 
@@ -124,8 +124,8 @@ static void read_result(reader *r)
   insert_ellipsis(&r->e->result, letters, count, ellipsis, r->ellipsis_rank);
 }
 
-/* For an expression without an arrow: the result has the ellipsis, then the letters that occur
- * once, in alphabetical order. */
+/* Sets the letters of the result for an expression without an arrow: the ellipsis, then the letters
+ * that occur once, in alphabetical order. */
 static void imply_result(reader *r)
 {
   uint8_t letters[KJ_MAX_RANK];
@@ -254,12 +254,12 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
               "accumulator") " is %s, but the products of operands with elements of type %s "
                              "are not integers",
             ka_type_text(e->call, e->call->options.accumulator), ka_type_text(e->call, e->element));
-  /* FP8 is summed like half precision */
+  /* products of FP8 elements are summed in f32, like those of f16 */
   return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);
 }
 
-/* Chooses the types and returns the element type of the result. With an epilogue the result type
- * does not depend on the type of the sums. */
+/* Chooses the accumulator type and returns the default element type of the result. If the call has
+ * an epilogue, the type of a result array does not influence the accumulator type. */
 static kjit_type choose_types(ka_einsum *e)
 {
   if (!e->epilogue.function) return e->format ? KJIT_F32 : e->element;

@@ -1,5 +1,5 @@
-/* Einstein sums: einsum.c parses them, einsum_path.c orders the steps, einsum_step.c launches
- * them. */
+/* Declarations for Einstein sums (kjit_einsum). einsum.c parses the expression, einsum_path.c
+ * chooses the order of the products, and einsum_step.c writes the kernel of each product. */
 #ifndef KA_EINSUM_H
 #define KA_EINSUM_H
 
@@ -28,7 +28,7 @@ typedef struct ka_epilogue {
   ka_factor factors[KA_MOST_EXTRAS];
 } ka_epilogue;
 
-/* Meaning of u8 elements. FORMAT in the library has the same values. */
+/* How a product interprets u8 elements. The constant FORMAT of lib/library has the same values. */
 typedef enum ka_format { KA_INTEGER, KA_E4M3, KA_E5M2 } ka_format;
 
 typedef struct ka_einsum {
@@ -43,24 +43,24 @@ typedef struct ka_einsum {
   ka_epilogue epilogue;
 } ka_einsum;
 
-/* A step as a batch of matrix products: `batch` products with m rows, n columns and k terms of each
- * sum. */
+/* A product of two factors as a batch of matrix products: `batch` products with m rows and n
+ * columns, where each element is a sum of k terms. */
 typedef struct ka_product {
   /* accumulator type of the kernel: the einsum's accumulator type, or a type that gives the same
    * bits */
   kjit_type accumulator;
   uint64_t batch, m, n, k;
-  /* whether adjacent elements of the factor in memory are adjacent along the summed dimension, like
-   * the elements of a row of the left factor */
+  /* A factor is "deep" if elements that are adjacent in memory lie along the summed dimension. The
+   * left factor of a row-major matrix product is deep. */
   bool is_left_deep, is_right_deep;
   bool has_mma; /* the device's tensor cores support these element and sum types */
 } ka_product;
 
 typedef enum ka_product_kind {
-  KA_PRODUCT_TENSOR,  /* tensor cores: product_tensor of the library */
-  KA_PRODUCT_F64,     /* tensor cores for f64: product_f64 */
-  KA_PRODUCT_BYTES,   /* 8-bit elements in any layout: product_bytes; the kinds below use
-                       * product_tiles */
+  KA_PRODUCT_TENSOR,  /* tensor cores with tensor copies: product_tensor.kir */
+  KA_PRODUCT_F64,     /* tensor cores for f64: product_f64.kir */
+  KA_PRODUCT_BYTES,   /* tensor cores for 8-bit elements in any layout: product_bytes.kir; the kinds
+                         below use product_tiles.kir */
   KA_PRODUCT_TILES,   /* a block keeps its sums in registers and tiles of the factors in shared
                        * memory */
   KA_PRODUCT_VECTORS, /* each warp computes one sum of two arrays that it loads 16 bytes at a
@@ -74,10 +74,10 @@ typedef struct ka_product_plan {
   ka_product_kind kind;
   /* tile size; KA_PRODUCT_TENSOR: number of warpgroups, bands of columns, and slots for slices */
   uint32_t rows, columns, depth;
-  uint32_t tall, wide; /* KA_PRODUCT_F64: tile size of a warp */
+  uint32_t tall, wide; /* for KA_PRODUCT_F64: size of a warp's tile */
   uint32_t cluster;    /* number of blocks in a cluster that each compute a part of each sum and
                         * then add the parts; 0 means no clusters */
-  bool has_mma;        /* KA_PRODUCT_TILES: uses tensor cores */
+  bool has_mma;        /* for KA_PRODUCT_TILES: the kernel uses tensor cores */
   /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
   uint32_t at_once;
   uint64_t parts; /* number of partial sums of each sum in temporary storage; if more than 1, a
@@ -99,8 +99,9 @@ void ka_read_epilogue(ka_einsum *e);
  * get their type. Errors: TYPE. */
 kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
-/* A factor in the layout that tensor copies (TMA) load. The dimensions are the batch, the rows, and
- * the elements of a row, which run along the summed dimension (is_deep) or across it. */
+/* A factor in a layout that tensor copies (TMA) can load. Its dimensions are the batch, the rows,
+ * and the elements of a row. The rows run along the summed dimension if is_deep is true, and
+ * otherwise across it. */
 typedef struct ka_matrix {
   int64_t extents[3], strides[3];
   bool is_deep;
@@ -108,12 +109,13 @@ typedef struct ka_matrix {
   uint32_t work;
 } ka_matrix;
 
-/* product_tensor.c: describes the factor as a matrix for tensor copies (TMA). Returns false if they
- * cannot load it. */
+/* Describes the factor as a matrix for tensor copies (product_tensor.c). Returns false if tensor
+ * copies cannot load it. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix);
-/* Describes a packed copy of the factor, which is deep. Returns false if packing does not pay.
- * uses: how often the product uses each element. */
+/* Describes a packed copy of the factor in temporary storage, which is deep. Returns false if
+ * packing takes longer than it saves. uses is the number of times that the product uses each
+ * element. */
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
@@ -148,8 +150,8 @@ typedef struct ka_product_step {
   const char *reads; /* name of a func that converts loaded elements, such as from_e4m3, or "" */
 } ka_product_step;
 
-/* einsum_step.c: sets target to the sum of a, or of the products of a and b, over all letters that
- * target does not have. b may be NULL. */
+/* Adds the step that sets target to the sum of a, or of the products of a and b, over all letters
+ * that target does not have (einsum_step.c). b may be NULL. */
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target);
 
@@ -163,7 +165,7 @@ void ka_use_group_counts(ka_product_step *s, const char **counts);
  * that every element is 1. */
 void ka_write_factor(ka_product_step *s, const char *name, bool is_right, const ka_factor *factor,
                      const char **arrays);
-/* Writes product_put, the func that stores a sum, in the same way. */
+/* Writes product_put, the func that stores a sum, with the same parameters. */
 void ka_write_store(ka_product_step *s, const ka_factor *target, const char **arrays);
 
 /* product_cpu.c, product_gpu.c */

@@ -1,5 +1,6 @@
-/* Chooses the order in which the operands of an einsum are multiplied. Of all binary trees it takes
- * the one with the fewest multiplications, found by dynamic programming over sets of operands. */
+/* Chooses the order in which the operands of an einsum are multiplied. An order is a binary tree of
+ * products. Dynamic programming over sets of operands finds the tree with the fewest
+ * multiplications. */
 #include <math.h>
 
 #include "algorithm/einsum.h"
@@ -8,7 +9,8 @@ typedef struct path {
   ka_einsum *e;
   uint64_t *masks; /* indexed by set of operands: letters of their product */
   double *costs;
-  uint32_t *splits; /* indexed by set: one of the two subsets that are multiplied */
+  uint32_t
+    *splits; /* indexed by set of operands: one of the two subsets whose products are multiplied */
 } path;
 
 /* Returns the letters of the product of a set. A letter that neither another operand nor the result
@@ -71,8 +73,9 @@ static ka_factor store_in_work(const path *p, uint64_t mask)
   return factor;
 }
 
-/* Multiplies the operands of a set. target NULL means to use temporary storage, or the operand
- * itself if the set has only one. Returns the product as a factor. */
+/* Multiplies the operands of a set and returns the product as a factor. If target is NULL, the
+ * product goes to temporary storage; a set of a single operand then needs no product and returns
+ * the operand. */
 static ka_factor multiply_set(const path *p, uint32_t set, const ka_factor *target)
 {
   const ka_einsum *e = p->e;

@@ -111,7 +111,7 @@ void ka_write_factor(ka_product_step *s, const char *name, bool is_right, const 
                    factor && factor->operand ? s->reads : "", value);
 }
 
-/* Returns the expression that a sum of the result is stored as: the epilogue's call, or the sum
+/* Returns the expression that the kernel stores for a sum: a call of the epilogue, or the sum
  * itself. */
 static const char *use_epilogue(ka_product_step *s, const char *sum, const char **arrays)
 {
@@ -150,8 +150,8 @@ void ka_write_store(ka_product_step *s, const ka_factor *target, const char **ar
 
 /* ---- layouts of matrices in memory ---- */
 
-/* Returns the distance in elements between neighbours along a letter. A func or temporary storage
- * counts as an array whose last axis varies fastest. */
+/* Returns the stride along a letter, in elements. A func or temporary storage counts as a row-major
+ * array. */
 static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32_t letter)
 {
   bool is_array = factor->operand && !factor->operand->function;

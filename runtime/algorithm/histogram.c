@@ -1,5 +1,6 @@
-/* Histograms, with histogram.kir of lib/library: of integers that are bin numbers, with bins of
- * equal width, and with bins between given edges. */
+/* Implements kjit_bincount (elements are bin numbers), kjit_histogram (bins of equal width) and
+ * kjit_histogram_edges (bins between given edges). Their kernels are in histogram.kir of
+ * lib/library. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ enum {
   SHARED_ITEMS = 4,
   CPU_LEAST = 16384, /* minimum elements of a piece */
   CPU_TABLES = 4,
-  CPU_FEW = 4096 /* number of bins up to which several tables are used */
+  CPU_FEW = 4096 /* number of bins up to which a block counts in several tables */
 };
 
 typedef struct counting {
@@ -167,7 +168,8 @@ static void count_in_global(counting *c)
   ka_launch(&take, 0, 0, "histogram_take(%s, %s, %s)", store, bins, counts);
 }
 
-/* Counts in tables that have an additional entry for elements without a bin. */
+/* Adds the launch that counts in tables. Each table has an additional entry for elements outside
+ * all bins. */
 static void count_on_cpu(counting *c)
 {
   texts t;
@@ -260,7 +262,7 @@ static void read_bins(counting *c, const histogram *given)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "the range of the bins, %g to %g, must be two finite numbers in ascending order",
             c->low, c->high);
-  if (c->low == c->high) { /* as NumPy does */
+  if (c->low == c->high) { /* like NumPy */
     c->low -= 0.5;
     c->high += 0.5;
   }

@@ -19,8 +19,9 @@
 
 /* ---- kept calls ---- */
 
-/* Where an argument of a step comes from. ITSELF: the argument is stored. INPUT, VIEW, WORK: it is
- * an input array, a view or a block of temporary storage, and its index is stored. */
+/* Origin of a step's argument. ITSELF means that the argument itself is stored. INPUT, VIEW and
+ * WORK mean that the argument is an input array, a view or a block of temporary storage, whose
+ * index is stored. */
 typedef enum kept_source { KEPT_ITSELF, KEPT_INPUT, KEPT_VIEW, KEPT_WORK } kept_source;
 
 typedef struct kept_argument {
@@ -34,7 +35,8 @@ typedef struct kept_view {
   uint32_t input;
 } kept_view;
 
-/* Whether the kernels always leave temporary storage in the state that the next call needs. */
+/* Whether the kernels always leave temporary storage in the state that the next call needs:
+ * LEAVES_WORK if they do, MAY_FAIL if a failing thread could prevent it. */
 enum { NOT_KNOWN, LEAVES_WORK, MAY_FAIL };
 
 struct ka_kept {
@@ -46,7 +48,7 @@ struct ka_kept {
   uint64_t *words;
   ka_work *works;
   kept_view *views;
-  ka_step *steps;           /* steps without arguments; the call holds their modules */
+  ka_step *steps;           /* steps without arguments; their modules are retained */
   kept_argument *arguments; /* the arguments of all steps in sequence */
   kjit_module **modules;    /* modules of the key's funcs, retained so that no other func gets the
                              * same address */
@@ -73,8 +75,8 @@ static bool find_input(const ka_key *key, const kjit_arg *argument, uint32_t *in
   return false;
 }
 
-/* Finds the input array that a view is based on. For a view of a view this is the first array,
- * which begins at the same address. */
+/* Finds the input array that a view is based on. For a view of a view, the function follows the
+ * views to the original array, which begins at the same address. */
 static bool find_base(const ka_call *call, const ka_key *key, const ka_view *view, uint32_t *index)
 {
   const kjit_arg *base = &view->base;
@@ -83,7 +85,8 @@ static bool find_base(const ka_call *call, const ka_key *key, const ka_view *vie
   return find_input(key, base, index);
 }
 
-/* Returns false if another call could not supply this argument. */
+/* Records the origin of an argument. Returns false if a later call could not supply this
+ * argument. */
 static bool find_source(const ka_call *call, const ka_key *key, const kjit_arg *argument,
                         kept_argument *kept)
 {
@@ -126,7 +129,7 @@ static char *divide(const ka_call *call, const ka_key *key, size_t argument_coun
   return at;
 }
 
-/* Returns NULL if out of memory, or if another call could not use these steps. */
+/* Returns NULL if out of memory, or if a later call could not repeat these steps. */
 static ka_kept *make_kept(const ka_call *call, const ka_key *key)
 {
   size_t argument_count = 0;
@@ -270,7 +273,7 @@ static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kep
   case KEPT_INPUT: return key->arrays[kept->index].argument;
   case KEPT_VIEW: return views[kept->index].made;
   case KEPT_ITSELF:
-  case KEPT_WORK: break; /* perform.c fills in the array */
+  case KEPT_WORK: break; /* perform.c sets the array later */
   }
   return kept->argument;
 }
@@ -338,7 +341,7 @@ bool ka_take_kept(ka_call *call, const ka_key *key)
   const kept_argument *next = kept->arguments;
   for (size_t i = 0; i < kept->step_count; i++) {
     ka_step step = kept->steps[i];
-    step.module = NULL; /* the kept call holds it */
+    step.module = NULL; /* the kept call retains the module */
     step.config.stream = call->options.stream;
     step.arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, step.count + 1);
     for (size_t j = 0; j < step.count; j++) step.arguments[j] = fill_argument(key, views, next++);

@@ -1,4 +1,4 @@
-/* The cache of calls: keys, and the steps that are kept under them. */
+/* The cache of calls: keys, and the steps that are kept for each key. */
 #ifndef KA_KEPT_CALL_H
 #define KA_KEPT_CALL_H
 
@@ -46,13 +46,13 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
 /* Adds the steps and the temporary storage of the kept call with this key, with the arrays of this
  * call. Returns false if there is no such kept call. */
 bool ka_take_kept(ka_call *call, const ka_key *key);
-/* Returns whether the call's temporary storage will be in the state that the next such call needs.
- * Called after all steps are queued. */
+/* Returns whether the call's temporary storage will be in the state that the next call of this kind
+ * needs. Called after all steps are queued. */
 bool ka_leaves_work(ka_call *call);
 /* Keeps the steps and temporary storage that build has added. Called before temporary storage is
  * allocated. */
 void ka_keep_call(ka_call *call, const ka_key *key);
-/* For assertions: whether build has added the same steps as ka_take_kept would. */
+/* For assertions: returns whether build has added the same steps that ka_take_kept would add. */
 bool ka_agrees_with_kept(ka_call *call, const ka_key *key);
 void ka_release_kept(ka_kept *kept);
 /* Removes the kept calls with a kernel of the module, or all if module is NULL, and stores them in

@@ -70,8 +70,8 @@ static void free_source(ka_kernel_source *source)
   free((ki_named_type *)source->types);
 }
 
-/* Copies a source. The names of the funcs are not copied, because the text contains them in the
- * order of declaration. */
+/* Copies a source. The copy has no names of funcs, because the text declares the funcs in the same
+ * order. */
 static bool copy_source(ka_kernel_source *copy, const ka_kernel_source *source)
 {
   size_t functions = source->function_count, types = source->type_count;
@@ -159,8 +159,8 @@ static bool look_up(ka_cache *cache, const cached *wanted, kjit_module **module,
   return false;
 }
 
-/* Adds an item and returns the least recently used one, which it replaces, for the caller to free.
- * The caller holds the mutex. */
+/* Adds an item in place of the least recently used item. Returns the replaced item, which the
+ * caller frees. The caller holds the mutex. */
 static cached add(ka_cache *cache, cached *made)
 {
   cached gone = { 0 };
@@ -271,7 +271,8 @@ static kjit_status find_kernel(kjit_context *context, cached *made)
 static kjit_status find(kjit_context *context, const ka_kernel_source *source, form form,
                         kjit_module **module, kjit_kernel **kernel);
 
-/* Whether the module of a kernel can stay partial until something is compiled. */
+/* Returns whether the module of a kernel can stay partial (some declarations not parsed yet) until
+ * a kernel of it is compiled. */
 static bool can_wait(const cached *wanted)
 {
   ki_meaning meanings[MOST_MEANINGS];
@@ -304,8 +305,8 @@ static kjit_status make(kjit_context *context, const cached *wanted, cached *mad
   }
   if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
   if (status == KJIT_OK && wanted->form == KERNEL) {
-    /* The texts of several modules may use one name for different bound extern funcs. Only the text
-     * of the linked module distinguishes them. */
+    /* Several modules may use one name for extern funcs with different bindings. Only the text of
+     * the linked module distinguishes these funcs. */
     bool has_recipe = !ki_has_bound_extern(made->module);
     if (has_recipe) made->module->recipe = write_recipe(context->types, own, meanings);
     status = made->module->recipe || !has_recipe
@@ -331,7 +332,8 @@ static kjit_status find(kjit_context *context, const ka_kernel_source *source, f
   if (is_found) return KJIT_OK;
   KJ_TRY(make(context, &wanted, &made));
   kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
-  is_found = look_up(cache, &wanted, module, kernel); /* another thread has added it meanwhile */
+  is_found = look_up(cache, &wanted, module,
+                     kernel); /* another thread has added the same kernel meanwhile */
   if (is_found) {
     gone = made;
   } else {

@@ -84,8 +84,8 @@ const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
 }
 
 /* Passes the value as an untyped number, which takes the type of the index that it is combined
- * with. An i64 constant would make all indices of the kernel 64-bit, and accesses to neighbouring
- * elements would no longer be merged. */
+ * with. An i64 constant would make all indices of the kernel 64-bit, and the compiler would then no
+ * longer merge accesses to adjacent elements. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 {
   const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);
@@ -266,8 +266,8 @@ static const char *list_indices(ka_kernel *kernel, const ka_operand *operand, co
   return list;
 }
 
-/* Writes the beginning of a func: `func x_at(g0, g1`, then a parameter v if it stores, then the
- * operand's arrays. */
+/* Writes the beginning of a func: `func x_at(g0, g1`, then the parameter v if the func stores, then
+ * the operand's arrays. */
 static void begin_function(ka_kernel *kernel, const ka_operand *operand, const char *suffix,
                            const char *more)
 {
@@ -348,8 +348,8 @@ const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const c
   return kj_format(arena, "bind_back(%s_change%s%s)", operand->name, arrays, found.extents);
 }
 
-/* Wraps a user-defined operator, which may return another type than it takes: each result is
- * converted to the accumulator type. */
+/* Wraps a user-defined operator, whose result type may differ from its parameter types. The wrapper
+ * converts each result to the accumulator type. */
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
 {
   kj_arena *arena = &kernel->call->arena;

@@ -1,4 +1,5 @@
-/* The operators that kjit knows by name, and the accumulator type of a reduction. */
+/* The table of built-in operators (add, mul, min ...), checks of user-defined operators, and the
+ * rule for the accumulator type of a reduction. */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
@@ -255,7 +256,7 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
   if (operator_->name && (type == KJIT_F16 || type == KJIT_BF16)) type = KJIT_F32;
   if (!operator_->name && element != result && ki_is_scalar(element) && ki_is_scalar(result))
     return result;
-  /* the caller asked for a wider result */
+  /* an f64 result array makes floats f64 */
   bool is_wider = ki_is_floating(type) && result == KJIT_F64;
   return is_wider ? result : type;
 }

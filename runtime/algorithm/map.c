@@ -1,4 +1,4 @@
-/* kjit_map: checks the call. */
+/* Implements kjit_map: checks the operands, infers the result types and adds the step. */
 #include <string.h>
 
 #include "algorithm/map.h"
@@ -122,7 +122,8 @@ bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kj
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = infer(call, function, values, count, &diagnostics, type);
   if (status == KJIT_ERROR_NO_COMPILER) {
-    kj_free_diagnostics(&diagnostics); /* the call continues, and reports missing code itself */
+    kj_free_diagnostics(&diagnostics); /* without a compiler the call continues, and the launch
+                                          reports missing code */
     return false;
   }
   finish_inference(call, status, &diagnostics);

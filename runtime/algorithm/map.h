@@ -10,7 +10,7 @@ enum { KA_MOST_CORE = KJ_MAX_RANK, KA_MOST_SIZES = 32, KA_NO_AXIS = 255 };
 /* An operand or a result, and the relation of its axes to the axes of the loops. */
 typedef struct ka_mapped {
   ka_operand operand;
-  uint32_t core_rank;          /* number of last axes that the func gets as a whole: its core */
+  uint32_t core_rank; /* number of core axes: the last axes, which the func receives as a whole */
   uint32_t core[KA_MOST_CORE]; /* index of each core axis in ka_map.sizes */
   uint32_t first;              /* axis of the loops that the operand's first axis belongs to */
   int64_t
@@ -31,7 +31,7 @@ typedef struct ka_map {
   kjit_function *function;
   bool has_signature, is_outer;
   size_t result_count, operand_count;    /* if the call has `where`, it is the last operand */
-  ka_mapped *results, *operands, *where; /* where: one of the operands, or NULL */
+  ka_mapped *results, *operands, *where; /* where: the operand of options.where, or NULL */
   kjit_type *result_types;               /* result types of the func, or NULL if the func writes the
                                           * results */
   ka_size sizes[KA_MOST_SIZES];
@@ -63,7 +63,7 @@ void ka_broadcast(ka_map *map);
 uint32_t ka_result_shape(const ka_map *map, size_t index, int64_t shape[KJ_MAX_RANK]);
 /* Checks the shape of each result and makes it the shape of the loops. */
 void ka_fit_results(ka_map *map);
-/* Determines the loops and makes views of the arrays with the axes of the loops. */
+/* Determines the loops, and creates views of the arrays whose axes are those of the loops. */
 void ka_find_loops(ka_map *map);
 
 /* ---- map_text.c ---- */

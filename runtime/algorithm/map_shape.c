@@ -100,7 +100,8 @@ void ka_read_signature(ka_map *map, const char *text)
   if (!skip(&r, "") || *r.at) refuse_signature(&r, "the end");
 }
 
-/* Binds the sizes of the signature to the last extents of the operand, or checks them. */
+/* Compares the last extents of the operand with the sizes in the signature. A size that is not
+ * known yet takes the operand's extent. */
 static void fit_core(ka_map *map, ka_mapped *mapped)
 {
   ka_operand *operand = &mapped->operand;

@@ -20,7 +20,7 @@ static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view
     ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
 }
 
-/* an invalid operand is reported when it is read */
+/* ka_read_operand reports an invalid operand later */
 static void prefer_device_of(ka_call *call, const kjit_arg *argument)
 {
   kj_view view = { 0 };
@@ -136,7 +136,7 @@ void ka_check_operand_arity(ka_call *call, const ka_operand *operand)
                            writes ? ", the value to store" : "", values));
 }
 
-/* Returns what is wrong with a value, or NULL. */
+/* Returns a description of the error in a value, or NULL if the value is valid. */
 static const char *find_fault(ka_call *call, const kjit_arg *argument)
 {
   bool has_type = ki_has_type(call->context->types, argument->type) &&
@@ -440,7 +440,7 @@ void ka_make_view(ka_call *call, ka_view *wanted)
     wanted->made.value.array = *view;
     return;
   }
-  /* the launch happens after the operand is gone */
+  /* the launch happens later, when the operand may no longer exist */
   kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);
   int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, 2 * KJ_MAX_RANK);
   memcpy(kept, wanted->extents, wanted->rank * sizeof *kept);

@@ -1,6 +1,6 @@
-/* kjit_pairs and kjit_pairs_smallest: for each row of x, reduce a func of x's row and y's row over
- * all rows of y, without storing the matrix of all pairs. This file checks the calls; pairs_text.c
- * writes their kernels. */
+/* Implements kjit_pairs and kjit_pairs_smallest. For each row of x they reduce a func of this row
+ * and a row of y over all rows of y, without storing the matrix of all pairs. This file checks the
+ * calls; pairs_text.c writes their kernels. */
 #include "algorithm/pairs.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   ka_arrange(call, operand, axes, 2, ranks);
 }
 
-/* The name of an operand of one side in messages and texts. */
+/* Returns the name of an operand of one side (x, or y0, y1 ...) in messages and kernel sources. */
 static const char *name_rows(ka_call *call, const ka_pairing *given, bool is_x, size_t index)
 {
   static const char *const weighed[] = { "x", "cotangents", "result" };
@@ -44,8 +44,8 @@ static const char *name_rows(ka_call *call, const ka_pairing *given, bool is_x, 
   return is_x ? weighed[index] : kj_format(&call->arena, "y%zu", index);
 }
 
-/* Reads the operands of one side, whose rows have a common number. Returns the total size of a row
- * in all of these operands, in bytes. */
+/* Reads the operands of one side, which have the same number of rows. Returns the total size, in
+ * bytes, of one row from each of these operands. */
 static uint32_t read_side(ka_pairs *p, const ka_pairing *given, bool is_x)
 {
   ka_call *call = p->call;
@@ -105,7 +105,8 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 
 /* ---- results ---- */
 
-/* width: numbers in a row of a result with two axes, else 0. */
+/* width is the number of elements in a row of a result with two axes, or 0 for a result with one
+ * axis. */
 static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
 {
   ka_call *call = p->call;
@@ -176,7 +177,8 @@ static void choose_order(ka_pairs *p)
   p->bytes = v->bytes = kj_element_bytes(p->call->context->types, v->value);
 }
 
-/* Returns the result type of a value. It is the type that kjit_reduce would return. */
+/* Returns the default result type of a value: the type that kjit_reduce would use for its
+ * result. */
 static kjit_type result_type(const ka_pairs *p, const ka_pair_value *v)
 {
   bool is_half = v->element == KJIT_F16 || v->element == KJIT_BF16;

@@ -7,7 +7,7 @@
 
 /* Maximum numbers of operands with rows of y, and of results of one call. */
 enum { KA_MOST_PAIRED = 8, KA_MOST_PAIR_RESULTS = 16 };
-/* The passes of a gradient have two more operands: the cotangents and the result. */
+/* The kernels of kjit_pairs_gradient have two more operands: the cotangents and the result. */
 enum { KA_MOST_ROWS = KA_MOST_PAIRED + 2 };
 
 /* Number of blocks of a launch for each multiprocessor of a GPU, and for each core of the CPU. */
@@ -26,11 +26,12 @@ typedef struct ka_rows {
   uint32_t bytes; /* size of a row in the kernel */
 } ka_rows;
 
-/* A chunk of rows of y, if y is processed chunk by chunk with one call each. Slot 0 of `found` has
- * the results of the previous chunks. The other slots receive the results of its blocks. */
+/* A chunk of y's rows, if y is processed in chunks with one call for each chunk. Slot 0 of `found`
+ * contains the results of the previous chunks. The other slots receive the results of the chunk's
+ * blocks. */
 typedef struct ka_piece {
   uint64_t first, total; /* index of the chunk's first row of y; number of all rows of y */
-  uint64_t row;          /* index of the first row of x, if the call has only a share of x */
+  uint64_t row; /* index of the call's first row of x, if the call processes only a part of x */
   bool is_share, is_wide, is_last;
   kjit_array *const *found; /* one for each ka_found of the call */
 } ka_piece;
@@ -48,7 +49,8 @@ typedef struct ka_pair_value {
   ka_operand result;
 } ka_pair_value;
 
-/* The weight of a pair: the factor of the func's derivative in the sum over pairs. */
+/* The weight of a pair: the factor by which the gradient's sum over pairs multiplies the func's
+ * derivative. */
 typedef enum ka_pair_weight {
   KA_WEIGHT_ONE,  /* add */
   KA_WEIGHT_EXP,  /* logaddexp: exp(value - result) */
@@ -63,7 +65,8 @@ typedef struct ka_pair_gradient {
   ka_pair_weight weight;
   bool is_exchanged;
   size_t paired;      /* operands with rows of y */
-  uint64_t first_row; /* the call processes one chunk of x; index of its first row in the whole x */
+  uint64_t first_row; /* index of the call's first row in the whole x, if the call processes one
+                         chunk of x */
 } ka_pair_gradient;
 
 typedef struct ka_pairs {
@@ -75,7 +78,7 @@ typedef struct ka_pairs {
   uint64_t m, n, total;      /* numbers of rows: in x, in this call's part of y, and in all of y */
   const ka_piece *piece;     /* NULL if the call has all of y */
   bool is_several, is_tuple; /* is_tuple: the func returns a tuple */
-  /* finds the k smallest of the only value; 0 means that values are reduced */
+  /* k for kjit_pairs_smallest; 0 means that the values are reduced */
   int64_t k;
   ka_pair_value values[KA_MOST_PAIR_RESULTS];
   size_t value_count;
@@ -98,9 +101,9 @@ typedef struct ka_pairing {
 } ka_pairing;
 kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pairing *given,
                             const kjit_algorithm_options *options);
-/* pairs.c: builds a call for all of y or for one chunk of it. */
+/* Builds a call for all of y or for one chunk of y (pairs.c). */
 void ka_build_pairs(ka_call *call, const void *data);
-/* Adds the steps of a call that has been read. */
+/* Adds the steps of a call whose operands have been read. */
 void ka_add_pairs(ka_pairs *p);
 ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
 /* Returns the options that these calls accept, as flags of ka_option. */
@@ -127,8 +130,8 @@ void ka_fill_pairs(ka_pairs *p);
 /* ---- pairs_rows.c: the shape of a launch and the text of its rows ---- */
 
 typedef struct ka_pair_shape {
-  uint32_t threads, rows, tile; /* rows: of a thread */
-  uint32_t columns;             /* rows of y that a thread of a GPU computes side by side */
+  uint32_t threads, rows, tile; /* number of rows of x that a thread processes */
+  uint32_t columns;             /* number of rows of y that a GPU thread processes at a time */
   /* GPU: rows of x, and sums that are rows, are in shared memory, because they are too large for
    * registers */
   bool is_shared;
@@ -151,8 +154,8 @@ typedef struct ka_rows_text {
                     * otherwise "" */
 } ka_rows_text;
 ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape);
-/* Returns whether a row of x is a column of the kernel's array. On the CPU the rows are adjacent
- * columns. */
+/* Returns whether the kernel's array stores a row of x as a column. On the CPU it does, so that the
+ * rows of x are adjacent columns. */
 bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
 /* Returns the expression of a row of a pair: "xs[l]", "xs[:, l]" or "y0s[j]"; for rows of x in
  * shared memory "xs[l * 128 + i32(thread_rank), :10]". For a gradient a column is replaced by
@@ -176,8 +179,9 @@ typedef struct ka_value_text {
 } ka_value_text;
 /* Declares the type and the operator. */
 ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
-/* A thread's arrays with the intermediate results of its rows, `rows` elements each, and the funcs
- * that initialize them, add the value of a pair and store the results. */
+/* Source fragments for the intermediate results of a thread: arrays with an element for each of its
+ * `rows` rows, and the funcs that initialize these arrays, add the value of a pair and store the
+ * results. */
 typedef struct ka_sums_text {
   const char *locals;              /* statements of the kernel */
   const char *begin, *add, *store; /* expressions bound to their arrays: begin and add take `pair`,
@@ -185,8 +189,8 @@ typedef struct ka_sums_text {
 } ka_sums_text;
 ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_text *values,
                            uint32_t rows, const char *pair, const char *const *stores);
-/* Like ka_write_sums, for a gradient, whose sums are sums of derivatives. more: names of the func's
- * additional arguments. */
+/* Like ka_write_sums, for a gradient, whose sums are sums of derivatives. more contains the names
+ * of the func's additional arguments. */
 ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
                                const char *more, const ka_pair_shape *shape,
                                const char *const *stores);

@@ -12,7 +12,7 @@
  *       let all = vjp(hosts_0, 0)(xs[l], y0s[j], i64(i), i64(at), f32(cotangentss[l]), sums_0[l])
  *     }
  *
- * A sum over j of f itself (KJIT_PAIRS_VALUE) adds the value that vjp returns.
+ * For KJIT_PAIRS_VALUE, the sum over j of f itself, the kernel adds the values that vjp returns.
  *
  * vjp adds the derivative with respect to a row to the row that is passed to it, and returns the
  * derivative with respect to a number. On the CPU, where rows are columns of an array, vjp gets
@@ -44,8 +44,8 @@ static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
  * derivatives need more digits. */
 static kjit_type wide_type(kjit_type type) { return is_half(type) ? KJIT_F32 : type; }
 
-/* Reads an additional argument: a number, or a one-dimensional array with few elements. The sums of
- * rows of x are added by the caller, and therefore stay in the wide type. */
+/* Reads an additional argument: a number, or a one-dimensional array with few elements. The caller
+ * adds the sums of several rows of x, so these sums stay in the wider type. */
 static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg *argument,
                           ka_pair_value *v)
 {
@@ -129,7 +129,7 @@ static const char *write_weighed(const ka_pairs *p, ka_kernel *kernel, size_t ro
   return "pair_weighed";
 }
 
-/* The index of a thread's row in shared memory. */
+/* Returns the index of a thread's row in shared memory. */
 static const char *shared_row(const ka_pairs *p, const ka_pair_shape *shape)
 {
   return kj_format(&p->call->arena, "l * %u + i32(thread_rank)", shape->threads);
@@ -187,9 +187,9 @@ static uint32_t length_by(const ka_pairs *p, size_t parameter)
   return 0;
 }
 
-/* Returns the additional arguments as the func gets them: ", f32(hosts_0), more_1, hosts_2".
- * Numbers of f16 and bf16 are converted to f32. Arrays of such numbers are copied if the call
- * computes derivatives with respect to them. */
+/* Returns the additional arguments in the form that the func receives: ", f32(hosts_0), more_1,
+ * hosts_2". Numbers of f16 and bf16 are converted to f32. Arrays of such numbers are copied if the
+ * call computes derivatives with respect to them. */
 static const char *widen_arguments(const ka_pairs *p, size_t first, gradient_text *t)
 {
   kj_arena *arena = &p->call->arena;
@@ -211,8 +211,8 @@ static const char *widen_arguments(const ka_pairs *p, size_t first, gradient_tex
   return list;
 }
 
-/* Returns the row to which vjp adds: a row of the sums, or a copy that is then added to a
- * column. */
+/* Returns the row to which vjp adds a derivative: a row of the sums, or a copy whose elements are
+ * then added to a column of the sums. */
 static const char *write_row(const ka_pairs *p, const ka_pair_shape *shape, const char *type,
                              size_t index, gradient_text *t)
 {
@@ -231,8 +231,8 @@ static const char *write_row(const ka_pairs *p, const ka_pair_shape *shape, cons
   return row;
 }
 
-/* Returns the expression of the value in the result of vjp, which returns only the value if all
- * derivatives are by rows. */
+/* Returns the expression of the value in the result of vjp. vjp returns a tuple, or only the value
+ * if all derivatives are with respect to rows. */
 static const char *value_of_all(const ka_pairs *p)
 {
   for (size_t i = 0; i < p->value_count; i++)

@@ -30,15 +30,15 @@ enum {
   GPU_ARGUMENT_X_BYTES = 132,
   GPU_TILE = 256, /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
-  SHARED_TILE = 32, /* GPU_TILE if rows of x are in shared memory, too */
+  SHARED_TILE = 32, /* like GPU_TILE, if rows of x are in shared memory as well */
   SHARED_TILE_BYTES = 16384,
-  MOST_PAIRS = 16, /* pairs of rows that a thread computes side by side */
+  MOST_PAIRS = 16, /* number of pairs of rows that a thread computes at a time */
   FEW_COLUMNS = 4, /* minimum number of rows of y in shared memory */
   RESERVED = 1024, /* shared memory that the driver takes for each block */
   ROUNDS = 8,      /* blocks of a launch for each block that a GPU runs at a time */
   CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,      /* CPU_ROWS for calls that find the k smallest values */
-  CPU_ROW_BYTES = 32768,   /* maximum size of a thread's rows of x, which are side by side */
+  CPU_ROWS_OF_K = 16,    /* CPU_ROWS for calls that find the k smallest values */
+  CPU_ROW_BYTES = 32768, /* maximum size of a thread's rows of x, which are columns of one array */
   CPU_VALUE_BYTES = 16384, /* maximum size of the combined values of a thread's rows */
   CPU_TILE = 256,
   CPU_TILE_BYTES = 16384
@@ -134,9 +134,9 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 /* Returns whether a gradient by rows keeps a row of x and its sums in registers. Each pair loads
  * and stores all sums of its row. In shared memory these accesses take longer than the computation,
  * but registers hold only one row for each thread. The derivative reads the values of the forward
- * pass, such as the differences of the rows, once more. A row in shared memory is read twice, and
- * these values are computed twice: a Gaussian then takes four instructions for each element, and in
- * registers three. */
+ * pass, such as the differences of the rows, once more. If the row is in shared memory, the kernel
+ * reads it twice and computes these values twice. A Gaussian then takes four instructions for each
+ * element, compared with three if the row is in registers. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
   bool has_rows = false, is_by_rows = false;

@@ -1,5 +1,6 @@
-/* Memory of reductions over pairs with chunks and shares: each device's parts of x, y and the
- * results, and the buffers for y. pairs_stream.c uses them. */
+/* Allocates the memory of reductions over pairs that process y in chunks or divide x among devices:
+ * each device's parts of x, y and the results, and the buffers for chunks of y. pairs_stream.c uses
+ * this memory. */
 #include "algorithm/pairs_share.h"
 
 #include <stdlib.h>
@@ -205,7 +206,9 @@ static kjit_status make_events(const ka_streaming *s, ka_share *share)
   for (uint32_t b = 0; b < s->buffers; b++) {
     KJ_TRY(kjit_create_event(share->device, &share->copied[b]));
     KJ_TRY(kjit_create_event(share->device, &share->used[b]));
-    KJ_TRY(kjit_record_event(share->used[b], share->compute)); /* its memory is allocated */
+    KJ_TRY(
+      kjit_record_event(share->used[b], share->compute)); /* orders the first copy to the buffer
+                                                             after its allocation on this stream */
   }
   return KJIT_OK;
 }

@@ -1,5 +1,5 @@
-/* Reductions over pairs in chunks of y and shares of x: declarations for pairs_stream.c, which runs
- * them, and pairs_share.c, which manages their memory. */
+/* Declarations for reductions over pairs that process y in chunks and divide x into shares, one for
+ * each device. pairs_stream.c runs them, and pairs_share.c manages their memory. */
 #ifndef KA_PAIRS_SHARE_H
 #define KA_PAIRS_SHARE_H
 
@@ -9,22 +9,23 @@
  */
 enum { KA_BUFFERS = 2, KA_MOST_RESULTS = KA_MOST_PAIR_RESULTS };
 
-/* Some rows of an array or tensor, as an argument. */
+/* An argument for some rows of an array or tensor. */
 typedef struct ka_cut {
   kjit_arg argument;
   kjit_tensor tensor;
   int64_t shape[KJ_MAX_RANK];
-  kjit_array *view; /* must be released */
+  kjit_array *view; /* view that the owner of this struct releases, or NULL */
 } ka_cut;
 
-/* An operand of y. pinned: pinned buffers, if the operand is in host memory. */
+/* An operand with rows of y. `pinned` has pinned buffers if the operand is in host memory. */
 typedef struct ka_source {
   kj_view view;
   kjit_array *pinned[KA_BUFFERS];
 } ka_source;
 
-/* The work of one device: some rows of x with all rows of y. If there is only one share, `given`
- * has the operands of the call, except that an x in host memory is replaced by a copy. */
+/* The work of one device: some rows of x, paired with all rows of y. If there is only one share,
+ * `given` contains the operands of the call, except that a copy on the device replaces an x in host
+ * memory. */
 typedef struct ka_share {
   kjit_device *device;
   uint64_t first, rows;
@@ -76,13 +77,15 @@ kjit_status ka_cut_rows(const kjit_arg *whole, const kj_view *view, uint64_t fir
 
 /* Returns the options for a call that computes one chunk of the share. */
 kjit_algorithm_options ka_options_of(const ka_streaming *s, const ka_share *share);
-/* Makes share->given: puts the rows of x and of the results, and the other arguments of the func,
- * on the device. Waits for the work queued on the default streams of the devices it copies from. */
+/* Fills in share->given: copies the share's rows of x and the func's other arguments to the device
+ * and allocates the results there. Waits for the work that is queued on the default streams of the
+ * devices from which it copies. */
 kjit_status ka_place_share(const ka_streaming *s, ka_share *share);
 /* Allocates the arrays for intermediate results and the buffers for y. */
 kjit_status ka_allocate_share(const ka_streaming *s, ka_share *share);
 kjit_status ka_allocate_pinned(ka_streaming *s);
-/* Copies the results that belong elsewhere from the device, after they are computed. */
+/* Copies computed results from the device to the application's arrays if these are in other
+ * memory. */
 kjit_status ka_fetch_results(const ka_streaming *s, const ka_share *share);
 void ka_release_shares(ka_streaming *s);
 

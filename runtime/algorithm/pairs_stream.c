@@ -291,7 +291,7 @@ static kjit_status stream_rows(const ka_streaming *s, uint64_t first, uint64_t c
   given.x = x;
   given.results = results;
   given.gradient = &gradient;
-  if (!s->is_shared) { /* then results may be in any memory */
+  if (!s->is_shared) { /* a call with options.devices accepts results in any memory */
     options.devices = &own;
     options.device_count = 1;
     options.stream = NULL;

@@ -254,7 +254,7 @@ static void write_probe(ka_pairs *p, ka_kernel *kernel)
                      ka_rows_type(kernel, rows[i], 1, false));
     list = kj_format(arena, "%s%srows_%zu[0]", list, i ? ", " : "", i);
   }
-  /* linking removes a func that no kernel reaches */
+  /* the kernel calls the func, because linking removes funcs that no kernel reaches */
   kj_append_format(kernel->funcs,
                    "func pair_type(%s) {\n%s  return %s(%s, 0i64, 0i64%s)\n}\n"
                    "kernel run(%s) { let x = pair_type(%s) }\n",

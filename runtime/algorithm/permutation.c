@@ -1,23 +1,25 @@
-/* kjit_random_permutation and kjit_random_shuffle, with permutation.kir of lib/library. Indices are
- * sorted by random keys. Indices with equal keys are put into a random order afterwards, so that
- * all permutations are equally likely for any number of elements. Keys have 32 bits, but only the
- * upper bits are sorted by: just enough to make runs of equal keys short, because each pass of the
- * sort handles 8 bits. */
+/* Implements kjit_random_permutation and kjit_random_shuffle, whose kernels are in permutation.kir
+ * of lib/library. The kernels sort the indices by random keys and then put indices with equal keys
+ * into a random order, so that all permutations are equally likely for any number of elements. Keys
+ * have 32 bits, but the sort compares only the upper bits. It compares as few bits as are needed to
+ * keep runs of equal keys short, because each pass of the sort handles 8 bits. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
 enum {
   KEY_BITS = 32,
   DIGIT_BITS = 8,
-  SPARE_BITS = 3,       /* 8 times more key values than elements, as far as the key has bits */
-  FEW = 8192,           /* elements up to which the keys are sorted into a separate buffer */
-  WIDE_COUNT = 1 << 30, /* the same limit as in other sorts */
-  CPU_TOGETHER = 16     /* Philox blocks that are computed together, so that the compiler uses
-                         * vectors */
+  SPARE_BITS =
+    3, /* there are 8 times as many key values as elements, unless the key has too few bits */
+  FEW = 8192, /* elements up to which the keys are sorted into a separate buffer */
+  WIDE_COUNT =
+    1 << 30,        /* number of elements from which on a sort counts in 64 bits, as in sort.c */
+  CPU_TOGETHER = 16 /* Philox blocks that are computed together, so that the compiler uses
+                     * vectors */
 };
 
 typedef struct permuting {
-  const kjit_operand *result, *x; /* x NULL means the indices 0 to n - 1 */
+  const kjit_operand *result, *x; /* if x is NULL, the indices 0 to n - 1 are permuted */
   uint64_t seed;
 } permuting;
 
@@ -25,7 +27,7 @@ typedef struct permutation {
   ka_call *call;
   uint64_t count, seed;
   uint32_t keys, sorted, places; /* indices of temporary storage */
-  uint32_t drop;                 /* number of low bits that are not sorted by */
+  uint32_t drop;                 /* number of low bits that the sort ignores */
 } permutation;
 
 static uint32_t count_key_bits(uint64_t n)

@@ -1,4 +1,5 @@
-/* Plans: the launches of a call, prepared once and run as often as the application wants. */
+/* Implements plans (kjit_plan): the launches of a call, which are prepared once and can run any
+ * number of times. */
 #include <stdlib.h>
 
 #include "algorithm/algorithm.h"
@@ -9,13 +10,13 @@ struct kjit_plan {
   kjit_context *context;
   kjit_stream *stream; /* stream of the options */
   /* Temporary storage that must start with zeros is left with zeros by each run, unless a run has
-   * failed; then it is cleared before the next run. failures: the device's failure count at the
+   * failed; then it is cleared before the next run. `failures` is the device's failure count at the
    * last check. */
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;
   size_t zero_count, count;
-  ka_part parts[]; /* the plans of inner calls are not objects of the device */
+  ka_part parts[]; /* plans of inner calls are not listed as objects of the device */
 };
 
 static void destroy_plan(kj_object *object)
@@ -70,8 +71,8 @@ const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
   return NULL;
 }
 
-/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs with
- * the graph and not now. */
+/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs when
+ * the graph is launched, not now. */
 bool ka_is_captured(const kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };

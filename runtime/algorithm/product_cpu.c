@@ -1,5 +1,5 @@
-/* Computes a product on the CPU: chooses the func of lib/library, divides the tiles among the
- * cores, and adds the launch. */
+/* Adds the launch of a product on the CPU: chooses the func of lib/library and divides the tiles
+ * among the cores. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
@@ -10,22 +10,24 @@ enum {
   MOST_COLUMNS = 192,
   LEAST_ROWS = 56,
   LEAST_COLUMNS = 64,
-  TILES = 4,   /* tiles for each core, so that the last tiles take a small part of the time */
+  TILES = 4,   /* tiles for each core; more tiles make the imbalance at the end smaller */
   BLOCKS = 32, /* maximum blocks for each core; a block computes several tiles */
   /* minimum number of sums for which a tile in registers is faster than separate sums */
   WORTH_SUMS = 8,
   WORTH_TERMS = 4096,
-  /* Products with a vector: partial sums of a sum, and sums computed at a time. */
+  /* For products with a vector: number of partial sums for each sum, and number of sums that are
+   * computed at a time. */
   CHAINS = 64,
   MOST_LINE = 512,
   LEAST_LINE = 64
 };
 
 typedef struct tiling {
-  bool is_packed, is_thin;        /* whether product_packed or product_thin is used, otherwise
-                                   * product_all */
-  uint64_t rows, columns, blocks; /* is_packed: maximum size of a tile; blocks of the grid */
-  uint32_t line;                  /* is_thin: sums computed at a time */
+  bool is_packed, is_thin; /* whether product_packed or product_thin is used, otherwise
+                            * product_all */
+  uint64_t rows, columns,
+    blocks;      /* for is_packed: maximum size of a tile, and number of blocks of the grid */
+  uint32_t line; /* for is_thin: number of sums that are computed at a time */
 } tiling;
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -34,8 +36,8 @@ static uint64_t multiply(uint64_t a, uint64_t b)
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Returns whether packing pays. It does not for few sums, or for factors whose elements are used
- * once. */
+/* Returns whether copying tiles of the factors to contiguous memory (packing) saves time. It does
+ * not for few sums, or for factors whose elements are used only once. */
 static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
 {
   return multiply(m, n) >= WORTH_SUMS && multiply(ka_least(m, n), k) >= WORTH_SUMS &&
@@ -82,7 +84,7 @@ static tiling tile_product(const ka_call *call, const ka_product *product)
 
 /* ---- the launch ---- */
 
-/* arrays: those of the factors and of the result. */
+/* arrays contains the names of the factors' and the result's arrays. */
 static void launch_thin(ka_product_step *s, const tiling *t, const char *const arrays[3],
                         const char *const *counts, const char *type)
 {

@@ -7,7 +7,7 @@ enum {
   THREADS = 256, /* TILE_THREADS of the library */
   WARPGROUP = 128,
   UNROLL = 4,     /* vectors of each factor that are loaded at once */
-  PACKED = 64,    /* rows and terms that a block of product_pack copies */
+  PACKED = 64,    /* numbers of rows and terms that a block of product_pack copies */
   MOST_ADDED = 64 /* maximum number of parts that one thread adds */
 };
 
@@ -42,7 +42,8 @@ static const char *use_funcs(ka_product_step *s, const ka_factor *a, const ka_fa
                    of_right, s->list);
 }
 
-/* Writes product_part, the func that stores partial sums in temporary storage, or loads them. */
+/* Writes product_part, a func that stores partial sums in temporary storage or loads them from
+ * there. */
 static const char *use_part(ka_product_step *s, uint32_t work, const char *const *counts,
                             bool is_read)
 {
@@ -189,7 +190,7 @@ static bool read_or_pack(ka_product_step *s, const ka_factor *factor, bool is_ri
   return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
 }
 
-/* Replaces the product by the product of the transposed matrices. */
+/* Replaces the product by the product of the transposed matrices in reverse order. */
 static void turn(ka_product_step *s, const ka_factor **a, const ka_factor **b)
 {
   const ka_factor *right = *a;

@@ -1,10 +1,10 @@
-/* Plans a product on a GPU without tensor copies: by tiles and their size, or with one sum for each
- * warp or thread, and the number of parts of each sum. */
+/* Plans a product on a GPU without tensor copies. Chooses between tiles (and their size) and one
+ * sum for each warp or thread, and the number of parts into which each sum is divided. */
 #include "algorithm/einsum.h"
 
-/* test/bench/product_tiles.py measures each row. cost: time for a term of a sum, relative to the
- * largest tile; smaller tiles read shared memory more often. at_once: blocks on a
- * multiprocessor. */
+/* A tile size. test/bench/product_tiles.py measures each row. cost is the time for a term of a sum,
+ * relative to the largest tile; it is higher for smaller tiles, which read shared memory more
+ * often. at_once is the number of blocks on a multiprocessor. */
 typedef struct tile_row {
   bool has_mma;
   uint32_t least_bytes, most_bytes; /* size range of the accumulator type */
@@ -29,18 +29,20 @@ enum {
   THREADS = 256,     /* TILE_THREADS of the library */
   LEAST_DEPTH = 128, /* minimum terms of a part */
   MOST_PARTS = 64,
-  MOST_CLUSTER = 8, /* maximum blocks of a cluster that every device with clusters supports */
-  CLUSTERS = 90,    /* minimum compute capability for clusters */
-  /* time for start and end of a block that is alone on a multiprocessor, in terms */
+  MOST_CLUSTER =
+    8,           /* maximum number of blocks in a cluster on every device that supports clusters */
+  CLUSTERS = 90, /* minimum compute capability for clusters */
+  /* time for the start and end of a block that is alone on a multiprocessor, in units of the time
+   * for one term */
   ALONE = 64,
   MOST_THIN_PARTS = 2048,
-  WAVES = 4 /* waves of blocks for thin products */
+  WAVES = 4 /* number of blocks for thin products, in waves of resident blocks */
 };
 
-/* Cost of writing and reading an element's partial sum, in terms. */
+/* Time for writing and reading a partial sum of an element, in units of the time for one term. */
 static const double cost_of_part = 24;
-/* Costs in terms. cost_of_launch: a launch that adds the parts. cost_of_cluster: adding the parts
- * of one sum of a tile in a cluster. */
+/* Times in units of the time for one term. cost_of_launch is the time of a launch that adds the
+ * parts. cost_of_cluster is the time in which a cluster adds the parts of one sum. */
 static const double cost_of_launch = 1e6, cost_of_cluster = 100;
 
 static uint64_t count_tiles(const ka_product *p, const tile_row *row)
@@ -60,8 +62,8 @@ static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row
          of_slices + of_sums <= info->max_shared_bytes / row->at_once;
 }
 
-/* Estimates the time as a number of terms that a multiprocessor adds in sequence. With fewer blocks
- * than a multiprocessor can hold, loads take longer. */
+/* Estimates the run time in units of the time for one term on a multiprocessor. If a multiprocessor
+ * has fewer blocks than it can hold, latency of loads makes each term slower. */
 static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
                        uint64_t parts)
 {

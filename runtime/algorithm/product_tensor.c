@@ -1,7 +1,7 @@
-/* Products on the tensor cores of GPUs. On sm_90a they use product_tensor.kir and product_f64.kir
- * of lib/library; this file decides whether tensor copies (TMA) can load the factors, and chooses
- * the tile size. Products of i8, u8 and FP8 elements whose layout tensor copies do not support use
- * product_bytes.kir. */
+/* Products on the tensor cores of GPUs. On sm_90a the kernels are in product_tensor.kir and
+ * product_f64.kir of lib/library. This file decides whether tensor copies (TMA) can load the
+ * factors, and chooses the tile size. If tensor copies do not support the layout of i8, u8 or FP8
+ * factors, the kernel is in product_bytes.kir. */
 #include <string.h>
 
 #include "algorithm/einsum.h"
@@ -16,11 +16,11 @@ enum {
   RESERVED = 1024,  /* bytes of shared memory that the driver reserves for each block */
   MOST_FORMAT_BANDS = 2,       /* maximum bands for FP8, which needs two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library uses i32 indices */
-  /* Minimum number of uses of each element for packing to pay. MANY_USES makes packing cheap
-   * compared with the product. Fewer uses are enough for elements of 2 and 4 bytes in a product
-   * with so many terms (MANY_TERMS) that tiles without tensor copies are slower than packing and
-   * its launch. A factor larger than the L2 cache (CACHED_BYTES) is written to memory and read
-   * again, which takes time in proportion to its bytes. */
+  /* Minimum number of times that a product must use each element so that packing saves time. With
+   * MANY_USES, packing takes a small part of the product's time. Fewer uses are enough for elements
+   * of 2 and 4 bytes in a product with so many terms (MANY_TERMS) that tiles without tensor copies
+   * are slower than packing and its launch. A factor larger than the L2 cache (CACHED_BYTES) is
+   * written to memory and read again, which takes time in proportion to its bytes. */
   MANY_USES = 512,
   FEW_USES = 48,
   FEW_USES_OF_BYTE = 48,
@@ -78,7 +78,8 @@ static bool is_row_major(const ka_matrix *matrix)
   return true;
 }
 
-/* groups: the letters for the batch, the factor's own axis and the sum; at most one letter each. */
+/* groups contains the letters for the batch, the factor's own axis and the sum, at most one letter
+ * each. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix)
 {
@@ -134,10 +135,11 @@ bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses,
 
 /* ---- tiles ---- */
 
-/* test/bench/products.py measures the rows. A tile of KA_PRODUCT_TENSOR has SIDE * rows rows and
- * SIDE * columns columns; for KA_PRODUCT_F64 rows and columns are the tile size. cost: time for a
- * term of a sum, relative to the largest tile; alone: factor by which a block is slower if it is
- * alone on a multiprocessor; at_once: maximum blocks on a multiprocessor, given the registers. */
+/* A tile size. test/bench/products.py measures the rows. A tile of KA_PRODUCT_TENSOR has SIDE *
+ * rows rows and SIDE * columns columns; for KA_PRODUCT_F64 rows and columns are the tile size. cost
+ * is the time for a term of a sum, relative to the largest tile. alone is the factor by which a
+ * block is slower if it is alone on a multiprocessor. at_once is the maximum number of blocks on a
+ * multiprocessor, which registers limit. */
 typedef struct tile_row {
   uint32_t rows, columns, stages, at_once, tall, wide;
   double cost, cost_of_f32, alone;
@@ -155,8 +157,9 @@ static const tile_row f64_table[] = {
   { 64, 64, 4, 2, 32, 16, 1.15, 0, 1.3 },
 };
 
-/* Times in microseconds: for starting a block, storing a sum, and using clusters. Then terms that a
- * multiprocessor adds in a microsecond, for 2-byte elements and for f64. */
+/* The first constants are times in microseconds: for starting a block, storing a sum, and using
+ * clusters. The others are the numbers of terms that a multiprocessor adds in a microsecond, for
+ * 2-byte elements and for f64. */
 static const double start = 1.5, store = 1e-4, cost_of_cluster = 3;
 static const double terms_of_f16 = 2.75e6, terms_of_f64 = 0.23e6;
 
@@ -178,7 +181,7 @@ static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
   if (cluster > 1)
     turned = is_f64 ? size.rows * (size.columns + 4) * 8 : size.rows * (size.columns + 8) * 4;
   size.shared_bytes =
-    /* 1024 bytes for alignment */
+    /* 1024 more bytes are needed to align the slices */
     1024 + stages * ((size.rows + size.columns) * ROW_BYTES + 16) + turned;
   return size;
 }

@@ -23,7 +23,7 @@ typedef struct filling {
   const random_given *given;
   ka_operand x;
   kjit_type type; /* type of the numbers */
-  bool is_double; /* a number takes two words, so a block gives two numbers */
+  bool is_double; /* a number takes two words, so a Philox block of four words gives two numbers */
 } filling;
 
 static const struct {
@@ -35,8 +35,9 @@ static const struct {
   [INTEGERS] = { "random_integers", NULL, NULL },
 };
 
-/* For each type: number of bits of a word that a uniform number in [0, 1) ignores, so that it is
- * exact in the type; the unit of the remaining bits; the largest number of the type. */
+/* How a word becomes a uniform number in [0, 1) of a type: the number of low bits that are
+ * discarded so that the number is exact in the type, the value of one unit of the remaining bits,
+ * and the largest number of the type. */
 static const struct {
   kjit_type type;
   const char *drop, *unit;
@@ -94,7 +95,7 @@ static void check_bound(const filling *f, const char *name, int64_t bound, uint3
 {
   int64_t most = is_signed ? (int64_t)(UINT64_MAX >> (65 - bits)) : (int64_t)(UINT64_MAX >> 1),
           least = is_signed ? -most - 1 : 0;
-  if (!is_signed && bits == 64) return; /* the 64 bits of the limit */
+  if (!is_signed && bits == 64) return; /* the limit as 64 bits */
   if (!is_signed) most = (int64_t)(UINT64_MAX >> (64 - bits));
   if (bound < least || bound > most)
     ka_fail(f->call, KJIT_ERROR_ARGUMENT,
@@ -121,8 +122,8 @@ static void check_integers(const filling *f)
           (unsigned long long)greatest, (unsigned long long)least);
 }
 
-/* Chooses the type in which the numbers are computed: options.accumulator. An array must have this
- * type; a func converts. */
+/* Chooses the type in which the numbers are computed (options.accumulator). An array must have this
+ * element type; a func can convert the numbers itself. */
 static void choose_type(filling *f)
 {
   bool is_integers = f->given->law == INTEGERS;
@@ -228,8 +229,8 @@ static uint64_t bits_of(double number)
   return bits;
 }
 
-/* Runs the call. Its numbers are part of the key of the kept steps, so calls with other numbers
- * have other steps. */
+/* Runs the call. The parameters of the distribution are part of the key of the kept steps, so calls
+ * with other parameters do not reuse these steps. */
 static kjit_status fill(kjit_context *context, const char *name, const random_given *given,
                         const kjit_algorithm_options *options)
 {

@@ -1,6 +1,7 @@
-/* kjit_reduce and kjit_reduce_several, with one kernel: reduce.kir of lib/library for all elements,
- * reduce_rows.kir or reduce_columns.kir along axes. If several blocks share a result, the last one
- * to finish combines the partial results. */
+/* Implements kjit_reduce and kjit_reduce_several with one kernel launch. The kernel is in
+ * reduce.kir of lib/library if all elements are reduced, and in reduce_rows.kir or
+ * reduce_columns.kir if only some axes are. If several blocks share a result, the last one to
+ * finish combines the partial results. */
 #include "algorithm/reduce.h"
 
 #include <stdlib.h>
@@ -16,15 +17,15 @@ typedef struct reduction {
 
 /* Values measured on an H200, and on CPU cores with shared memory. */
 enum {
-  GPU_ALL_THREADS = 256,  /* threads of a block that reduces all elements */
-  GPU_THREADS = 512,      /* threads of a block that reduces a long row */
-  GPU_BLOCKS = 4,         /* blocks for each multiprocessor, for both */
-  GPU_ACCESS_BYTES = 16,  /* maximum bytes of adjacent elements that a thread loads at once */
-  GPU_VALUE_BYTES = 64,   /* maximum bytes of values that a thread loads before it combines them */
-  GPU_SUM_BYTES = 128,    /* maximum bytes of combined values for kjit_reduce_several, one value for
-                           * each element of a load */
-  GPU_FEW = 1 << 22,      /* with fewer elements each thread loads half as many, so that there are
-                           * more blocks */
+  GPU_ALL_THREADS = 256, /* threads of a block that reduces all elements */
+  GPU_THREADS = 512,     /* threads of a block that reduces a long row */
+  GPU_BLOCKS = 4,        /* blocks for each multiprocessor, for both */
+  GPU_ACCESS_BYTES = 16, /* maximum bytes of adjacent elements that a thread loads at once */
+  GPU_VALUE_BYTES = 64,  /* maximum bytes of values that a thread loads before it combines them */
+  GPU_SUM_BYTES = 128,   /* maximum bytes of combined values for kjit_reduce_several, one value for
+                          * each element of a load */
+  GPU_FEW = 1 << 22, /* number of elements below which each thread loads half as many elements, so
+                        that there are more blocks */
   GPU_ROW_THREADS = 256,  /* threads of a block that reduces several rows, or columns */
   GPU_LANE_BYTES = 32,    /* bytes of a short row that a lane loads before more lanes share the
                            * row */
@@ -44,7 +45,7 @@ static uint32_t power_below(uint64_t n)
 }
 static uint32_t power_above(uint64_t n) { return n > 1 ? 2 * power_below(n - 1) : 1; }
 
-/* Stores the strides of the array as the kernel sees them. */
+/* Stores the strides of the array for the kernel's axes. */
 static void read_strides(const ka_operand *x, int64_t *strides)
 {
   const kjit_arg *argument = &x->arrays[0];
@@ -113,7 +114,8 @@ static void reduce_all(const ka_reduce *p)
               t.works, each, lanes);
 }
 
-/* On the CPU: returns how many blocks share one of `units` results of n elements. */
+/* Returns, for the CPU, how many blocks share one of `units` results that combine n elements
+ * each. */
 static uint64_t share_among_cores(const ka_call *call, uint64_t units, uint64_t n)
 {
   uint64_t wanted = CPU_PIECES * (uint64_t)ka_core_count(call);
@@ -149,7 +151,7 @@ static row_shape choose_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
     s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->loaded), 4), 1);
     if (s.lanes == KJ_WARP_THREADS)
-      s.threads /= 2; /* with smaller blocks, the last blocks finish sooner */
+      s.threads /= 2; /* smaller blocks reduce the imbalance at the end of the launch */
     s.blocks = ka_divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
     s.lanes = KJ_WARP_THREADS;
@@ -229,8 +231,8 @@ static void reduce_columns(const ka_reduce *p, uint64_t outer, uint64_t n, uint6
 
 /* ---- axes ---- */
 
-/* The axes of x in the order of the kernel: kept axes outside the reduced ones, the reduced axes,
- * and kept axes with smaller strides than the reduced ones. */
+/* The axes of x in the order of the kernel: kept axes with larger strides than the reduced axes,
+ * the reduced axes, and kept axes with smaller strides. */
 typedef struct order {
   uint32_t axes[KJ_MAX_RANK], outer, reduced, inner;
 } order;
@@ -371,7 +373,7 @@ static void describe_results(const ka_reduce *p, uint32_t reduced)
     (void)ka_describe(p->call, i, result_type(p, &p->results[i]), rank, shape);
 }
 
-/* type is the element type of the result array, or KJIT_ANY if there is none. */
+/* type is the element type of the result array, or KJIT_ANY if the call has no result array. */
 static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
 {
   ka_call *call = p->call;

@@ -1,5 +1,5 @@
-/* A reduction: declarations for reduce.c, which reads the operands, and reduce_text.c, which writes
- * the kernels. */
+/* Declarations for reductions: reduce.c reads the operands, and reduce_text.c writes the
+ * kernels. */
 #ifndef KA_REDUCE_H
 #define KA_REDUCE_H
 
@@ -33,15 +33,18 @@ typedef struct ka_reduce_texts {
   ka_kernel kernel;
   const char *operands;      /* load, store and operator */
   const char *works;         /* partial results, counters and whether the operator commutes */
-  const char *piece, *lines; /* on the CPU: funcs that reduce some elements, or rows of columns */
+  const char *piece, *lines; /* on the CPU: funcs that reduce a sequence of elements, or several
+                                rows of adjacent columns */
 } ka_reduce_texts;
 
-/* Begins a kernel. index_count: number of indices of an element. n: elements of a result. */
+/* Begins a kernel. index_count is the number of indices of an element, and n the number of elements
+ * that a result combines. */
 void ka_begin_reduce(const ka_reduce *r, const char *module, uint32_t index_count, uint64_t n,
                      uint64_t partials, uint64_t counters, ka_reduce_texts *t);
 /* Adds the step that fills a result if x has no elements to reduce. Errors: ARGUMENT. */
 void ka_fill_reduced(const ka_reduce *r, ka_reduced *result);
-/* Returns the size of the struct that combines several results. Errors: UNSUPPORTED. */
+/* Returns the size of the struct that contains the combined values of several results. Errors:
+ * UNSUPPORTED. */
 uint32_t ka_several_bytes(const ka_reduce *r);
 
 #endif

@@ -1,6 +1,6 @@
-/* Named reductions that are more than an operator. They also convert each element before it is
- * combined, and compute the result from the combined value. Both are written as funcs in the source
- * of the reduction's kernel:
+/* Named reductions that are more than an operator. Such a reduction converts each element before it
+ * is combined, and computes the result from the combined value. Both conversions are funcs in the
+ * source of the kernel:
  *
  *     struct reduce_f32 { value: f32; index: i32 }
  *     func prepared(i0, load: func) @inline { return reduce_f32(load(i0), i32(i0)) }
@@ -10,9 +10,9 @@
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-/* Accepted element types. TRUTHS: any numbers. ORDERED: integers and floats. MEANS: any numbers; as
- * in NumPy, integers are converted to f64 and halfs to f32. SPREADS: like MEANS, but no complex
- * numbers. */
+/* Element types that a reduction accepts. TRUTHS accepts any numbers. ORDERED accepts integers and
+ * floats. MEANS accepts any numbers; as in NumPy, integers are converted to f64, and f16 and bf16
+ * to f32. SPREADS is like MEANS without complex numbers. */
 typedef enum element_kind { TRUTHS, ORDERED, MEANS, SPREADS } element_kind;
 typedef enum value_kind { PLAIN, FOUND, MOMENTS } value_kind;
 
@@ -211,7 +211,7 @@ const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type
   return kj_format(&kernel->call->arena, "bind_back(%s, %s, %s)", finish, put, given);
 }
 
-/* Work memory for structs that only the kernel declares is an array of u64. */
+/* Temporary storage for structs that only the kernel declares is an array of u64. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count) { return (bytes * count + 7) / 8; }
 
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,

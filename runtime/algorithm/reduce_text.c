@@ -208,7 +208,7 @@ static void write_lines(const ka_reduce *r, ka_kernel *kernel, const char **oper
   kj_arena *arena = &r->call->arena;
   const char *begins = "", *loops = "", *values = "";
   for (size_t i = 0; i < r->count; i++) {
-    /* its own loop, which starts with the first row */
+    /* a loop of its own, which starts at the first row */
     bool has_own_loop = r->results[i].accumulator == KJIT_ANY;
     kj_append_format(kernel->funcs,
                      "func field_%zu(j, k, load: func) @inline { return load(j, k).p%zu }\n", i, i);
@@ -258,7 +258,8 @@ static const char *begin_several(const ka_reduce *r, uint32_t index_count, uint6
 
 /* ---- one result ---- */
 
-/* Returns the value with which the kernel combines a result before the result is stored, or NULL.
+/* Returns the value that the kernel combines with a result before it stores the result, or NULL if
+ * there is no such value.
  */
 static const char *use_first_value(const ka_reduce *r, ka_kernel *kernel)
 {

@@ -1,12 +1,12 @@
-/* kjit_scan and kjit_scan_with_index, with scan.kir and scan_found.kir of lib/library. If x has
- * only one axis longer than 1, the kernel is a decoupled look-back scan over tiles. If the scanned
- * elements are adjacent, a warp or a block scans each row. Otherwise the kernel scans down
- * columns. */
+/* Implements kjit_scan and kjit_scan_with_index, whose kernels are in scan.kir and scan_found.kir
+ * of lib/library. If only one axis of x is longer than 1, the kernel is a decoupled look-back scan
+ * over tiles. Otherwise, if the scanned elements are adjacent in memory, a warp or a block scans
+ * each row; if not, threads scan down adjacent columns. */
 #include <stdlib.h>
 
 #include "algorithm/algorithm.h"
 
-/* result_places: only for kjit_scan_with_index */
+/* result_places is used by kjit_scan_with_index only */
 typedef struct scan {
   const kjit_operand *result, *result_places, *x;
   const kjit_operator *operator_;
@@ -18,7 +18,7 @@ typedef struct parts {
   const ka_operator *operator_;
   kjit_type accumulator;
   uint32_t bytes;               /* size of a scanned value */
-  ka_operand *result, *x;       /* result: NULL if the caller does not want it */
+  ka_operand *result, *x;       /* result is NULL if the caller does not need it */
   ka_operand *places;           /* the indices of the values, or NULL */
   const ka_carried *carried;    /* the struct of a value and its index, or NULL */
   const char *carried_operator; /* the operator of such structs */
@@ -35,14 +35,14 @@ enum {
   GPU_LARGE_TILE = 512,  /* threads of a block with a large tile */
   GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
   GPU_BLOCKS = 3,        /* blocks for each multiprocessor with large tiles and a named operator */
-  GPU_WORD = 4,          /* bytes; tiles of larger values have one chunk more, and multiprocessors
-                          * one block less */
+  GPU_WORD = 4, /* value size in bytes above which a tile has one chunk more, and a multiprocessor
+                   one block less */
   GPU_SMALL_TILE = 256,
-  GPU_WIDE_VALUE = 32, /* bytes; blocks of larger values have fewer threads */
+  GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
   GPU_SHORT_ROW = 4096, /* maximum elements of a row that one warp scans */
-  GPU_LONG_ROW = 65536, /* elements from which on the tiles of a row use look-back, if there are few
-                         * rows */
+  GPU_LONG_ROW = 65536, /* row length from which on a row is divided into tiles that use look-back,
+                           if there are few rows */
   GPU_ROW_BLOCKS = 32,  /* blocks for each multiprocessor */
   GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread holds at a time */
   CPU_PIECES = 4,       /* pieces for each core */
@@ -100,7 +100,7 @@ static const char *use_start(const parts *p, texts *t)
   return ka_use_identity(&t->kernel, p->operator_, p->accumulator);
 }
 
-/* Begins a kernel with its load func and its operator. shape: the end of the names of the funcs in
+/* Begins a kernel with its load func and its operator. shape is the suffix of the func names in
  * scan_found.kir. */
 static void begin_load(const parts *p, const char *shape, texts *t)
 {

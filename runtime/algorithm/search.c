@@ -1,4 +1,5 @@
-/* kjit_search_sorted, with search.kir of lib/library: one binary search for each value. */
+/* Implements kjit_search_sorted with one binary search for each value. The kernel is in search.kir
+ * of lib/library. */
 #include "algorithm/algorithm.h"
 
 typedef struct search {

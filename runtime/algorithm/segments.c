@@ -1,7 +1,7 @@
-/* kjit_reduce_segments and kjit_scan_segments. The kernels in lib/library/segments.kir follow the
- * merge path over elements and segment ends: each block processes a part of the same length. If
- * segments are long on average, reductions use a team of threads for each segment
- * (lib/library/segment_teams.kir). */
+/* Implements kjit_reduce_segments and kjit_scan_segments. The kernels in lib/library/segments.kir
+ * follow the merge path over elements and segment ends (Merrill and Garland): each block processes
+ * a part of this path, and all parts have the same length. If segments are long on average,
+ * reductions use a team of threads for each segment (lib/library/segment_teams.kir). */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -18,8 +18,8 @@ typedef struct parts {
   kjit_type value, accumulator;
   bool is_exclusive;
   ka_operand result, x, offsets;
-  const ka_elements *elements;     /* replaces x unless NULL */
-  uint64_t count, segments, steps; /* numbers of elements, segments, and steps of the path */
+  const ka_elements *elements;     /* computed elements that replace x, or NULL */
+  uint64_t count, segments, steps; /* numbers of elements, segments and merge path steps */
   ka_carried carried;
 } parts;
 
@@ -27,7 +27,8 @@ typedef struct parts {
 typedef struct team_shape {
   /* threads of a block, threads of a team, elements that a thread reads at once */
   uint32_t threads, size, items;
-  uint64_t chunk, chunks; /* for long segments: elements per team and number of such chunks */
+  uint64_t chunk, chunks; /* for long segments: number of elements that one team reduces, and number
+                             of such chunks */
 } team_shape;
 
 /* ---- kernels ---- */
@@ -55,8 +56,8 @@ static void begin(const parts *p, const char *module, texts *t)
   t->segments = ka_use_count(&t->kernel, p->segments);
 }
 
-/* Adds the temporary storage for partial results. On a GPU tiles look back at the tiles before
- * them. */
+/* Adds the temporary storage for partial results. On a GPU, tiles read the results of the preceding
+ * tiles from it (look-back). */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s, uint64_t of_block)
 {
   if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
@@ -264,7 +265,7 @@ static void read_result(parts *p, const kjit_operand *given, uint64_t count, con
             (unsigned long long)count, (unsigned long long)p->result.count);
 }
 
-/* result is KJIT_ANY if the call has no result array. */
+/* result is the element type of the result array, or KJIT_ANY if the call has no result array. */
 static void choose_types(parts *p, kjit_type result)
 {
   ka_call *call = p->call;

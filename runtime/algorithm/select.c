@@ -1,6 +1,6 @@
-/* kjit_select and related calls: select_where, unique, partition. The kernels are in
- * lib/library/select.kir and partition.kir. A GPU needs one launch. On the CPU a first launch
- * counts the elements to keep in each piece, and a second launch writes them. */
+/* Implements kjit_select, kjit_nonzero, kjit_unique, kjit_partition and related calls. The kernels
+ * are in lib/library/select.kir and partition.kir. A GPU needs one launch. On the CPU a first
+ * launch counts the elements to keep in each piece, and a second launch writes them. */
 #include "algorithm/algorithm.h"
 
 /* Arguments of a public function. Arguments that the function does not have are NULL. */
@@ -8,9 +8,9 @@ typedef struct selection {
   const kjit_operand *result, *second, *rest, *result_values, *lengths, *starts, *count, *x,
     *values, *flags;
   kjit_function *equal;
-  bool has_heads;             /* keeps one element of each run of equal elements */
+  bool has_heads;             /* the call keeps one element of each run of equal elements */
   bool has_rest, has_lengths; /* whether the call has these results */
-  bool is_in_three;           /* partition into three classes: the flags are classes */
+  bool is_in_three; /* the call is a partition into three classes, which the flags contain */
 } selection;
 
 typedef struct parts {
@@ -35,7 +35,7 @@ enum {
   GPU_RUN_CHUNKS = 3,
   GPU_BLOCKS = 3, /* blocks per multiprocessor with large tiles */
   GPU_SMALL_TILE = 256,
-  GPU_WIDE_ELEMENT = 32, /* element size in bytes above which a block has fewer elements */
+  GPU_WIDE_ELEMENT = 32, /* element size in bytes above which a block processes fewer elements */
   GPU_WIDE_TILE = 128,
   CPU_PIECES = 4,   /* pieces per core */
   CPU_LEAST = 16384 /* minimum number of elements in a piece */
@@ -211,7 +211,7 @@ static void read_input(parts *p, const char *name, const kjit_operand *given, ka
   p->n = operand->count;
 }
 
-/* Reads an output. `room` is the minimum number of elements. */
+/* Reads an output. `room` is the minimum number of elements that the output must have. */
 static void read_output(parts *p, const char *name, const kjit_operand *given, ka_operand *operand,
                         uint64_t room)
 {

@@ -1,7 +1,8 @@
-/* kjit_set_union, kjit_set_intersection, kjit_set_difference and kjit_set_symmetric_difference,
- * with sets.kir of lib/library. A GPU needs one launch, or two for many tiles: the first one then
- * finds where the tiles begin. The CPU needs two: the first launch counts the results of each
- * piece, and the second writes them. */
+/* Implements kjit_set_union, kjit_set_intersection, kjit_set_difference and
+ * kjit_set_symmetric_difference, whose kernels are in sets.kir of lib/library. A GPU needs one
+ * launch, or two launches for many tiles: the first one then finds where the tiles begin. The CPU
+ * needs two launches: the first one counts the results of each piece, and the second one writes
+ * them. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -49,7 +50,7 @@ enum {
   CPU_PIECES = 4,    /* pieces for each core */
   CPU_LEAST = 16384, /* minimum elements of a piece */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512 /* tiles; with fewer tiles each block finds the start of its tile itself */
+  SPLIT_LEAST = 512 /* number of tiles below which each block finds the start of its tile itself */
 };
 
 static tiling choose_tiling(const sets *s)

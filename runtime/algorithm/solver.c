@@ -1,5 +1,6 @@
-/* Common parts of the solvers: the call, products with the operator, and vector operations, which
- * are prepared once and run with new scalars in each iteration (lib/library/solver.kir). */
+/* Common parts of the solvers kjit_cg and kjit_lsmr: reading the call, products with the operator,
+ * and vector operations (lib/library/solver.kir). A solver prepares its launches once and runs them
+ * with new scalars in each iteration. */
 #include "algorithm/solver.h"
 
 #include <math.h>
@@ -125,7 +126,7 @@ static void build_sum(ka_call *call, const void *data)
             partial_name, done_name, items);
 }
 
-/* Returns the place for a new plan, which the solver owns. */
+/* Returns the address at which to store a new plan, which the solver owns. */
 static kjit_plan **add_plan(ka_solver *solver)
 {
   KJ_PUSH(&solver->call->arena, &solver->plans, NULL);
@@ -152,7 +153,7 @@ ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors)
 
 void ka_run_task(ka_solver *solver, const ka_task *task, const double *scalars, size_t count)
 {
-  /* only this solver uses the plan */
+  /* no other thread uses the plan, because only this solver has it */
   kjit_prepared *prepared = (kjit_prepared *)kjit_get_plan_launch(task->plan, 0);
   for (size_t i = 0; i < count; i++) {
     const kjit_arg scalar = kjit_arg_f64(scalars[i]);
@@ -344,8 +345,8 @@ static void destroy_plans(ka_solver *solver)
   for (size_t i = 0; i < solver->plans.count; i++) kjit_destroy_plan(solver->plans.items[i]);
 }
 
-/* Catches failures of the solver to destroy its plans, and then continues with the failure of the
- * call. */
+/* Runs the solver and destroys its plans afterwards. If the solver leaves by a jump to on_failure,
+ * destroys the plans as well and then continues the jump. */
 static void build_solver(ka_call *call, const void *data)
 {
   const solver_given *given = data;

@@ -1,4 +1,4 @@
-/* Solvers of linear systems: declarations for their operations on vectors of a device. */
+/* Declarations for the solvers of linear systems and their operations on device vectors. */
 #ifndef KA_SOLVER_H
 #define KA_SOLVER_H
 
@@ -27,7 +27,7 @@ typedef struct ka_solver {
   uint64_t rows, columns;
   ka_operand x, b;
   const kjit_operand *given_x, *given_b;
-  kjit_array *sum; /* array with one f64 */
+  kjit_array *sum; /* device array with one f64 */
   KJ_LIST(kjit_plan *) plans;
   kjit_solution solution;
 } ka_solver;
@@ -51,8 +51,8 @@ ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit
 ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
 void ka_multiply(ka_solver *solver, const ka_multiplication *m);
 
-/* An operation on vectors. Its kernel calls `function` with the arrays, `count`, which is their
- * number of elements, and the scalars. */
+/* Prepares an operation on vectors. Its kernel calls `function` with the arrays, their number of
+ * elements `count`, and the scalars. */
 typedef struct ka_vectors {
   const char *function; /* func of lib/library/solver.kir */
   kjit_array *arrays[6];

@@ -10,7 +10,8 @@ typedef struct gradients {
   kjit_array *x[2], *best, *r, *p, *q;
   ka_task step[2], turn, sum_pq, sum_rr;
   double rr, best_rr; /* squares of residual norms */
-  bool is_best_kept;  /* the best x is in `best`; otherwise it is the current x */
+  bool is_best_kept;  /* true if the x with the smallest residual is in `best`, false if it is the
+                         current x */
   int current;
 } gradients;
 
@@ -39,7 +40,7 @@ static void copy_vector(gradients *g, kjit_array *to, kjit_array *from)
   ka_try(call, kjit_copy(call->context, &destination, &source, call->options.stream));
 }
 
-/* Keeps the previous x in `best` if its residual was the smallest so far and the new residual is
+/* Copies the previous x to `best` if its residual is the smallest so far and the new residual is
  * larger. */
 static void keep_best(gradients *g, double rr)
 {
@@ -77,7 +78,8 @@ static kjit_solve_status run(gradients *g, const ka_multiplication *product, dou
   return KJIT_SOLVED;
 }
 
-/* Computes the norms of b - A x, not updated but from scratch, and of x. */
+/* Computes the norms of x and of b - A x. The residual is computed from x, because the residual
+ * that the iteration updates accumulates rounding errors. */
 static void measure(gradients *g, kjit_array *x)
 {
   ka_solver *s = g->solver;

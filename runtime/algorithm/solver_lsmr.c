@@ -8,8 +8,8 @@
 
 #include "algorithm/solver.h"
 
-/* The rotations that transform the bidiagonal matrix, with damp below it, to upper bidiagonal form
- * twice. */
+/* The Givens rotations that transform the bidiagonal matrix, extended by damp times the identity,
+ * to upper bidiagonal form. LSMR does this twice. */
 typedef struct rotations {
   double alpha, beta, alphabar, zetabar, rho, rhobar, cbar, sbar, zeta;
   double thetabar, thetanew, rhoold, rhobarold, zetaold, chat, shat, c, s, rhotemp;
@@ -22,8 +22,8 @@ typedef struct residual {
 
 typedef struct bidiagonalization {
   ka_solver *solver;
-  kjit_array *u, *v, *h, *hbar, *x, *of_u, *of_v; /* of_u and of_v: products of the matrix with u
-                                                   * and v */
+  kjit_array *u, *v, *h, *hbar, *x, *of_u,
+    *of_v; /* of_u and of_v: products of the transposed matrix and u, and of the matrix and v */
   ka_multiplication product, transposed;
   ka_task next_u, next_v, step, sum_u, sum_v, sum_x;
   rotations r;

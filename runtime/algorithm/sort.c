@@ -1,4 +1,5 @@
-/* kjit_sort, kjit_sort_pairs, kjit_argsort and kjit_merge: read and check the operands. */
+/* Reads and checks the operands of kjit_sort, kjit_sort_pairs, kjit_argsort and kjit_merge.
+ * sort_steps.c adds their launches. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 

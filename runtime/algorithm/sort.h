@@ -1,5 +1,4 @@
-/* A sort: declarations for sort.c, which reads the operands, and sort_steps.c, which adds the
- * steps.
+/* Declarations for sorts: sort.c reads the operands, and sort_steps.c adds the steps.
  */
 #ifndef KA_SORT_H
 #define KA_SORT_H
@@ -17,13 +16,13 @@ typedef struct ka_sort {
   bool is_in_place; /* the keys or values are read from the memory that receives the result */
   bool is_packed;   /* temporary storage has a key and its value in one word */
   bool is_descending;
-  ka_operator less; /* the order; unset for the order of numbers */
+  ka_operator less; /* the func `less`; unset for numeric order */
   uint32_t begin, end;
   kjit_type value_element;
   uint32_t value_bytes;
   uint64_t row, rows;
   uint64_t kept;          /* number of first elements of each row that are stored; 0 means all */
-  uint32_t stage, stages; /* a stage moves the elements from one buffer to the next */
+  uint32_t stage, stages; /* buffers that the stages of the sort use in turn */
   uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];
 } ka_sort;
 
@@ -32,17 +31,18 @@ typedef struct ka_sort {
 /* Reads the order. It is `less`, or if `less` is NULL, the order of numbers, which compares the
  * bits from options.begin_bit to end_bit. Errors: TYPE, ARGUMENT. */
 void ka_read_order(ka_sort *s, kjit_function *less);
-/* Returns the one axis in options.axes, along which the call sorts. */
+/* Returns the axis along which the call sorts: the only axis in options.axes, or by default the
+ * last axis. */
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);
-/* Arranges all operands with that axis as the last one. */
+/* Arranges all operands so that the sorted axis is the last one. */
 void ka_arrange_rows(ka_sort *s, uint32_t axis);
 /* ka_read_values reads the values, which must have the shape of x. ka_read_sorted reads the
  * results, including the results of the values if there are values. */
 void ka_read_values(ka_sort *s, const kjit_operand *given);
 void ka_read_sorted(ka_sort *s, const kjit_operand *result, const kjit_operand *result_values);
-/* Refuses a result that is neither a func nor an array of these elements. */
+/* Rejects a result that is neither a func nor an array with this element type. */
 void ka_check_sorted(const ka_sort *s, const ka_operand *result, kjit_type element);
-/* Refuses a result that is neither a func nor an array of integers. */
+/* Rejects a result that is neither a func nor an array of integers. */
 void ka_check_places(const ka_sort *s, const ka_operand *result);
 
 /* ---- sort_steps.c ---- */

@@ -1,6 +1,7 @@
-/* kjit_sort_segments: sorts tiles of elements, then merges the segments that span several tiles
- * (lib/library/sort_segments.kir). The number of launches depends only on the number of elements.
- * Few elements in segments of some hundred or more need two launches (sort_few_segments.kir). */
+/* Implements kjit_sort_segments: sorts tiles of elements, then merges the segments that span
+ * several tiles (lib/library/sort_segments.kir). The number of launches depends only on the number
+ * of elements. Arrays with few tiles and segments of a hundred or more elements need only two
+ * launches (sort_few_segments.kir). */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
@@ -18,7 +19,7 @@ typedef struct parts {
   uint32_t heads, spans;       /* indices of temporary storage */
   uint32_t other, other_value; /* buffers for the merges */
   uint32_t home, home_value;   /* buffers that replace results that are funcs */
-  bool is_moved;               /* the elements are copied from `home` to the results at the end */
+  bool is_moved;               /* the last launch copies the elements from `home` to the results */
   uint32_t threads, items, levels;
   uint64_t tiles;
 } parts;
@@ -194,7 +195,8 @@ enum {
                        * twice the average length fits into one tile */
 };
 
-/* Returns 0 if there are too many elements. */
+/* Returns the number of elements for each thread in the method with two launches. Returns 0 if this
+ * method is not used, because segments are short or there are too many elements. */
 static uint32_t choose_few_items(const parts *p, const tiling *t)
 {
   uint64_t n = p->s.x.count, segments = p->offsets.count - 1, average;

@@ -22,26 +22,27 @@ enum {
   BLOCK_ITEMS = 8,       /* elements for each thread, if one block sorts all */
   BLOCK_MOST = 1024 * 8, /* maximum elements that one block sorts */
   RANK_THREADS = 256,
-  RANK_ELEMENTS = 32,   /* elements of a block */
+  RANK_ELEMENTS = 32,   /* elements that a block processes */
   RANK_MOST = 4 * 8192, /* maximum bytes of keys that are sorted by ranks; smaller keys count as 4
                          * bytes */
   CPU_BLOCK_MOST = 4096,
-  CPU_TILE = 2048, /* elements of a tile in a sort by comparison; large arrays of small elements
-                    * have larger tiles */
+  CPU_TILE =
+    2048, /* elements of a tile in a merge sort; large arrays of small elements have larger tiles */
   CPU_LARGE_TILE = 8192,
   CPU_LARGE_TILE_BYTES = 16, /* maximum element size for large tiles */
   CPU_PIECES = 4,            /* pieces for each core */
   CPU_LEAST = 16384,         /* minimum elements of a piece */
-  RADIX_SOME = 1 << 20,      /* element counts at which `some` and `many` of radix_tiling apply */
+  RADIX_SOME = 1 << 20,      /* numbers of elements from which on the columns `some` and `many` of
+                                radix_tiling apply */
   RADIX_MANY = 1 << 22,
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   MOVED_BYTES = 8,   /* maximum size of a value that is moved through a tile in shared memory */
   SCAN_BYTES = 1024, /* shared memory of a pass for anything else */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512,    /* tiles; with fewer tiles each block finds the start of its tile itself */
+  SPLIT_LEAST = 512, /* number of tiles below which each block finds the start of its tile itself */
   MULTIWAY_LANES = 16,  /* lanes that search for the start of a tile */
-  MULTIWAY_LEAST = 1024 /* tiles from which on four runs are merged at a time */
+  MULTIWAY_LEAST = 1024 /* number of tiles from which on four runs are merged at a time */
 };
 
 /* How a pass of a radix sort moves values. */
@@ -49,7 +50,7 @@ typedef enum radix_way {
   RADIX_BESIDE, /* loaded and moved together with their keys */
   RADIX_LATE,   /* loaded after the keys have their final position in the tile, and moved through
                  * the keys' shared memory */
-  RADIX_PACKED, /* packed into one word with the key, from the first pass on */
+  RADIX_PACKED, /* packed into one word with the key in the first pass */
 } radix_way;
 
 /* Tiles of a pass for keys and values of up to these sizes, for few, some and many elements, as
@@ -60,7 +61,7 @@ typedef struct radix_tiling {
   uint32_t key_bytes, value_bytes;
   radix_way way;
   tiling few, some, many;
-  bool are_reals; /* whether the row is only for floating-point keys */
+  bool are_reals; /* true if the row is for floating-point keys only */
 } radix_tiling;
 
 static const radix_tiling radix_tilings[] = {
@@ -102,8 +103,8 @@ static uint64_t count_pieces(const ka_sort *s)
 /* ---- operands of a stage ---- */
 
 /* Returns the array of an operand that a linear index can address, or NULL. Such an array is passed
- * like temporary storage, so that all stages use one kernel. A read-only array is not, because
- * temporary storage is writable. */
+ * in the same way as temporary storage, so that all stages use one kernel. A read-only array cannot
+ * be passed in this way, because temporary storage is writable. */
 static const kjit_arg *line_of(const ka_operand *operand)
 {
   if (operand->function || operand->axis_count != 1) return NULL;
@@ -220,7 +221,7 @@ static void sort_rows(ka_sort *s)
             bits, yes_or_no(s->has_values));
 }
 
-/* Adds a launch that copies the result from temporary storage to the place where the input was. */
+/* Adds a launch that copies the result from temporary storage to the memory of the input. */
 static void copy_back(ka_sort *s)
 {
   ka_kernel kernel;

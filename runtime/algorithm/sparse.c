@@ -1,6 +1,6 @@
-/* kjit_spmv and kjit_spmm: products with a CSR matrix. A product with a vector is a segmented sum
- * of products (lib/library/segments.kir). In a product with a matrix, blocks process equal parts of
- * the merge path over entries and row ends (lib/library/sparse_product.kir). */
+/* Implements kjit_spmv and kjit_spmm, products with a CSR matrix. A product with a vector is a
+ * segmented sum of products (lib/library/segments.kir). In a product with a matrix, blocks process
+ * equal parts of the merge path over entries and row ends (lib/library/sparse_product.kir). */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -103,9 +103,9 @@ static void add_vector(product *p)
 /* ---- products with a matrix ---- */
 
 enum {
-  GPU_CHUNK = 256,   /* steps of the path for a team */
+  GPU_CHUNK = 256,   /* number of merge path steps for a team of threads */
   GPU_THREADS = 128, /* threads of a block */
-  GPU_COLUMNS = 4,   /* maximum columns of a lane */
+  GPU_COLUMNS = 4,   /* maximum number of columns that one lane processes */
   CPU_PIECES = 4,    /* pieces for each core */
   CPU_LEAST = 4096,  /* minimum steps of a piece */
   CPU_FEW = 8,       /* maximum columns that a thread keeps in registers; with more columns the
@@ -113,7 +113,7 @@ enum {
   CPU_COLUMNS = 64
 };
 
-/* Division of the columns: `lanes` threads process `each` columns. */
+/* Division of the columns among threads: each of `lanes` threads processes `each` columns. */
 typedef struct tile {
   uint32_t lanes, each, rest;
   uint64_t chunk, chunks, tiles;
@@ -138,7 +138,7 @@ static tile choose_tile(const product *p, uint64_t columns)
   return t;
 }
 
-/* Adds a launch for the parts of the path, and one for rows that span several parts. */
+/* Adds a launch for the parts of the merge path, and a launch for rows that span several parts. */
 static void add_matrix(product *p)
 {
   ka_call *call = p->call;

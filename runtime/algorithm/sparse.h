@@ -1,4 +1,4 @@
-/* Sparse matrices: declarations that products, conversions and solvers share. */
+/* Declarations for sparse matrices that products, conversions and solvers share. */
 #ifndef KA_SPARSE_H
 #define KA_SPARSE_H
 
@@ -7,7 +7,7 @@
 /* A CSR matrix whose arrays were read as one-dimensional operands and arranged. */
 typedef struct ka_csr {
   ka_operand data, columns, offsets;
-  uint64_t rows, count; /* count: number of entries that fit into the arrays */
+  uint64_t rows, count; /* number of entries that fit into the arrays */
 } ka_csr;
 
 /* sparse.c */
@@ -16,20 +16,20 @@ typedef struct ka_csr {
  * ARGUMENT, TYPE. */
 void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr);
 void ka_arrange_csr(ka_call *call, ka_csr *csr);
-/* ka_check_line refuses an operand that does not have exactly one axis. ka_check_indices does the
- * same and also refuses an operand whose elements are not i32 or i64. */
+/* ka_check_line rejects an operand that does not have exactly one axis. ka_check_indices also
+ * rejects an operand whose elements are neither i32 nor i64. */
 void ka_check_line(ka_call *call, const ka_operand *operand);
 void ka_check_indices(ka_call *call, const ka_operand *operand);
-/* Calls ka_arrange for an operand of one axis. */
+/* Calls ka_arrange for an operand with one axis. */
 void ka_arrange_line(ka_call *call, ka_operand *operand);
-/* Refuses negative extents. */
+/* Rejects negative extents. */
 void ka_check_extents(ka_call *call, const int64_t *shape);
 
 /* ---- calls that are made of calls: sparse_calls.c ---- */
 
 /* The build function of the outer call makes the inner calls one after the other and adds no steps
- * itself. With options.plan it prepares each inner call, and the outer plan runs them in this
- * order. ka_begin_calls refuses the options work_bytes and work. */
+ * itself. If options.plan is set, it prepares each inner call, and the outer plan runs the prepared
+ * calls in this order. ka_begin_calls rejects the options work_bytes and work. */
 void ka_begin_calls(ka_call *call);
 /* Returns options for one inner call: the device and the stream of the outer call and, if the outer
  * call is prepared, the place for the plan of the inner call. */

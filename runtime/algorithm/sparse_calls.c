@@ -1,4 +1,4 @@
-/* Calls that consist of other calls, which run in the order of the stream: conversions of sparse
+/* Support for calls that consist of other calls, which run in stream order: conversions of sparse
  * matrices, and solvers. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
@@ -119,7 +119,8 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
     ka_fail(call, KJIT_ERROR_TYPE,
             "the elements of `result_columns` are i32, which cannot represent %lld columns",
             (long long)shape[1]);
-  uint64_t most = room ? room : data.count; /* the entries of a dense matrix are not counted yet */
+  uint64_t most =
+    room ? room : data.count; /* the number of entries of a dense matrix is not known yet */
   if (offsets.element == KJIT_I32 && most > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE,
             "the elements of `result_offsets` are i32, but there can be %llu entries",

@@ -11,7 +11,7 @@ typedef struct conversion {
   int64_t shape[2];
   uint64_t count; /* number of entries that fit into the arrays */
   bool is_wide;
-  kjit_type index; /* type in which entries are counted: i32 or i64 */
+  kjit_type index; /* type of entry counts: i32 or i64 */
   kjit_array *keys, *unique, *places, *rows, *number;
 } conversion;
 
@@ -138,7 +138,8 @@ static uint32_t count_bits(uint64_t most)
   return bits;
 }
 
-/* Sorts by keys with this number of bits. Does nothing if there are no keys. */
+/* Sorts the keys together with `values`. `most` is the largest possible key; the sort compares only
+ * its bits. */
 static void sort_keys(conversion *c, const kjit_operand *values, uint64_t most)
 {
   kjit_algorithm_options options = ka_inner_options(c->call);

@@ -13,7 +13,9 @@ typedef struct dense {
   kjit_array *counts, *places, *values, *elements;
 } dense;
 
-enum { PIECE = 1024 }; /* SPARSE_PIECE of lib/library/sparse.kir, for which a warp is responsible */
+enum {
+  PIECE = 1024
+}; /* number of elements that a warp processes: SPARSE_PIECE of lib/library/sparse.kir */
 
 static void begin(ka_call *call, const dense *d, ka_kernel *kernel)
 {

@@ -1,6 +1,7 @@
-/* kjit_top_k. A launch cuts each row into pieces and keeps the first k elements of each piece
- * (lib/library/top_k.kir). Launches follow each other until a row is one piece. If k is large, the
- * call sorts whole rows and stores the first k elements instead. */
+/* Implements kjit_top_k. Each launch divides every row into pieces and keeps the first k elements
+ * of each piece in sorted order (lib/library/top_k.kir). Launches follow each other until each row
+ * is a single piece. If k is large, the call instead sorts whole rows and stores the first k
+ * elements. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
@@ -126,7 +127,7 @@ static void use_keys(ka_kernel *kernel, const ka_sort *s, const level *from, uin
   *place = kj_format(arena, "bind_back(top_k_place_of, %s, %s, %s)", places, row, count);
 }
 
-/* Adds the launch from one level to the next. `to` NULL means that it writes the results. */
+/* Adds the launch from one level to the next. If `to` is NULL, the launch writes the results. */
 static void add_level(ka_sort *s, const level *from, const level *to, uint64_t pieces)
 {
   ka_kernel kernel;
@@ -169,7 +170,8 @@ static void add_steps(ka_sort *s)
   add_level(s, &from, NULL, 1);
 }
 
-/* Returns whether keeping sorted lists pays, which is so if most elements are rejected. */
+/* Returns whether keeping sorted lists is faster than sorting whole rows. It is faster if the lists
+ * reject most elements. */
 static bool is_for_lists(const ka_sort *s)
 {
   if (s->kept > most_kept(s) || 2 * s->kept > s->row) return false;

@@ -1,5 +1,6 @@
-/* kjit_update_at, like NumPy's ufunc.at, with update.kir of lib/library. A GPU needs one launch
- * with atomic operations; on the CPU each block updates a part of the rows of x. */
+/* Implements kjit_update_at, which is like NumPy's ufunc.at. The kernel is in update.kir of
+ * lib/library. A GPU needs one launch with atomic operations; on the CPU each block updates a part
+ * of the rows of x. */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
@@ -15,8 +16,8 @@ typedef struct update {
   ka_call *call;
   ka_operand x, places, values;
   ka_operator operator_;
-  const char *atomic;  /* atomic of the library that the device supports for the operator, or NULL
-                        * to use compare-and-swap */
+  const char *atomic; /* atomic function of lib/library for the operator, if the device supports it;
+                         NULL means compare-and-swap */
   int64_t length, row; /* number of rows in x, number of elements in a row */
   uint64_t n;          /* number of values */
 } update;
@@ -29,12 +30,12 @@ enum {
   GPU_BLOCKS = 8, /* blocks for each multiprocessor */
   FEW =
     4096, /* number of elements up to which many threads may update the same element at a time */
-  CPU_LEAST = 32768 /* minimum values of a piece */
+  CPU_LEAST = 32768 /* minimum number of values in a piece */
 };
 
 /* ---- atomics ---- */
 
-/* Flags for the atomics that a GPU has for elements of a type. */
+/* Flags that describe which atomics a GPU supports for an element type. */
 enum { WORDS = 1, REALS = 2, HALVES = 4, COMPLEX = 8 };
 static const struct {
   const char *name, *atomic;
