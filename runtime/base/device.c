@@ -1,4 +1,5 @@
-/* Functions of one device: attachments, waits, faults and properties. */
+/* Functions that work on a single device: its attachments, waits for its work, faults of kernels,
+ * and its properties. */
 #include "base/device.h"
 
 #include <stdio.h>
@@ -39,7 +40,7 @@ void kj_relieve_device(kjit_device *device)
 
 void kj_deliver_lines(kjit_device *device)
 {
-  kj_assert_no_locks(); /* on_print of the application is called */
+  kj_assert_no_locks(); /* this calls on_print of the application */
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     if (at->class->deliver) at->class->deliver(at);
@@ -81,7 +82,7 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
     covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
   }
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  /* a capture that begins now waits until this wait has ended */
+  /* kjit_begin_capture waits until this wait has ended */
   kjit_status status = whole ? kj_check_captures(device, diagnostics) : KJIT_OK;
   for (uint32_t i = 0; i < count && status == KJIT_OK; i++) {
     kj_attachment *at = device->attachments[i];
@@ -144,7 +145,7 @@ kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
 
 void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_t epoch)
 {
-  KJ_ASSERT(epoch && epoch < atomic_load(&device->epoch)); /* the wait has begun a new epoch */
+  KJ_ASSERT(epoch && epoch < atomic_load(&device->epoch)); /* begin_wait has started a new epoch */
   if (whole) {
     uint64_t known = atomic_load(&device->synchronized_epoch);
     while (known < epoch &&
@@ -190,7 +191,7 @@ void kj_lose_device(kjit_device *device, const char *text)
 kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
 {
   if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
-  /* a reset by another thread may replace the text */
+  /* a copy, because a reset by another thread may replace the text */
   pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
   kj_lock(mutex, KJ_LOCK_DEVICE);
   kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",

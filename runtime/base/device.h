@@ -1,7 +1,7 @@
-/* A device and its operations. runtime/cuda and runtime/cpu fill in one table of functions for each
- * kind of device. Higher layers call these functions and do not depend on the kind. Other layers
- * attach their own state to a device, with functions that run when the device is waited for, reset
- * or destroyed. */
+/* A device and its operations. runtime/cuda and runtime/cpu each provide a table of functions for
+ * their kind of device. Higher layers call these functions and do not depend on the kind. A layer
+ * can attach its own state to a device, with functions that run when kjit waits for the device,
+ * resets it or destroys it. */
 #ifndef KJ_DEVICE_H
 #define KJ_DEVICE_H
 
@@ -23,9 +23,10 @@ typedef struct kj_allocation {
   kjit_memory memory;
   size_t size_bytes;
   uint64_t address;
-  int file;         /* SHARED memory on the CPU: descriptor of the file that is mapped; otherwise
-                     * -1 */
-  const char *call; /* name of the driver call, for the error message if no memory is left */
+  int file; /* SHARED memory on the CPU: descriptor of the file that is mapped; otherwise
+             * -1 */
+  const char
+    *call; /* name of the driver call that allocates, for the error message when it fails */
 } kj_allocation;
 
 /* A copy of contiguous bytes, or of rows at a constant distance. */
@@ -38,8 +39,8 @@ typedef struct kj_transfer {
   size_t to_pitch_bytes, from_pitch_bytes; /* distance between rows, unused if rows is 1 */
 } kj_transfer;
 
-/* Data with which another process opens an allocation. The device defines it; it is untrusted
- * input. */
+/* Data with which another process opens an allocation. Each kind of device defines the content. The
+ * opening process must treat it as untrusted input. */
 typedef struct kj_memory_name {
   uint64_t process, offset_bytes, size_bytes; /* offset of the address in the allocation, and size
                                                * of the allocation */
@@ -50,8 +51,9 @@ typedef struct kj_memory_name {
   uint64_t file, file_number, file_device;
 } kj_memory_name;
 
-/* A kernel that was launched on a device. The error message of a fault names such kernels, because
- * a fault is reported long after the launch. Lives as long as the device. */
+/* Records that a kernel was launched on a device. The error message of a fault lists the marked
+ * kernels, because the driver reports a fault long after the launch. A mark lives as long as the
+ * device. */
 typedef struct kj_launch_mark {
   struct kj_launch_mark *next;
   char *name;
@@ -62,7 +64,7 @@ typedef struct kj_launch_mark {
 
 /* Machine code of a kernel, ready to run on a device. */
 typedef struct kj_device_code {
-  void *module, *function; /* CPU: kj_image or kj_loaded, and kj_cpu_kernel */
+  void *module, *function; /* on the CPU: a kj_image or kj_loaded, and a kj_cpu_kernel */
   uint32_t registers, shared_bytes, local_bytes, constant_bytes, max_threads;
   uint32_t max_dynamic_shared_bytes;
   kj_launch_mark *mark;
@@ -79,20 +81,22 @@ typedef struct kj_link_input {
   const char *options; /* CUDA C: options for NVRTC, one in each line, or NULL */
 } kj_link_input;
 
-/* Measured times of a specialization's launches on the CPU, per unit of work, for each width
- * (number of threads) and each logarithm of the launch size. See cpu/spread.c. */
+/* Measured times of a specialization's launches on the CPU, per unit of work. There is a time for
+ * each width (number of threads) and each size class (logarithm of the launch size). See
+ * cpu/spread.c. */
 enum { KJ_COST_CLASSES = 40 };
 typedef enum kj_width { KJ_ALONE, KJ_SOME, KJ_ALL, KJ_WIDTHS } kj_width;
 typedef struct kj_cost {
-  _Atomic float unit_ns;  /* 0 means not measured */
-  _Atomic uint32_t count; /* number of measurements, counted up to a small limit */
+  _Atomic float unit_ns;  /* 0 means that no time was measured */
+  _Atomic uint32_t count; /* number of measurements; the count stops at a small limit */
 } kj_cost;
 typedef struct kj_cost_of_size {
   kj_cost widths[KJ_WIDTHS];
   _Atomic uint16_t timed; /* number of timed launches */
 } kj_cost_of_size;
 typedef struct kj_cpu_cost {
-  _Atomic uint32_t surprises; /* high if launches of one size took very different times */
+  _Atomic uint32_t
+    surprises; /* a high value means that launches of one size took very different times */
   kj_cost_of_size sizes[KJ_COST_CLASSES];
 } kj_cpu_cost;
 
@@ -101,17 +105,19 @@ typedef struct kj_device_launch {
   const uint32_t *grid, *block;
   uint32_t dynamic_shared_bytes;
   void *stream;     /* native stream */
-  void *parameters; /* one block of parameter_bytes */
+  void *parameters; /* address of the parameter block, which has parameter_bytes */
   size_t parameter_bytes;
   void **pointers;         /* address of each parameter, or NULL to pass the block */
-  bool has_attributes;     /* any of the following is set */
+  bool has_attributes;     /* any of the following fields is set */
   const uint32_t *cluster; /* cluster[0] is 0 if the launch has no clusters */
   bool is_cooperative, is_programmatic;
   int32_t priority; /* 0 means the priority of the stream */
-  /* hint for a device that divides the grid itself: iteration count of the largest grid_range */
+  /* number of iterations of the largest grid_range, a hint for a device that divides the grid
+   * itself */
   bool has_elements;
   uint64_t elements;
-  kj_cpu_cost *cost;    /* times of the specialization; NULL if launches are queued */
+  kj_cpu_cost
+    *cost; /* measured times of the specialization; NULL if the device queues its launches */
   uint32_t cpu_threads; /* maximum number of threads for this launch, or 0 for no limit */
 } kj_device_launch;
 
@@ -132,11 +138,12 @@ typedef struct kj_driver_source {
 
 /* ---- targets: target.c ---- */
 
-/* How the code of a target becomes code that runs. */
+/* The form of a target's code, and what has to be done before the code can run. */
 typedef struct kj_code_format {
-  kjit_stage stage; /* the compiler's last stage, which is stored and loaded */
-  /* A driver makes machine code from it (CUBIN) and can link other code with it. Otherwise it is
-   * machine code, which calls functions of the application by their addresses. */
+  kjit_stage stage; /* the last stage of the compiler, whose output is stored and loaded */
+  /* True if a driver translates the code to machine code (CUBIN) and can link it with other code.
+   * Otherwise the code is machine code, which calls functions of the application by their
+   * addresses. */
   bool is_linked;
   uint32_t own; /* bit mask of the stages that only this target has */
   const char *own_names;
@@ -154,10 +161,11 @@ kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 
 /* ---- the driver's plain launch ---- */
 
-/* The function of a driver that launches a kernel. The fast path calls it without a wrapper. CUDA's
- * and HIP's drivers have the same signature. Either pointers has the address of each parameter, or
- * block describes one block with all of them: KJ_BLOCK_ADDRESS, its address, KJ_BLOCK_BYTES, the
- * address of its size, NULL. Both are NULL if the kernel has no parameters. */
+/* The driver function that launches a kernel, which the fast path calls directly. The functions of
+ * CUDA's and HIP's drivers have the same signature. Parameters are passed in one of two ways.
+ * Either `pointers` has the address of each parameter, or `block` describes a block that contains
+ * all of them: the array KJ_BLOCK_ADDRESS, address of the block, KJ_BLOCK_BYTES, address of its
+ * size, NULL. Both are NULL if the kernel has no parameters. */
 typedef int kj_driver_launch(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                              unsigned block_x, unsigned block_y, unsigned block_z,
                              unsigned dynamic_shared_bytes, void *stream, void **pointers,
@@ -166,10 +174,10 @@ enum { KJ_BLOCK_ADDRESS = 1, KJ_BLOCK_BYTES = 2 };
 
 /* ---- the table of operations ---- */
 
-/* Unless documented otherwise, each function returns a status and has reported its error. Any
- * driver context may be current when a function is called, and the same one is current afterwards.
- * Native streams, events and graphs belong to the device; stream NULL is its default stream. A
- * function may be NULL only if its comment says so. */
+/* The operations of a kind of device. Unless documented otherwise, each function returns a status
+ * and reports its error. A function may be called with any current driver context and leaves the
+ * same context current. Native streams, events and graphs belong to the device; stream NULL is its
+ * default stream. A function may be NULL only if its comment says so. */
 typedef struct kj_device_operations {
   kjit_device_kind kind;
   const char *name; /* "cuda" */
@@ -191,7 +199,7 @@ typedef struct kj_device_operations {
    * system's driver. Errors: NO_DEVICE. */
   kjit_status (*count)(const kjit_context *context, const kj_driver_source *source,
                        kj_diagnostics *diagnostics, void **shared, uint32_t *count);
-  void (*forget)(void *shared); /* called after the last device was closed */
+  void (*forget)(void *shared); /* called after the last device of the kind was closed */
   /* Fills in device->info and the fields of this kind. ordinal, kind and shared are already set. If
    * it fails, the caller calls close. */
   kjit_status (*open)(kjit_device *device, kj_diagnostics *diagnostics);
@@ -210,7 +218,7 @@ typedef struct kj_device_operations {
                            unsigned char uuid[16]);
   kjit_status (*read_memory)(kjit_device *device, kj_diagnostics *diagnostics, uint64_t *free_bytes,
                              uint64_t *total_bytes);
-  /* Both devices are of this kind. */
+  /* Both arguments are devices of this kind. */
   kjit_status (*can_access_peer)(kjit_device *device, kjit_device *peer,
                                  kj_diagnostics *diagnostics, bool *can);
   kjit_status (*change_peer_access)(kjit_device *device, kjit_device *peer, bool is_on,
@@ -244,9 +252,9 @@ typedef struct kj_device_operations {
   kjit_status (*map)(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
                      void **memory, uint64_t *address);
   void (*release_mapped)(kjit_device *device, void *memory);
-  /* Functions to share memory with other processes. address is any address in the allocation. A
-   * name is untrusted input: memory from open_memory has the size that the name says and keeps it.
-   * close_memory closes it. */
+  /* Functions that share memory with other processes. address is any address in the allocation. A
+   * name is untrusted input, so open_memory checks that the memory has the size in the name and
+   * cannot shrink. close_memory closes opened memory. */
   kjit_status (*name_memory)(kjit_device *device, uint64_t address, const kj_allocation *allocation,
                              kj_diagnostics *diagnostics, kj_memory_name *name);
   kjit_status (*open_memory)(kjit_device *device, const kj_memory_name *name,
@@ -280,7 +288,7 @@ typedef struct kj_device_operations {
   /* ---- captures and graphs; if begin_capture is NULL, kjit itself records operations and repeats
    * them ---- */
   kjit_status (*begin_capture)(kjit_device *device, void *stream, kj_diagnostics *diagnostics);
-  /* graph NULL means that the capture is discarded: the status is ignored, and any context may be
+  /* If graph is NULL, the capture is discarded. The status is then ignored, and any context may be
    * current. */
   kjit_status (*end_capture)(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
                              void **graph, size_t *size);
@@ -324,14 +332,14 @@ typedef struct kj_device_operations {
                                 kj_diagnostics *diagnostics, uint32_t *threads);
   kjit_status (*launch)(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
                         const kj_device_launch *launch, kj_diagnostics *diagnostics);
-  /* Called if the driver's plain launch (device->start) has returned the error number `result`, or
-   * was not called because of KJ_ELSEWHERE. Launches again if that can help, and reports errors.
-   * May be NULL if devices have no fast path. */
+  /* Called after the driver's launch function (device->start) has returned the error number
+   * `result`, or in its place if `result` is KJ_ELSEWHERE. Repeats the launch if this can succeed,
+   * and otherwise reports the error. May be NULL if devices of this kind have no fast path. */
   kjit_status (*retry)(kjit_device *device, const kj_device_code *loaded,
                        const kj_device_launch *launch, int result, kj_diagnostics *diagnostics);
   /* Encodes a tensor map in KJ_MAP_BYTES bytes, aligned to KJ_MAP_ALIGNMENT. If the array does not
-   * meet the requirements of a map, it sets *why and returns LAUNCH without a report. NULL means
-   * that no map is needed, because the device runs no code that uses one. */
+   * meet the requirements of a map, the function sets *why and returns LAUNCH without a report. The
+   * pointer is NULL if the device runs no code that uses tensor maps. */
   kjit_status (*encode_map)(kjit_device *device, const kj_tensor_map *map,
                             const kj_map_array *array, kj_diagnostics *diagnostics, void *encoded,
                             const char **why);
@@ -341,8 +349,9 @@ typedef struct kj_device_operations {
 
 typedef struct kj_attachment kj_attachment;
 
-/* Each function may be NULL. The functions are called in the order of attachment, except stop and
- * destroy, which are called in reverse order. The caller holds no lock of the runtime. */
+/* The functions of a layer that is attached to a device or a runtime. Each function may be NULL.
+ * They are called in the order of attachment, except stop and destroy, which are called in reverse
+ * order. The caller holds no lock of the runtime. */
 typedef struct kj_attachment_class {
   /* The context is ending. Joins the layer's threads and cancels its work. Modules and objects are
    * released after all attachments have stopped. */
@@ -375,7 +384,7 @@ struct kj_attachment {
 
 enum { KJ_MOST_ATTACHMENTS = 8 }; /* maximum number for one device */
 
-/* The attachment has to live until its destroy is called. */
+/* Attaches a layer. The attachment has to live until its destroy function is called. */
 void kj_attach_to_device(kjit_device *device, kj_attachment *attachment,
                          const kj_attachment_class *class);
 void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
@@ -391,11 +400,11 @@ struct kjit_device {
   const kj_device_operations *operations;
   kjit_device_info info;
   char name[256], target[16];
-  /* a target without hardware (kjit_config.target): nothing runs on it, and the cache keys of its
-   * code do not depend on this machine */
+  /* true for the device of a context with kjit_config.target: the device runs nothing, and the
+   * cache keys of its code do not depend on this machine */
   bool is_target;
-  /* Messages omit the ordinal. If false for a CPU, each array belongs to one of several CPU
-   * devices. */
+  /* True if this is the only device of its kind. Messages then omit the ordinal. If it is false for
+   * a CPU, the context has several CPU devices, and each array belongs to one of them. */
   bool is_single;
   kj_cpu_level level; /* instruction set level of code for the CPU */
   /* compilation target, for example "sm_90a", and its suffix: 'a' if code may use features of this
@@ -407,21 +416,23 @@ struct kjit_device {
   void *shared;    /* common state of all devices of the kind, see operations->count */
   uint32_t number; /* number of this object, from 1, unique in the process */
   /* fields that every launch reads */
-  _Alignas(64) kj_driver_launch *start; /* the driver's plain launch; NULL means that the device has
-                                         * no fast path */
+  _Alignas(64) kj_driver_launch
+    *start; /* the driver's launch function; NULL means that the device has no fast path */
   /* Gets the current context of the thread, to which the default streams belong; see
    * kj_is_elsewhere. NULL if start is NULL. */
   int (*get_context)(void **context);
   void *primary; /* the device's own context, which it retains */
   struct kj_driver *driver;
   _Atomic uint64_t epoch, synchronized_epoch;
-  _Atomic uint32_t generation; /* counts resets; objects of an earlier generation are lost */
+  _Atomic uint32_t generation; /* number of resets so far; objects that were created before the last
+                                  reset are lost */
   _Atomic bool lost;
   /* fields that few launches read */
-  char *fault;           /* why the device is lost; written once, before lost is set */
+  char *fault;           /* the reason why the device is lost; written once, before `lost` is set */
   pthread_mutex_t mutex; /* protects fault, the head of marks, and failure_slots */
   _Atomic(kj_launch_mark *) marks;
-  kj_attachment *attachments[KJ_MOST_ATTACHMENTS]; /* added under mutex, read without it */
+  kj_attachment *
+    attachments[KJ_MOST_ATTACHMENTS]; /* marks are added while mutex is held, and read without it */
   _Atomic uint32_t attachment_count;
   _Atomic uint32_t captures; /* number of running captures on its streams; while it is
                               * not 0, no call can wait for the device */
@@ -430,9 +441,9 @@ struct kjit_device {
                               * immediately */
   _Atomic uint64_t failures; /* number of kernel failures detected so far */
   struct kj_failure_slot
-    *failure_slots;                 /* slots of loaded specializations whose threads can fail */
-  struct kj_prints *prints;         /* see report/print.c; NULL if kernels run inside the
-                                     * launch call */
+    *failure_slots;         /* failure records of loaded specializations whose threads can fail */
+  struct kj_prints *prints; /* see report/print.c; NULL if kernels run inside the
+                             * launch call */
   struct kj_interrupts *interrupts; /* see base/interrupt.c; NULL if code is not
                                      * interruptible */
   uint32_t multiprocessor_threads;  /* maximum number of resident threads */
@@ -450,7 +461,8 @@ struct kjit_device {
   int handle;
   /* CPU */
   uint32_t workers;
-  _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* scratch buffers that no launch uses */
+  _Atomic(void *)
+    scratch[KJ_SCRATCH_SLOTS]; /* unused scratch buffers, which the next launches reuse */
 };
 
 /* Returns whether a launch on this stream needs a change of context. A default stream has no handle
@@ -465,7 +477,7 @@ static inline bool kj_is_elsewhere(const kjit_device *device, const void *native
   return (uintptr_t)native <= PER_THREAD &&
          (device->get_context(&current) || current != device->primary);
 }
-enum { KJ_ELSEWHERE = -1 }; /* no driver's error number */
+enum { KJ_ELSEWHERE = -1 }; /* a value that no driver returns as an error number */
 
 static inline bool kj_is_linked(const kjit_device *device)
 {
@@ -483,7 +495,8 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
 /* Delivers printed lines to the application, also after a fault, because the lines help to find it.
  * Each public call that has waited calls this without holding a lock. */
 void kj_deliver_lines(kjit_device *device);
-/* Does the same and reports failed kernels. Returns KERNEL, or OK if no kernel failed. */
+/* Delivers printed lines like the function above, and reports failed kernels. Returns KERNEL, or OK
+ * if no kernel failed. */
 kjit_status kj_report_kernels(kjit_device *device, kj_diagnostics *diagnostics);
 /* Called after the driver ran out of memory: returns all cached memory to the driver, so that the
  * caller can try again. The caller holds no lock. */
@@ -499,9 +512,10 @@ kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnos
 
 /* ---- checks that native streams are alive; runtime.c, in builds with assertions ---- */
 
-/* Returns whether a native stream was created or wrapped and not destroyed, or always exists. */
+/* Returns whether a native stream is valid: it was created or wrapped and not destroyed, or it is a
+ * default stream, which always exists. */
 bool kj_is_alive(kjit_device *device, const void *native);
-/* Called before a driver uses a native stream. */
+/* Asserts that a native stream is valid. Called before the stream is passed to a driver. */
 static inline void kj_assert_alive(kjit_device *device, const void *native)
 {
   if (KJ_HAS_ASSERTIONS) KJ_ASSERT(kj_is_alive(device, native));
@@ -526,7 +540,7 @@ static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, voi
            marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
   uintptr_t known = atomic_load_explicit(&mark->stream, memory_order_relaxed),
             here = (uintptr_t)stream;
-  if (known == here && marked == epoch) return; /* the usual case */
+  if (known == here && marked == epoch) return; /* usually the mark is up to date */
   bool is_pending =
     marked > atomic_load_explicit(&device->synchronized_epoch, memory_order_relaxed);
   if (known != here && known != MIXED)

@@ -1,6 +1,6 @@
-/* Array elements: their description in DLPack, and their size. DLPack supports scalars and vectors.
- * A struct or pointer is opaque: it has one 8-bit lane for each byte, and the application specifies
- * its type. */
+/* Converts between kjit's element types and their description in DLPack, and computes element
+ * sizes. DLPack supports scalars and vectors. A struct or pointer is opaque: it has one 8-bit lane
+ * for each byte, and the application specifies its type. */
 #include <math.h>
 
 #include "base/runtime.h"
@@ -79,10 +79,10 @@ bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t
 
 ki_value kj_number_value(double number)
 {
-  /* -0.0 stays a float */
+  /* -0.0 stays a float, because an integer has no negative zero */
   bool is_weak_int = number >= INT32_MIN && number <= INT32_MAX && number == trunc(number) &&
                      !(number == 0 && signbit(number));
-  /* the literal `nan` has no payload */
+  /* every NaN becomes the literal `nan`, which has no payload */
   if (isnan(number)) number = copysign(NAN, number);
   return ki_float_value(is_weak_int ? KJ_WEAK_INT : KJ_WEAK_FLOAT, number);
 }

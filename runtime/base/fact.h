@@ -1,4 +1,5 @@
-/* Determines the facts of facts.def. */
+/* Determines which facts of facts.def hold for arguments and calls. A fact is a property on which
+ * compiled code may rely, such as an aligned address. */
 #ifndef KJ_BASE_FACT_H
 #define KJ_BASE_FACT_H
 
@@ -8,9 +9,9 @@
 /* Properties of an array argument that determine its facts. */
 typedef struct kj_array_place {
   uint64_t address;   /* address of element 0 */
-  bool has_rows;      /* rank 2 or higher, layout C */
+  bool has_rows;      /* true for rank 2 or higher with layout C */
   uint64_t row_bytes; /* bytes of a row: innermost extent times element size */
-  /* bytes of an array that a kernel on the CPU writes in grid_ranges only; otherwise 0 */
+  /* size of the array if a kernel on the CPU writes it in grid_ranges only, otherwise 0 */
   uint64_t result_bytes;
 } kj_array_place;
 
@@ -33,7 +34,8 @@ enum {
   KJ_CALL_FACT_##NAME = 1 << KJ_CALL_FACT_AT_##NAME,
 #include "facts.def"
 };
-/* Facts that code does not need in order to serve a call. */
+/* The set of facts that improve code but are not required: code that relies on fewer of them also
+ * serves the call. The other bits (kind MODE) must be equal. */
 enum {
   KJ_CALL_FACT_KIND_FACT = 1,
   KJ_CALL_FACT_KIND_MODE = 0,

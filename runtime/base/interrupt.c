@@ -6,13 +6,14 @@
 
 enum { SLOTS = 256, PAGES = 256 };
 
-/* The host's data for one interrupt word. number and listens are read without the mutex. */
+/* The host's data for one interrupt word. Threads read number and listens without holding the
+ * mutex. */
 typedef struct slot {
   _Atomic uint64_t number; /* number of the launch that owns the word */
   /* 1 + the index of the word that interrupts this launch; 0 means none */
   _Atomic uint32_t listens;
-  uint64_t deadline_ns;   /* 0: none */
-  uint64_t closed_at;     /* the number of waits that had begun when the slot was closed */
+  uint64_t deadline_ns; /* 0 means no deadline */
+  uint64_t closed_at;   /* number of waits for the device that had begun when the slot was closed */
   kj_interrupt_slot next; /* next slot in the list of free or closed slots; 0 means none */
   bool ends_with_time;    /* the slot is freed when its time limit is over */
   bool is_listed;         /* the slot is in the list of free or closed slots */
@@ -89,7 +90,7 @@ void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot number)
   for (kj_interrupt_slot i = 0; i < count; i++) {
     slot *slot = slot_of(all, i);
     uint64_t own = atomic_load(&slot->number);
-    /* if another launch gets the slot in the meantime, its number is larger */
+    /* if another launch gets the slot in the meantime, this launch has a larger number */
     if (own && atomic_load(&slot->listens) == number + 1) raise_slot(all, i, own);
   }
 }
@@ -200,7 +201,7 @@ void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
   struct kj_interrupts *all = device->interrupts;
   if (!all || !number) return;
   lock(all);
-  bool is_there = number < count_slots(all); /* otherwise the device was reset */
+  bool is_there = number < count_slots(all); /* after a reset the device has no such word */
   if (is_there && device->operations->is_queued) {
     KJ_ASSERT(slot_of(all, number)->closed_at <= all->waits);
     slot_of(all, number)->closed_at = all->waits;
@@ -325,7 +326,8 @@ void kj_end_interruptible(kjit_device *device, const kj_interruptible_launch *la
   unlock(all);
 }
 
-/* Whether the stream is the default stream. On the CPU no stream has a native stream. */
+/* Returns whether the stream is the default stream. On the CPU no stream has a native handle, so
+ * the handle does not tell. */
 static bool is_default(const kjit_stream *stream)
 {
   return !stream->native && (stream->object.device->operations->is_queued || stream->is_borrowed);
@@ -343,7 +345,7 @@ kjit_status kj_find_stream_slot(kjit_device *device, kjit_stream *stream,
   KJ_TRY(kj_open_interrupt_slot(device, diagnostics, number));
   uint32_t none = 0;
   if (atomic_compare_exchange_strong(&stream->interrupts, &none, *number)) return KJIT_OK;
-  /* another thread was faster */
+  /* another thread has given the stream a word meanwhile */
   kj_end_interruptible(device, &(kj_interruptible_launch){ .own = *number });
   *number = none;
   return KJIT_OK;
@@ -381,7 +383,7 @@ kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_inter
 
 /* ---- a device ---- */
 
-/* Stops the watchdog thread. It runs until no launch is left, because time limits apply until
+/* Stops the watchdog thread after the last launch has ended, because time limits apply until
  * then. */
 static void stop_watchdog(struct kj_interrupts *all)
 {
@@ -415,8 +417,8 @@ static void destroy(kj_attachment *attachment)
   free(all);
 }
 
-/* Forgets the words after a reset, which has freed them with the device's memory. The words of its
- * streams are not requested again. */
+/* Discards all words after a reset, which has freed them together with the device's memory. Streams
+ * of the device do not request new words. */
 static void forget(kj_attachment *attachment)
 {
   struct kj_interrupts *all = (struct kj_interrupts *)attachment;

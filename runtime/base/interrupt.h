@@ -18,31 +18,31 @@ kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnost
 /* Frees a word when no further launch uses it. Launches that use it may still be queued. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot slot);
 
-/* The values that a launch passes to its code. `own` is a word that kj_end_interruptible frees; 0
- * means none. */
+/* The values that a launch passes to its code. `own` is a word that belongs to this launch alone
+ * and that kj_end_interruptible frees; 0 means none. */
 typedef struct kj_interruptible_launch {
   uint64_t word, number; /* word: its address on the device */
   kj_interrupt_slot own;
 } kj_interruptible_launch;
-/* Prepares a launch that the word `listens` interrupts. A launch with a time limit gets a word of
- * its own. A watchdog thread, which is started for the first such launch, raises this word when the
+/* Prepares a launch that the word `listens` interrupts. A launch with a time limit gets its own
+ * word. A watchdog thread, which is started for the first such launch, raises this word when the
  * time is over. Errors: LAUNCH, MEMORY. */
 kjit_status kj_begin_interruptible(kjit_device *device, kj_interrupt_slot listens,
                                    uint64_t time_limit_ns, kj_diagnostics *diagnostics,
                                    kj_interruptible_launch *launch);
-/* Ends the launch, also one that was prepared and not made. */
+/* Ends an interruptible launch, or one that was prepared here but then not started. */
 void kj_end_interruptible(kjit_device *device, const kj_interruptible_launch *launch);
 
-/* Gives a new launch of a graph, which has its own word, a number. The device writes the number
- * after the work that is queued on the stream. */
+/* Assigns a number to a new launch of a graph, which has its own word. The device writes the number
+ * to the word after the work that is queued on the stream. */
 kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_interrupt_slot listens,
                             void *stream, kj_diagnostics *diagnostics);
-/* Returns the values that a kernel in the graph passes. */
+/* Returns the values that a launch of a kernel in the graph passes to its code. */
 kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
                                kj_diagnostics *diagnostics, kj_interruptible_launch *launch);
 
-/* Interrupt all launches made so far: the launches of one word and its listeners, or all launches
- * on the device. The functions only use atomic accesses and no lock, so signal handlers can call
+/* Interrupt all launches so far: the launches that use a word or listen to it, or all launches on
+ * the device. The functions use only atomic accesses and no lock, so signal handlers can call
  * them. */
 void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot slot);
 void kj_interrupt_device(kjit_device *device);

@@ -16,8 +16,8 @@ typedef uint64_t kj_stream_id;
 enum { KJ_STREAM_BITS = 40, KJ_MOST_USES = 10 };
 #define KJ_STREAM_THREADS ((kj_stream_id)1 << (KJ_STREAM_BITS - 1))
 #define KJ_STREAM_NONE ((kj_stream_id)0)
-/* The memory was used by more streams than a set can hold: it stands for all streams of the
- * context. */
+/* An entry that stands for all streams of the context, used when more streams have used the memory
+ * than a set can hold. */
 #define KJ_STREAM_ALL UINT64_MAX
 
 /* A set of streams. Unused entries are at the end. */
@@ -30,24 +30,25 @@ static inline kj_stream_id kj_read_use(const kj_last_use *use, uint32_t i)
   return atomic_load_explicit(&use->streams[i], memory_order_relaxed);
 }
 
-/* Adds a stream to the set if it is not in it. Any thread may call this function. The other
- * functions may only be called by the sole owner of the memory. */
+/* Adds a stream to the set unless the set contains it. Any thread may call this function. Only the
+ * sole owner of the memory may call the other functions. */
 void kj_add_use(kj_last_use *use, kj_stream_id stream);
 /* Copies the set. `to` is empty or contains one stream, which the first stream of `from`
  * replaces. */
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
-/* Whether the set contains no other stream than this one. With NONE: whether the set is empty. */
+/* Returns whether the set contains no other stream than this one. For NONE, returns whether the set
+ * is empty. */
 bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
 
-/* The usual case of nearly every launch: whether the stream is one of the first two in the set. It
- * reads one cache line. */
+/* Returns whether the stream is one of the first two in the set, as for nearly every launch. This
+ * test reads one cache line. */
 static inline bool kj_is_recent_use(const kj_last_use *use, kj_stream_id stream)
 {
   unsigned first = kj_read_use(use, 0) == stream, second = kj_read_use(use, 1) == stream;
   return first | second; /* avoids a branch */
 }
 
-/* The number of this thread for its per-thread default streams, from 1. */
+/* Returns the number, starting at 1, that identifies this thread's per-thread default streams. */
 extern _Thread_local uint64_t kj_own_thread
   __attribute__((tls_model("initial-exec"), visibility("hidden")));
 uint64_t kj_take_thread(void);

@@ -42,7 +42,7 @@ typedef void (*tool_function)(void);
 
 typedef struct callback_table {
   size_t size_bytes;
-  /* returns 0 if the module does not exist */
+  /* returns 0 if there is no table for the module */
   int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count);
 } callback_table;
 
@@ -60,7 +60,8 @@ static struct {
 /* Entry 0 is unused, and a NULL entry ends the table. */
 static int get_functions(unsigned module, tool_function ***functions, unsigned *count)
 {
-  /* number of entries of core, driver API, OpenCL, runtime API, domains, synchronization */
+  /* numbers of entries in the tables core, driver API, OpenCL, runtime API, domains and
+   * synchronization */
   static const uint8_t counts[MODULE_COUNT] = { 0, 16, 9, 15, 7, 16, 7 };
   if (module >= MODULE_COUNT || !counts[module]) return 0;
   for (unsigned i = 1; i < counts[module]; i++) nvtx.places[module][i] = &nvtx.functions[module][i];
@@ -80,7 +81,8 @@ static const void *get_table(uint32_t number)
                                    : NULL;
 }
 
-/* Loads the tool's library and keeps it loaded, because it serves the whole process. */
+/* Loads the library of the profiler. The library stays loaded, because it serves the whole
+ * process. */
 static void open_nvtx(void)
 {
   const char *path =
@@ -109,8 +111,8 @@ static tool_function get_function(const kjit_context *context, int index)
 uint32_t kjit_begin_range(kjit_context *context, const char *name)
 {
   int (*push)(const char *name) = (int (*)(const char *))get_function(context, RANGE_PUSH);
-  int level = push && name ? push(name) : -1; /* 0 is the outermost level; negative means that the
-                                               * tool counts no levels */
+  int level = push && name ? push(name) : -1; /* 0 is the outermost level; a negative number means
+                                                 that the tool does not count levels */
   return level < 0 ? 0 : (uint32_t)level + 1;
 }
 

@@ -66,7 +66,7 @@ int kj_start_program(pid_t *child, const char *const *arguments, const int *file
 void kj_kill_program(pid_t child)
 {
   siginfo_t info;
-  KJ_ASSERT(child > 0); /* other values would denote process groups */
+  KJ_ASSERT(child > 0); /* 0 and negative numbers would denote process groups */
   if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
     (void)kill(child, SIGKILL);
 }

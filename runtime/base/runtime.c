@@ -8,7 +8,7 @@
 
 /* ---- attachments ---- */
 
-/* For assertions. The caller holds objects_mutex. */
+/* For assertions: checks the list of objects. The caller holds objects_mutex. */
 static bool is_attached(const kj_runtime *runtime, const kj_attachment *attachment)
 {
   const kj_attachment *at = runtime->attachments;
@@ -22,7 +22,8 @@ void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
   *attachment = (kj_attachment){ .class = class, .runtime = runtime };
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   KJ_ASSERT(!is_attached(runtime, attachment));
-  attachment->next = runtime->attachments; /* attachments end in reverse order */
+  attachment->next =
+    runtime->attachments; /* attachments are stopped and destroyed in reverse order */
   runtime->attachments = attachment;
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
@@ -53,8 +54,8 @@ static void close_device(kjit_device *device)
   if (!device) return;
   for (uint32_t i = atomic_load(&device->attachment_count); i-- > 0;) {
     kj_attachment *at = device->attachments[i];
-    atomic_store(&device->attachment_count, i); /* the remaining attachments may still wait for the
-                                                 * device */
+    atomic_store(&device->attachment_count,
+                 i); /* attachments that are not stopped yet may still wait for the device */
     KJ_ASSERT(at->device == device && at->runtime == device->runtime);
     if (at->class->destroy) at->class->destroy(at);
   }
@@ -170,7 +171,7 @@ static void unlink_object(kj_runtime *runtime, kj_object *object)
 
 static void end_objects(kj_runtime *runtime)
 {
-  /* its code is unloaded by the waits that the objects below cause */
+  /* the waits that releasing the objects below causes unload its code */
   kjit_release_module(atomic_exchange(&runtime->library, NULL));
   while (runtime->objects) {
     kj_object *object = runtime->objects;
@@ -291,7 +292,7 @@ bool kj_take_object(kj_object *object)
   return is_ours;
 }
 
-/* Device of objects whose context has ended. Calls on such objects fail. */
+/* The device of objects whose context has ended. Every call on such an object fails. */
 static const kj_device_operations no_operations;
 static kjit_device ended_device = { .context = &ki_ended_context, .operations = &no_operations };
 
@@ -337,7 +338,8 @@ void kj_note_destroyed(kjit_stream *stream)
   kjit_stream **at = &device->alive;
   while (*at && *at != stream) at = &(*at)->next_alive;
   KJ_ASSERT(*at || !stream->is_owned);
-  if (*at) *at = stream->next_alive; /* streams of the device itself are not in the list */
+  if (*at)
+    *at = stream->next_alive; /* the device's own streams (default streams) are not in the list */
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 

@@ -33,16 +33,16 @@ typedef struct kj_object {
   union {
     struct {
       struct kj_object *previous, *next;
-      void (*destroy)(
-        struct kj_object *object); /* ends with kj_free_object; the object is in no list then */
+      void (*destroy)(struct kj_object *object); /* called when the object is in no list any more;
+                                                    the function ends with kj_free_object */
     };
     kj_remains remains; /* after kj_free_object, if is_left */
   };
   kjit_device *device; /* after the context's end, a device without operations */
   uint32_t generation; /* the device's generation when the object was made; after the context's end,
                         * the value for kj_drop_remains */
-  bool is_left;        /* the context ended or is ending before the application released the
-                        * object */
+  bool is_left; /* true if the context ended, or is ending, before the application released the
+                   object */
 } kj_object;
 
 void kj_add_object(kjit_device *device, kj_object *object, void (*destroy)(kj_object *object));
@@ -50,8 +50,8 @@ void kj_add_object(kjit_device *device, kj_object *object, void (*destroy)(kj_ob
  * can destroy it. Returns false if the caller has nothing to destroy, because the context has ended
  * or belongs to another process. */
 bool kj_take_object(kj_object *object);
-/* Last step of destroying an object: frees its memory, allocated with malloc, or keeps it for the
- * application's release. */
+/* Last step of destroying an object: frees its malloc'd memory. If the application has not released
+ * the object yet, the memory stays until the application does. */
 void kj_free_object(kj_object *object, void *memory);
 /* Returns the context for a query of the application, or NULL if object is NULL. */
 static inline kjit_context *kj_told_context(const kj_object *object)
@@ -111,11 +111,11 @@ struct kjit_array {
   kj_object object;
   _Atomic uint32_t references;
   bool is_read_only;
-  bool is_in_place;       /* host memory that a launch on a GPU uses without a copy */
-  kjit_array *owner;      /* the array that owns the memory: this array, or for a view the retained
-                           * array from which it was made */
+  bool is_in_place;  /* host memory that a launch on a GPU uses without a copy */
+  kjit_array *owner; /* the array that owns the memory: this array itself or, for a view, the array
+                        of which it is a view, which is retained */
   struct kj_block *block; /* the owner's memory block, or NULL if kjit does not free the memory */
-  kj_array_line line;     /* filled in by kj_publish_array */
+  kj_array_line line;     /* the fields that a launch reads; kj_publish_array sets them */
   kjit_tensor tensor;
   kjit_type element;
   kjit_memory memory;
@@ -125,14 +125,14 @@ struct kjit_array {
 struct kjit_stream {
   kj_object object;
   _Atomic uint32_t references;
-  void *native;    /* driver handle; NULL for the device's default stream, and for all streams of
-                    * some kinds of device */
+  void *native;    /* driver handle; NULL for the device's default stream, and for all streams of a
+                      device without native streams */
   kj_stream_id id; /* a per-thread default stream has an id without a thread number */
-  /* is_borrowed: the stream belongs to the device and the application never destroys it;
-   * is_closing: kjit_destroy_stream is waiting for it */
+  /* is_borrowed: the stream belongs to the device, and the application must not destroy it.
+   * is_closing: kjit_destroy_stream waits for the stream */
   bool is_owned, is_borrowed, is_closing;
-  _Atomic(struct kj_capture *) capture; /* see graph.c; NULL if operations run instead of being
-                                         * captured */
+  _Atomic(struct kj_capture *) capture; /* the capture that records the stream's operations
+                                           (graph.c); NULL if the operations run */
   _Atomic uint32_t interrupts;          /* see base/interrupt.c; 0 if the stream has no interrupt
                                          * word yet, or uses the device's */
   kjit_stream *next_of_device;          /* protected by streams_mutex */
@@ -147,8 +147,9 @@ struct kjit_event {
   uint64_t capture; /* number of the capture in which the event was recorded, or 0 */
 };
 
-/* Bracket the lifetime of the native stream: called after it was created, and when it is destroyed
- * or, if it belongs to the application, returned. */
+/* Mark the beginning and the end of the time in which kjit uses a native stream. They are called
+ * after the stream was created or wrapped, and when it is destroyed or the wrapper of an
+ * application's stream ends. */
 void kj_note_alive(kjit_stream *stream);
 void kj_note_destroyed(kjit_stream *stream);
 
@@ -160,8 +161,8 @@ static inline kj_stream_id kj_id_of(const kjit_stream *stream, const kjit_device
   return stream->id & KJ_STREAM_THREADS ? kj_of_this_thread(stream->id) : stream->id;
 }
 
-/* Notes that a stream uses the array's memory. Work on other streams then waits for the work that
- * is queued on this stream now. Takes no lock and allocates nothing. */
+/* Records that a stream uses the array's memory. Work that other streams start later on this memory
+ * waits for the work that is queued on this stream now. Takes no lock and allocates nothing. */
 static inline void kj_note_use(kjit_array *array, const kjit_stream *stream,
                                const kjit_device *device)
 {
@@ -177,17 +178,19 @@ typedef struct kj_kind {
   /* the fields below change under context->runtime_mutex; once is_open is set, they are read
    * without it */
   _Atomic bool is_open;
-  /* opening the kind has failed; only calls that explicitly name the kind try again */
+  /* opening the devices of this kind has failed; only calls that name the kind explicitly try
+   * again */
   _Atomic bool is_absent;
   void *shared; /* see operations->count */
   uint32_t count;
-  _Atomic(kjit_device *) *devices; /* each device is created when first requested */
+  _Atomic(kjit_device *)
+    *devices; /* devices, each of which is created when it is requested for the first time */
 } kj_kind;
 
 enum { KJ_MOST_KINDS = 4 };
 
-/* Functions with which a higher layer attaches its state to each runtime and each device. NULL
- * means none. */
+/* Functions with which a higher layer attaches its state to each runtime and each device. A
+ * function is NULL if the layer has no such state. */
 typedef struct kj_layer {
   kjit_status (*open_runtime)(kj_runtime *runtime, kj_diagnostics *diagnostics);
   kjit_status (*open_device)(kjit_device *device, kj_diagnostics *diagnostics);
@@ -210,8 +213,8 @@ struct kj_runtime {
   kj_attachment *attachments;
   /* ---- memory/, stream/ ---- */
   _Atomic(struct kj_block *) parked; /* see memory/pool.h */
-  /* counts waits for whole devices; when such a wait ends, all work queued before it has
-   * finished */
+  /* number of waits for whole devices so far; when such a wait ends, all work that was queued
+   * before it has finished */
   _Atomic uint64_t waits;
   pthread_mutex_t streams_mutex; /* protects the streams of all devices, and captures */
   pthread_cond_t waits_changed;  /* signalled when a wait for a device ends */
@@ -220,21 +223,21 @@ struct kj_runtime {
    * per-thread default streams. */
   _Atomic bool has_hosts_streams;
   kj_attachment order_attachment, capture_attachment, code_attachment;
-  /* printed lines that were not delivered to the application yet; see report/print.c */
+  /* printed lines that on_print has not received yet; see report/print.c */
   pthread_mutex_t print_mutex;
   kj_buffer lines;
   bool is_delivering;
   kj_kind kinds[KJ_MOST_KINDS];
   uint32_t kind_count;
   /* ---- code/ ---- */
-  kj_disk *disk;                        /* the disk cache, also if it is disabled */
+  kj_disk *disk; /* the disk cache; not NULL even if the disk cache is disabled */
   _Atomic(struct kj_archive *) imports; /* code from blobs and files, see code/blob.c */
   /* specializations with loaded code, oldest first; see code/evict.c */
   pthread_mutex_t loaded_mutex;
   struct kjit_specialization *loaded;
   uint64_t loaded_bytes;
-  _Atomic(kjit_module *) library; /* module with kjit's own kernels, or NULL if it was not needed
-                                   * yet */
+  _Atomic(kjit_module *) library; /* module with kjit's own kernels (fills and copies), created when
+                                     it is first needed */
   /* ---- algorithm/ ---- */
   struct ka_cache *algorithms;
   /* ---- launch/: kjit_launch for use inside another call, which reports the messages ---- */
@@ -247,7 +250,8 @@ struct kj_runtime {
   void *compiler_library;
   const kj_compiler_interface *interface;
   kj_compiler *compiler;
-  _Atomic bool has_compiler; /* interface and compiler are set and can be read without the lock */
+  _Atomic bool has_compiler; /* true if interface and compiler are set; they can then be read
+                                without the lock */
   kj_compile_threads *compile_threads;
 };
 
@@ -255,8 +259,8 @@ struct kj_runtime {
 kj_runtime *kj_get_runtime(kjit_context *context);
 /* Returns the devices of a kind, or NULL. */
 kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
-/* Adds a kind of device to a context, which the application then uses like any other. Must be
- * called before the first use of that kind. */
+/* Adds a kind of device to a context. The application then uses its devices like those of any other
+ * kind. Must be called before the first use of that kind. */
 kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
                         kj_diagnostics *diagnostics);
 /* Replaces the system's CUDA driver by another one. Must be called before the first use of CUDA. */
@@ -270,7 +274,7 @@ kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits);
 /* Returns the element type of a tensor. given is the type that the application specified, or
  * KJIT_ANY. Returns KJIT_ANY if kjit has no type for the elements. */
 kjit_type kj_type_of_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type given);
-/* types may be NULL for scalar types. */
+/* Returns the size of an element in bytes. types may be NULL for scalar types. */
 uint32_t kj_element_bytes(const ki_types *types, kjit_type type);
 /* Returns the alignment of an element in bytes. For a complex number this is the size of its real
  * part. */

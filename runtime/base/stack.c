@@ -1,6 +1,6 @@
-/* Calls with enough stack: on the thread's own stack if it has enough space, otherwise on a stack
- * allocated for the call. kj_code.stack_bytes tells how much a kernel needs; the stacks of
- * application threads may be small. */
+/* Calls compiled code with enough stack. Stacks of application threads may be small, and
+ * kj_code.stack_bytes is the stack size that a kernel needs. If the thread's own stack has too
+ * little free space, the call runs on a stack that is allocated for it. */
 #include "base/stack.h"
 
 #include <pthread.h>
@@ -13,8 +13,9 @@
 #endif
 
 enum {
-  SMALL_BYTES = 32 * 1024, /* minimum stack of any thread that calls kjit */
-  SPARE_BYTES = 64 * 1024, /* for functions outside of the code, and for signal handlers */
+  SMALL_BYTES = 32 * 1024, /* minimum stack size of a thread that calls kjit */
+  SPARE_BYTES =
+    64 * 1024, /* additional space for functions that the code calls, and for signal handlers */
   GUARD_BYTES = 64 * 1024
 };
 
@@ -24,7 +25,7 @@ enum {
  * from a file. */
 static _Thread_local struct {
   bool is_known;
-  uintptr_t lowest, end; /* equal if unknown */
+  uintptr_t lowest, end; /* both are equal if the limits are unknown */
 } own;
 
 static void find_own_stack(void)

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* Calls call(data) with at least `bytes` of stack (kj_code.stack_bytes), on the thread's own stack
- * or on one allocated for the call. The function must return and not be left by a jump. Returns
- * false without calling it if out of memory. */
+ * or on one allocated for the call. The function must return normally; it must not longjmp out of
+ * the call. If memory is exhausted, kj_call_with_stack returns false and does not call the
+ * function. */
 bool kj_call_with_stack(uint64_t bytes, void (*call)(void *data), void *data);
 /* Returns the size of a separate stack for such code: a multiple of the page size, without a guard
  * page. */

@@ -1,4 +1,4 @@
-/* Error reports of public calls. */
+/* How functions of the runtime report errors of public calls. */
 #ifndef KJ_BASE_STATUS_H
 #define KJ_BASE_STATUS_H
 

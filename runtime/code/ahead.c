@@ -1,14 +1,14 @@
-/* kjit_specialize, kjit_specialize_async and kjit_specialize_all: compile code for a signature
- * before its first launch. The code relies on the facts of newly allocated arrays, so launches with
- * such arrays find it. */
+/* Implements kjit_specialize, kjit_specialize_async and kjit_specialize_all, which compile code for
+ * a signature before its first launch. The code relies on the facts of newly allocated arrays, so
+ * launches with such arrays find it. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "code/specialization.h"
 
-/* Binds an array at an address that is disjoint from all other arguments. Only the facts of the
- * address matter. */
+/* Binds an array without memory, at an invented address that is disjoint from all other arguments.
+ * Only the facts of the address matter. */
 static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
 {
   enum { APART = 1 << 20 };
@@ -50,8 +50,7 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
   if (!call->device->operations->knows_block)
-    return KJIT_OK; /* then the key does not contain the
-                     * block */
+    return KJIT_OK; /* the key does not contain the block on such a device */
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
   call->block[0] = kj_default_block(bounds[0]);
@@ -83,7 +82,8 @@ static void note_explicit(kjit_specialization *specialization)
 
 static const kjit_launch_config no_config = { .size_bytes = sizeof no_config };
 
-/* The specialization is not held afterwards. The caller reports the diagnostics. */
+/* Compiles or loads the specialization of a call. The caller does not hold the specialization
+ * afterwards, and has to report the diagnostics. */
 static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device,
                                         const char *signature, kj_diagnostics *diagnostics,
                                         kjit_specialization **specialization)
@@ -111,8 +111,8 @@ static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device
   return KJIT_OK;
 }
 
-/* Only the key of the call is set, because the entry stores everything else that is needed to
- * compile it again. */
+/* Sets only the key of the call, because the specialization stores everything else that is needed
+ * to compile it again. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_kernel *kernel = specialization->kernel;
@@ -159,7 +159,7 @@ kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char
 typedef struct signature_job {
   kj_job base;
   kjit_kernel *kernel;
-  kjit_module *module; /* retained, because it owns the kernel */
+  kjit_module *module; /* retained, because the module owns the kernel */
   kjit_device *device;
   void (*done)(void *user, kjit_status status, kjit_specialization *specialization);
   void *user;
@@ -272,7 +272,7 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   static const char call[] = "kjit_specialize_all";
   for (size_t i = 0; i < count; i++) {
     kjit_specialize_item read, *item = item_at(items, i);
-    /* otherwise the array would be read beyond its end */
+    /* with different sizes, the loop would read beyond the end of the array */
     if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "%s: the size_bytes of item %zu is %u, but the size_bytes of the first "
@@ -328,7 +328,8 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
   for (size_t i = 0; i < count; i++) {
     jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = item_at(items, i) };
     bool is_queued = !kj_is_in_background(runtime) && kj_queue_job(runtime, &jobs[i].base);
-    if (!is_queued) run_item(&jobs[i].base, false); /* compile on this thread instead */
+    if (!is_queued)
+      run_item(&jobs[i].base, false); /* no thread can be created, so this thread compiles */
   }
   for (size_t done = 1; done <= count; done++) {
     const batch_job *job = take_done(&b);

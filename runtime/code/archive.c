@@ -1,8 +1,8 @@
 /* Reads archives, which contain many entries of the disk cache in one file or blob.
  *
- * A file is opened again for each entry that is read, so a file that was replaced, shortened or
- * removed meanwhile causes a cache miss. Files are not mapped, because access to a page after the
- * end of a shortened file would end the process. */
+ * kjit opens a file again for each entry that it reads, so a file that was replaced, shortened or
+ * removed meanwhile causes a cache miss. kjit does not map files, because access to a page after
+ * the end of a shortened file would end the process. */
 #include "code/archive.h"
 
 #include <errno.h>
@@ -144,14 +144,14 @@ static kjit_status read_index(kj_archive *archive, int file, uint64_t size_bytes
   archive->block_count = h.block_count;
   archive->count = h.entry_count;
   KJ_TRY(check_index(archive, &h, index_bytes, diagnostics));
-  /* checked last, because a damaged header does not name a valid build */
+  /* the build is compared after the checksum, because a damaged header contains no valid build */
   if (kj_same_digest(h.build, build)) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                   "%s: the compiled code was made by another build of kjit", archive->name);
 }
 
-/* Checks the blocks of a blob now, so that the application learns of damage at once; the bytes are
- * in memory anyway. */
+/* Checks the blocks of a blob when it is opened, so that the application is informed of damage at
+ * once. This is cheap, because the bytes are in memory already. */
 static kjit_status check_blocks(const kj_archive *archive, kj_diagnostics *diagnostics)
 {
   for (uint64_t i = 0; i < archive->block_count; i++) {
@@ -185,7 +185,8 @@ static bool is_only_ours(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A user who can write to the directory of libkjit can replace libkjit itself. */
+/* A file that is installed with libkjit may belong to the owner of libkjit's directory, because
+ * this user can replace libkjit itself. */
 static bool is_as_libkjit(const struct stat *info)
 {
   struct stat folder;

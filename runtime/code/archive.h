@@ -1,5 +1,5 @@
-/* An archive: many entries of the disk cache in one read-only sequence of bytes, either a blob of
- * kjit_export_code or a file of kjit-cache build. */
+/* An archive contains many entries of the disk cache in one read-only sequence of bytes. It is
+ * either a blob from kjit_export_code or a file from kjit-cache build. */
 #ifndef KJ_ARCHIVE_H
 #define KJ_ARCHIVE_H
 
@@ -63,19 +63,19 @@ void kj_close_archives(kj_archive *first);
 /* Returns the unpacked entry at an index, malloc'd. Returns NULL if it is damaged, cannot be read
  * now, or out of memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
-/* Return the file name that the entry would have in the disk cache, and its share of the compressed
- * size of its block. */
+/* kj_name_archived stores the file name that the entry would have in the disk cache.
+ * kj_archived_bytes returns the entry's share of the compressed size of its block. */
 void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_ENTRY_NAME_BYTES]);
 uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
 /* Returns the indices of all entries in the order in which the writer added them, malloc'd, or NULL
  * if out of memory. */
 uint64_t *kj_order_archived(const kj_archive *archive);
-/* Searches the archive and all archives after it in the list for the key. compiler as in
+/* Searches the archive and all archives after it in the list for the key. For compiler see
  * kj_unpack_entry. */
 bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);
 
-/* missing.c: Reports that a launch has neither a compiler nor code. The error names the kernel and
+/* Reports that a launch has neither a compiler nor code (missing.c). The error names the kernel and
  * describes how the most similar entry, among the archive and all archives after it, differs from
  * the wanted key. */
 void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,

@@ -1,5 +1,6 @@
-/* Attempts to compile a specialization: the rule that each key is compiled once, however many
- * threads request it, and plain code, which launches run until the best code is compiled. */
+/* Attempts to compile a specialization. This file ensures that each key is compiled once, however
+ * many threads request it. It also manages plain code (kjit_plain_code), which launches run until
+ * the best code is compiled. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,8 @@ void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
   if (to->status == KJIT_OK) to->status = from->status;
 }
 
-/* Adds the entry to kernel->order, because a sealed kernel accepts only listed entries. Returns
- * false if out of memory. */
+/* Adds the specialization to kernel->order, because a sealed kernel accepts only specializations in
+ * this list. Returns false if out of memory. */
 static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 {
   kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
@@ -62,7 +63,7 @@ static kjit_status end_attempt(kj_call *call, kjit_specialization *entry, kjit_s
     kj_unload_code(entry);
   }
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* only the thread that began the attempt ends it */
+  /* only the thread that has begun the attempt ends it */
   KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
   KJ_ASSERT(status != KJIT_OK || entry->device_code.function != KJ_UNLOADED);
   if (status != KJIT_OK) kj_copy_diagnostics(diagnostics, &entry->failure);
@@ -112,8 +113,8 @@ bool kj_suits_plain(const kj_call *call, kj_plain allowed, const kjit_specializa
   return !most || (uint64_t)call->block[0] * call->block[1] * call->block[2] <= most;
 }
 
-/* Loads the plain code that was compiled for a PENDING entry, and queues the compilation of the
- * best code for it. Returns false if the plain code cannot be used. */
+/* Loads the plain code that was compiled for a PENDING specialization, and queues the compilation
+ * of its best code. Returns false if the plain code cannot be used. */
 static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics *diagnostics)
 {
   kj_diagnostics own = { 0 };
@@ -140,8 +141,8 @@ static bool hand_over(kj_call *call, kjit_specialization *entry, kj_diagnostics 
   return true;
 }
 
-/* Whether a call may run plain code in place of an entry that has no code yet. The caller holds
- * entry->mutex. */
+/* Returns whether a call may run plain code in place of a specialization that has no code yet. The
+ * caller holds entry->mutex. */
 static bool takes_plain(const kj_call *call, const kjit_specialization *entry)
 {
   return entry->plain && atomic_load(&entry->state) != KJ_READY &&
@@ -196,8 +197,8 @@ void kj_upgrade_later(kj_call *call, uint64_t hash)
 
 /* Waits for a compilation that another thread started. The caller holds entry->mutex; the wait
  * releases it. If the job is still queued, this thread runs it. The other thread may not have
- * queued the job yet, so a background thread checks again every LOOK_AGAIN_NS, because it may be
- * the only thread left to run the job. */
+ * queued the job yet. A background thread therefore checks again every LOOK_AGAIN_NS, because it
+ * may be the only thread that can run the job. */
 static void wait_for_attempt(const kj_call *call, kjit_specialization *entry, uint64_t attempt)
 {
   enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
@@ -221,7 +222,8 @@ static void wait_for_attempt(const kj_call *call, kjit_specialization *entry, ui
   }
 }
 
-/* Returns the entry or, if the call may run it and the entry has no code yet, its plain code. */
+/* Returns the specialization itself. If it has no code yet and the call may run its plain code,
+ * returns the specialization for plain code. */
 static kjit_specialization *choose_code(const kj_call *call, kjit_specialization *entry)
 {
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
@@ -263,7 +265,8 @@ static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *di
     kj_copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* Try again: the attempt was abandoned, or another one began before this thread woke up. */
+  /* Try again, because the attempt was abandoned, or another attempt began before this thread woke
+   * up. */
   return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
 }
 

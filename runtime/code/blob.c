@@ -1,5 +1,5 @@
-/* Code for other processes: blobs that the application exports and imports, files made by
- * kjit-cache, and the file installed with libkjit. All of them are archives. */
+/* Exchanges code with other processes: blobs that the application exports and imports, files made
+ * by kjit-cache, and the file installed with libkjit. All of them are archives (archive.h). */
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ void kj_free_imports(kj_runtime *runtime)
   runtime->disk->made = NULL;
 }
 
-/* Adds an archive to the list. It stays until the context ends, so that readers need no lock. */
+/* Adds an archive to the list. An archive stays in the list until the context ends, so that readers
+ * need no lock. */
 static void add_import(kj_runtime *runtime, kj_archive *archive)
 {
   archive->next = atomic_load(&runtime->imports);
@@ -93,7 +94,8 @@ static void remark(const kj_diagnostics *reasons, kj_diagnostics *diagnostics)
               "the kernels that ship with kjit are not used: %s", reasons->items[i].message);
 }
 
-/* Opens the installed file. A missing file is normal, unless the configuration names it. */
+/* Opens the installed file. It is no error if the file does not exist, unless the configuration
+ * names it. */
 static void open_installed(kj_disk *disk, kj_diagnostics *diagnostics)
 {
   char *path = find_installed_path(disk);
@@ -201,8 +203,8 @@ kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_r
   return status;
 }
 
-/* Copies machine code after all other entries, because it is similar only to other machine code, so
- * both parts compress better. */
+/* Copies the entries with machine code after all other entries. Machine code is similar only to
+ * other machine code, so the archive compresses better in this order. */
 static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
@@ -286,7 +288,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   if (!code->data) return fail_memory(diagnostics);
   kjit_device *device = specialization->device;
   if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
-    /* code that was linked with PTX of the application is machine code already */
+    /* code that is linked with PTX of the application is machine code already */
     kj_link_input input = kj_link_own(code);
     return kj_link(device, &input, 1, diagnostics, binary, size_bytes);
   }
@@ -297,7 +299,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   return KJIT_OK;
 }
 
-/* Adds an entry with the machine code instead of PTX, if a driver can produce it. */
+/* Adds an entry. If a driver can translate the PTX, the entry contains the machine code instead. */
 static kjit_status add_binary(kjit_specialization *specialization, const kj_disk_key *key,
                               kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {

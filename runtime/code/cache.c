@@ -18,9 +18,9 @@
 
 /* ---- the key ---- */
 
-/* In key[1], the call facts are the low bits, bit BLOCK_AT tells whether the block is known, and
- * bit PLAIN_AT marks a specialization for plain code; no call has it. The facts of an array are one
- * byte of the array's word, from bit FACTS_AT on. */
+/* Layout of key[1]: the low bits are the call facts, bit BLOCK_AT tells whether the block is known,
+ * and bit PLAIN_AT marks a specialization for plain code. The key of a call never has bit PLAIN_AT.
+ * The facts of an array are one byte of the array's word, from bit FACTS_AT on. */
 enum { BLOCK_AT = 32, PLAIN_AT = 33, FACTS_AT = 24 };
 static const uint64_t plain_bit = (uint64_t)1 << PLAIN_AT;
 _Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8,
@@ -30,7 +30,8 @@ size_t kj_key_capacity(const kjit_kernel *kernel)
 {
   size_t pairs = (size_t)kernel->parameter_count * kernel->parameter_count / 2;
   size_t words = KJ_KEY_FIXED_WORDS + 3 * (size_t)kernel->parameter_count + pairs / 32 + 1;
-  return words + words % 2; /* even, so that the data after the key is aligned to 16 bytes */
+  return words + words % 2; /* the number of words is even, so that the data after the key is
+                               aligned to 16 bytes */
 }
 
 static void add_argument(kj_call *call, const kj_bound *bound)
@@ -66,7 +67,7 @@ static void add_relations(kj_call *call)
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     for (uint32_t j = i + 1; j < kernel->parameter_count; j++) {
-      /* if an array is general, the bits stay 0 (ANY) */
+      /* the bits stay 0 (ANY) if an array is @general */
       if (call->bound[j].kind != KJ_ARGUMENT_ARRAY ||
           !(kernel->parameters[i].is_written || kernel->parameters[j].is_written))
         continue;
@@ -115,7 +116,7 @@ void kj_make_key(kj_call *call)
   const kjit_device *device = call->device;
   bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
-  /* the arguments are bound before the device is known, and GPU code makes no use of this fact */
+  /* arguments are bound before the device is known; GPU code does not use this fact */
   if (device->info.kind != KJIT_DEVICE_CPU) (void)kj_drop_large(call);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     add_argument(call, &call->bound[i]);
@@ -144,7 +145,8 @@ void kj_drop_facts(kj_call *call)
 
 /* ---- keys that differ in facts only ---- */
 
-/* How a known key compares with the key of a call that has the same number of words. */
+/* Result of comparing the key of a specialization with the key of a call, which have the same
+ * number of words. */
 typedef enum key_match {
   KEY_OTHER,
   KEY_SAME_TYPES, /* the keys differ in facts only */
@@ -193,7 +195,7 @@ static uint32_t count_facts(const uint64_t *key, uint32_t count)
 {
   uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & KJ_CALL_FACTS);
   for (uint32_t at = KJ_KEY_FIXED_WORDS; at < count; at++)
-    /* bits of types and values count, too, but are the same in all compared keys */
+    /* the count includes bits of types and values, which are the same in all compared keys */
     facts += (uint32_t)__builtin_popcountll(key[at]);
   return facts;
 }
@@ -211,7 +213,7 @@ struct kj_table {
   _Atomic(kjit_specialization *) slots[];
 };
 
-/* A search ends at an empty slot, so a table must have at least one. */
+/* A search ends at an empty slot, so a table must have at least one empty slot. */
 static void check_table(const kj_table *table)
 {
   KJ_ASSERT(table->capacity && (table->capacity & (table->capacity - 1)) == 0);
@@ -324,7 +326,8 @@ static kjit_specialization *make_entry(const kj_call *call, uint64_t hash)
   entry->hash = hash;
   entry->key_count = call->key_count;
   memcpy(entry->key, call->key, call->key_count * sizeof *entry->key);
-  atomic_init(&entry->state, KJ_FAILED); /* the first thread that needs the code compiles it */
+  atomic_init(&entry->state,
+              KJ_FAILED); /* in this state, the first thread that needs the code compiles it */
   pthread_mutex_init(&entry->mutex, NULL);
   pthread_cond_init(&entry->changed, NULL);
   return entry;

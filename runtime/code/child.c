@@ -1,5 +1,5 @@
-/* Runs compilations in child processes: starts the processes, sends them requests, and handles
- * children that end or do not answer. */
+/* Runs compilations in child processes (kjit_config.compile_in_child). It starts the processes,
+ * sends them requests, and handles children that end or do not answer. */
 #include "code/child.h"
 
 #include <errno.h>
@@ -23,13 +23,14 @@
 #include "support/host_process.h"
 #include "support/paths.h"
 
-/* A child process. messages receives its standard streams, which have the last output of LLVM after
- * a crash. */
+/* A child process. `messages` is the file to which its standard streams write. After a crash it
+ * contains the last output of LLVM. */
 typedef struct child {
   struct child *next; /* next idle child */
   pid_t process;
-  bool has_served;              /* whether it has finished a compilation before */
-  int socket, handle, messages; /* handle is a pidfd to wait for the end of the process, or -1 */
+  bool has_served; /* whether it has finished a compilation before */
+  int socket, handle,
+    messages; /* handle is a pidfd with which kjit waits for the end of the process, or -1 */
 } child;
 
 /* The compiler of a runtime that uses child processes. The context's number of compile threads
@@ -64,7 +65,8 @@ static void free_child(child *c)
   free(c);
 }
 
-/* Descriptors of the child: an empty input, the messages for output and errors, and the socket. */
+/* The file descriptors of the child: an empty standard input, the messages file for its output and
+ * errors, and the socket. */
 enum { CHILD_SOCKET = 3, CHILD_END };
 
 static int start_process(child *c, const char *path)
@@ -104,7 +106,8 @@ static void end_child(child *c)
   free_child(c);
 }
 
-/* Returns whether an idle child still runs. It received no request, so any event is its end. */
+/* Returns whether an idle child still runs. An idle child sends nothing, so any event on its
+ * descriptors means that it has ended. */
 static bool is_alive(const child *c)
 {
   struct pollfd wanted[2] = { { .fd = c->socket, .events = POLLIN },
@@ -201,7 +204,8 @@ static outcome send_request(const exchange *e, const kj_buffer *request)
   uint64_t nothing;
   outcome so_far = send_message(e, request);
   if (so_far == LATE) return LATE;
-  /* the acknowledgement; it identifies a child of another build, which reads nothing else */
+  /* the acknowledgement contains the build of the child; a child of another build reads no
+   * request */
   so_far = receive_frame(e, &nothing);
   if (so_far == ENDED) return NOT_BEGUN;
   return so_far == ANSWERED && nothing ? NO_SENSE : so_far;
@@ -221,8 +225,8 @@ static outcome converse(const exchange *e, const kj_buffer *request, char **answ
 
 /* ---- a child for a while ---- */
 
-/* Writes the configuration into the socket's buffer. If the child cannot read it, the first request
- * fails. */
+/* Sends the configuration. The call only fills the socket's buffer; if the child cannot read it,
+ * the first request fails. */
 static bool send_start(const children *all, const child *c)
 {
   const kjit_config *config = &all->runtime->context->config;
@@ -256,8 +260,8 @@ static child *start_child(const children *all, kj_diagnostics *diagnostics)
   return NULL;
 }
 
-/* Replaces a child that has ended by a new child; c is NULL if the slot is empty. Returns NULL
- * after an error, which is reported. */
+/* Starts a new child in place of a child that has ended. c is NULL if there was no child. Returns
+ * NULL after an error, which is reported. */
 static child *replace_child(children *all, child *c, kj_diagnostics *diagnostics)
 {
   if (c) end_child(c);
@@ -279,8 +283,8 @@ static child *pop_idle(children *all)
   return c;
 }
 
-/* Takes an idle child or starts a new child, and replaces a child that ended while idle. Returns
- * NULL after an error, which is reported. */
+/* Takes an idle child or starts a new one. If the idle child has ended meanwhile, starts another
+ * child. Returns NULL after an error, which is reported. */
 static child *take_child(children *all, kj_diagnostics *diagnostics)
 {
   kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
@@ -444,7 +448,7 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
   children *all = (children *)compiler;
   kj_compile_request sent = *given;
   kj_child_request request = { .compile = &sent };
-  sent.interrupts = NULL; /* points to memory of this process */
+  sent.interrupts = NULL; /* the fields refer to memory of this process */
   sent.on_stage = NULL;
   *code = (kj_code){ 0 };
   return ask(all, &request, (errand){ "compiled", given->kernel->decl->name }, diagnostics, code);

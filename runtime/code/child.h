@@ -1,9 +1,9 @@
 /* Compilation in child processes (kjit_config.compile_in_child). LLVM and the driver's assembler
  * run in a child, so a crash or an endless loop is only an error of one compilation.
  *
- * For the rest of the runtime a child is another compiler with the interface kj_compiler_interface.
- * A child runs the program kjit-compile-child with its own context. It continues to run after a
- * compilation and serves one compilation at a time. */
+ * The rest of the runtime uses child processes as another compiler with the interface
+ * kj_compiler_interface. A child runs the program kjit-compile-child, which has its own context. It
+ * serves one compilation at a time and continues to run afterwards. */
 #ifndef KJ_CODE_CHILD_H
 #define KJ_CODE_CHILD_H
 
@@ -24,9 +24,9 @@ kjit_status kj_link(kjit_device *device, const kj_link_input *inputs, size_t cou
 
 /* ---- child_messages.c: the messages between the two processes ---- */
 
-/* Precedes each message. A process rejects messages of another build, because the messages contain
- * structs as they are in memory. A child answers a request twice: with a frame of size 0 when it
- * has read the request, and with the result. */
+/* The frame that precedes each message. A process rejects messages of another build, because the
+ * messages contain structs as they are in memory. A child answers a request twice: with a frame of
+ * size 0 when it has read the request, and with the result. */
 typedef struct kj_frame {
   char build[64]; /* kj_build, padded with zeros */
   uint64_t size_bytes;
@@ -43,8 +43,9 @@ typedef struct kj_child_start {
 } kj_child_start;
 
 typedef struct kj_child_request {
-  const kj_compile_request *compile; /* NULL means that the request links the following inputs */
-  int32_t ordinal;                   /* number of the CUDA device */
+  const kj_compile_request
+    *compile;      /* NULL if the request is not a compilation but links the following inputs */
+  int32_t ordinal; /* number of the CUDA device */
   const kj_link_input *inputs;
   uint64_t input_count;
 } kj_child_request;
@@ -53,15 +54,16 @@ typedef struct kj_child_answer {
   uint32_t status;
   kjit_diagnostic *diagnostics;
   uint64_t diagnostic_count;
-  kj_code code; /* after linking only data and size_bytes are set */
+  kj_code code; /* after linking, only data and size_bytes are set */
 } kj_child_answer;
 
-/* Return false if memory is exhausted. */
+/* Write a message to a buffer. They return false if memory is exhausted. */
 bool kj_pack_start(const kj_child_start *start, kj_buffer *bytes);
 bool kj_pack_request(const ki_types *types, const kj_child_request *request, kj_buffer *bytes);
 bool kj_pack_answer(const ki_types *types, const kj_child_answer *answer, kj_buffer *bytes);
-/* Return the message in the arena, or NULL if the bytes are invalid. Modules belong to the context
- * and use its types. If memory is exhausted, the functions do a longjmp. */
+/* Read a message into the arena. They return NULL if the bytes are invalid. Modules in the
+ * message belong to the context and use its types. If memory is exhausted, the functions leave by
+ * longjmp. */
 kj_child_start *kj_unpack_start(const void *bytes, size_t size_bytes, kj_arena *arena);
 kj_child_request *kj_unpack_request(kjit_context *context, const void *bytes, size_t size_bytes,
                                     kj_arena *arena);

@@ -149,7 +149,7 @@ static KJ_OUTLINE(answer_outline, kj_child_answer);
 
 /* ---- packing ---- */
 
-/* types may be NULL if the data contains none. */
+/* types may be NULL if the message contains no types. */
 static bool pack(const ki_types *types, const void *root, const kj_outline *outline,
                  kj_buffer *bytes)
 {

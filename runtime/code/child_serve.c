@@ -95,7 +95,7 @@ static kjit_status assemble(kj_runtime *runtime, const kj_child_request *request
                                   &code->data, &code->size_bytes);
 }
 
-/* Adds the 0 byte after assembled code, which has none. */
+/* Appends a 0 byte to assembled code, which the assembler does not write. */
 static bool end_code(kj_code *code)
 {
   char *grown = code->data ? realloc(code->data, code->size_bytes + 1) : NULL;
@@ -139,7 +139,7 @@ static char *receive_message(int socket, size_t *size_bytes)
   kj_frame frame;
   if (!receive_all(socket, &frame, sizeof frame)) return NULL;
   if (!kj_is_own_frame(&frame)) {
-    (void)send_begun(socket); /* the answer contains the build of this process */
+    (void)send_begun(socket); /* the answer tells the other process the build of this process */
     return NULL;
   }
   *size_bytes = frame.size_bytes;
@@ -159,7 +159,7 @@ static kjit_status open_context(const kj_child_start *start, kjit_context **cont
   return kjit_create_context(&config, context);
 }
 
-/* Serves one message with a new arena. Returns false if no further message will come. */
+/* Serves one message with a new arena. Returns false if the connection has ended. */
 static bool serve_message(int socket, kjit_context **context)
 {
   jmp_buf on_failure;

@@ -1,5 +1,5 @@
-/* Threads that compile: their stacks, and how an application thread passes a compilation to
- * them. */
+/* Implements the threads on which the compiler runs: their large stacks, and how a thread of the
+ * application passes a compilation to them. */
 #include "code/compile_thread.h"
 
 #include <fenv.h>
@@ -19,8 +19,9 @@ static const size_t stack_bytes = (size_t)256 << 20;
 /* Lowest address of this thread's stack, if the thread has a large stack. */
 static _Thread_local char *own_stack;
 
-/* Leaves faults of the compiler itself to their handler, such as the guard in
- * lib/target/extern_code.c. Signals that any thread can receive belong to the application. */
+/* Blocks all signals except faults. The handler of a fault, such as the one in
+ * lib/target/extern_code.c, must run on this thread. Other signals belong to the application's
+ * threads. */
 static void block_signals(sigset_t *previous)
 {
   static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
@@ -30,7 +31,8 @@ static void block_signals(sigset_t *previous)
   pthread_sigmask(SIG_SETMASK, &signals, previous);
 }
 
-/* Huge pages would turn single touched bytes into megabytes of memory. */
+/* The stack must not use huge pages, because each touched byte would then take megabytes of
+ * memory. */
 static void *map_stack(void)
 {
   char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
@@ -101,7 +103,7 @@ static __attribute__((noinline)) void trim_stack(void)
 
 /* ---- handing over ---- */
 
-/* A call of the compiler. */
+/* A call of the compiler that a worker runs for another thread. */
 typedef struct task {
   kjit_status (*run)(struct task *task);
   kj_runtime *runtime;
@@ -121,18 +123,18 @@ struct worker {
   worker *next; /* next idle worker */
   kj_compile_threads *threads;
   kj_large_thread thread;
-  pthread_cond_t called; /* signals that task or is_ending was set */
+  pthread_cond_t called; /* signalled when task or is_ending is set */
   pthread_cond_t done;
   task *task;
   bool is_ending;
 };
 
-/* A few idle workers wait for the next compilation. */
+/* The workers of the process. A few idle workers stay for the next compilation. */
 struct kj_compile_threads {
   pthread_mutex_t mutex; /* protects the following fields and the workers */
   worker *idle;
   uint32_t idle_count, count; /* count includes workers that are being created */
-  pthread_cond_t returned;    /* signals that a worker became idle, or that no worker is left */
+  pthread_cond_t returned;    /* signalled when a worker becomes idle, or when no worker is left */
 };
 enum { MOST_IDLE = 4 };
 

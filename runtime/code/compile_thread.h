@@ -20,9 +20,9 @@ bool kj_start_large_thread(kj_large_thread *thread, void *(*run)(void *data), vo
 void kj_join_large_thread(kj_large_thread *thread);
 
 /* Calls the functions of the compiler (kj_compiler_interface) from any thread. They run on a large
- * thread, or directly if the caller is one. The caller waits and cannot be cancelled in the
- * meantime. It holds no lock, except the compiler's lock for kj_create_compiler. Returns the errors
- * of these functions, and MEMORY if no thread can be created. */
+ * thread, or directly if the caller is one. The calling thread waits and cannot be cancelled
+ * meanwhile. It must hold no lock, except the compiler's lock in the case of kj_create_compiler.
+ * Returns the errors of the called function, or MEMORY if no thread can be created. */
 kjit_status kj_create_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
                              kj_diagnostics *diagnostics, kj_code *code);

@@ -1,5 +1,6 @@
-/* Loads libkjit-compiler and runs compilations on background threads. The library is opened at the
- * first cache miss, so a process whose calls all hit the cache never loads LLVM. */
+/* Loads the compiler library, libkjit-compiler, and runs compilations on background threads. The
+ * library is opened at the first cache miss, so a process in which all calls hit the cache never
+ * loads LLVM. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
     return status;
   }
   kj_free_buffer(&reasons);
-  runtime->compiler_library = library; /* never closed: LLVM keeps process-wide state */
+  runtime->compiler_library =
+    library; /* the library is never closed, because LLVM keeps process-wide state */
   return KJIT_OK;
 }
 
@@ -160,10 +162,10 @@ struct kj_background {
   kj_large_thread threads[MOST_THREADS];
   uint32_t thread_count, idle, limit;
   size_t queued;
-  size_t running; /* jobs that a thread has taken from the queue and not ended */
+  size_t running; /* number of jobs that threads have taken from the queue and not finished */
   kj_job *first, **last;
   bool is_stopping;
-  bool is_joining; /* a thread is joining the background threads */
+  bool is_joining; /* true while a thread joins the background threads */
 };
 
 /* Checks that the queue length equals `queued` and that `last` points to the end of the queue. The
@@ -196,8 +198,8 @@ static const int64_t *keep_extents(int64_t *place, const int64_t *extents, uint3
 
 static void run_job(kj_job *base, bool is_given_up);
 
-/* Copies the call for a background thread, without key and parameter block: the entry has the key,
- * and the job launches nothing. */
+/* Copies the data of a call that a background thread needs. The copy has no key, because the
+ * specialization has it, and no parameter block, because the job launches nothing. */
 static job *make_job(const kj_call *call, kjit_specialization *entry)
 {
   uint32_t count = call->kernel->parameter_count;
@@ -229,8 +231,8 @@ static job *make_job(const kj_call *call, kjit_specialization *entry)
   return made;
 }
 
-/* Warns that launches keep their plain code, because no launch needs the entry and would report the
- * error. */
+/* Warns that launches keep their plain code. Without the warning the error would not be reported,
+ * because no launch waits for the best code. */
 static void warn_of_plain(const job *job, kjit_status status, const kj_diagnostics *diagnostics)
 {
   const kjit_kernel *kernel = job->call.kernel;
@@ -254,7 +256,9 @@ static void run_job(kj_job *base, bool is_given_up)
   job *job = (struct job *)base;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = KJIT_NOT_READY;
-  bool has_plain = job->entry->plain; /* its compilation has reported warnings and remarks */
+  bool has_plain =
+    job->entry
+      ->plain; /* the compilation of the plain code has reported the same warnings and remarks */
   if (is_given_up) kj_abandon_entry(job->entry);
   else status = kj_compile_entry(&job->call, job->entry, &diagnostics);
   if (status == KJIT_OK && !has_plain)
@@ -338,8 +342,8 @@ static kj_background *get_background(kj_runtime *runtime)
   return background;
 }
 
-/* Starts a thread if there are more queued jobs than idle threads. Returns false if no thread
- * exists to run the queued job. The caller holds mutex. */
+/* Starts a thread if there are more queued jobs than idle threads. Returns false if no thread can
+ * run the queued job. The caller holds mutex. */
 static bool provide_thread(kj_background *background)
 {
   if (background->idle >= background->queued || background->thread_count == background->limit)
@@ -365,7 +369,9 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
   background->last = &job->next;
   background->queued++;
   bool is_queued = provide_thread(background);
-  if (is_queued) pthread_cond_broadcast(&background->changed); /* waiters share the condition */
+  if (is_queued)
+    pthread_cond_broadcast(
+      &background->changed); /* several kinds of waiting threads share the condition variable */
   if (!is_queued) {
     *(background->last = place) = NULL;
     background->queued--;
@@ -413,12 +419,12 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
   if (taken) run_taken(background, taken);
 }
 
-/* Ends the threads after their current jobs, and cancels the jobs that have not begun. One caller
- * joins the threads. Other callers wait for that caller. */
+/* Cancels the jobs that have not begun, and ends the threads after their current jobs. One of
+ * several concurrent callers joins the threads, and the others wait for it. */
 static void end_threads(kj_background *background)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
-  background->is_stopping = true; /* prevents that threads are added */
+  background->is_stopping = true; /* no further threads are added from now on */
   pthread_cond_broadcast(&background->changed);
   while (background->is_joining) kj_wait_for(&background->changed, &background->mutex);
   uint32_t count = background->thread_count;

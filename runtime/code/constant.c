@@ -1,5 +1,5 @@
-/* kjit_set_constant: creates a module in which a constant has another value, given by the
- * application. */
+/* Implements kjit_set_constant, which creates a copy of a module in which the application has set
+ * the value of a constant. */
 #include <kjit/function.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct change {
   const kjit_arg *given;
   /* for a scalar */
   ki_value value;
-  /* an array has its view in `view`, and a struct or vector has its bytes in `bits` */
+  /* `view` describes an array, and `bits` contains the bytes of a struct or vector */
   bool is_array;
   kj_view view;
   const void *bits;
@@ -37,7 +37,7 @@ static const char *type_name(const kjit_module *module, kjit_type type)
 /* ---- the declared type ---- */
 
 /* Returns the declared type of a scalar or of array elements, or KJIT_ANY if none is declared. A
- * constant made from data has the type of the data. */
+ * constant that the builder created from data has the type of the data. */
 static kjit_type declared_element(const ki_decl *decl)
 {
   const ki_type_expr *written = decl->type_expr;
@@ -192,7 +192,8 @@ static bool type_depends_on(const ki_type_expr *type, const char *name)
   return type_depends_on(type->element, name) || depends_on(type->expr, name);
 }
 
-/* Terminates because constants cannot depend on each other in a cycle. */
+/* Returns whether the expression refers to the constant with this name, directly or through other
+ * constants. The recursion ends because constants cannot depend on each other in a cycle. */
 static bool depends_on(const ki_expr *expr, const char *name)
 {
   if (!expr) return false;
@@ -300,7 +301,7 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
   ki_decl *decl = copy->decls.items[c->index];
   KJ_ASSERT(decl->kind == KJ_DECL_CONST);
   uint64_t bits = 0;
-  decl->type_expr = NULL; /* the new value determines the type */
+  decl->type_expr = NULL; /* without a declared type, the new value determines the type */
   decl->value = NULL;
   decl->data = NULL;
   decl->rank = 0;
@@ -328,8 +329,8 @@ static kjit_status set(kjit_module *module, const ki_decl *decl, const kjit_arg 
   return ki_change_module(module, NULL, apply, &c, diagnostics, changed);
 }
 
-/* Finds a constant without a value. Linking may leave several with one name, one for each
- * module. */
+/* Finds a constant of this name without a value. After linking there can be several such constants,
+ * one from each module. */
 static const ki_decl *find_open(const kjit_module *module, const char *name)
 {
   for (size_t i = 0; i < module->decls.count; i++) {

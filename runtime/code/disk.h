@@ -22,20 +22,22 @@ static inline bool kj_same_digest(kj_digest a, kj_digest b)
 }
 
 struct kj_disk {
-  const kjit_context *context;   /* context whose calls call the store, or NULL */
+  const kjit_context *context;   /* context for which the application's store is called, or NULL */
   const kjit_cache_store *store; /* the application's store that replaces the directory, or NULL */
   char *directory;               /* NULL if there is no directory */
   const char *libdevice_path;    /* from the configuration */
   uint64_t limit_bytes;
-  /* One in recheck_every hits is compiled again and compared, see recheck.c. 0 means none. */
+  /* One of recheck_every hits is compiled again and compared with the stored code (recheck.c). 0
+   * means that none is. */
   uint32_t recheck_every;
   _Atomic bool is_read_only; /* set after a write has failed */
   /* kjit_config.shipped_cache; NULL means the file in the directory of libkjit, "" means none */
   const char *installed_path;
   pthread_mutex_t mutex; /* protects the creation of the fields below */
   _Atomic bool is_identified, knows_math_library, has_opened_installed;
-  struct kj_archive *installed;   /* NULL if no such file exists or if it cannot be used */
-  struct kj_archive_writer *made; /* code of a context with kjit_config.target */
+  struct kj_archive
+    *installed; /* the opened file; NULL if no such file exists or if it cannot be used */
+  struct kj_archive_writer *made; /* code that a context with kjit_config.target has compiled */
   kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
                                              * library for GPUs */
 };
@@ -45,9 +47,10 @@ struct kj_disk {
 /* Returns the identity of the library or program that contains the address: its build id or,
  * without one, path, size and time of its file. */
 kj_digest kj_identify_address(const void *address);
-/* The same for a file that need not be loaded. Returns false if the file cannot be read. */
+/* Returns the identity of a file, which need not be loaded. Returns false if the file cannot be
+ * read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
-/* compiler.c: Computes the identity of the compiler that is loaded or would be loaded. Returns
+/* Computes the identity of the compiler that is loaded or would be loaded (compiler.c). Returns
  * false if no library exists in the usual places. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 /* Fills in build and processor. */
@@ -63,9 +66,9 @@ bool kj_has_own_math(kj_disk *disk, const kj_code *code);
 /* Returns a digest of the processor and the C library. Two machines with the same digest run the
  * same code with the same results. */
 kj_digest kj_identify_processor(void);
-/* Returns the highest named level of this machine, provided that code for this level has vector
- * registers of the same width as code for this specific machine, because results may depend on the
- * width. Returns OWN if there is no such level. */
+/* Returns the highest named level (such as x86-64-v3) that this machine supports. Code for the
+ * level must use vector registers of the same width as code for this specific machine, because
+ * results may depend on the width. Returns OWN if there is no such level. */
 kj_cpu_level kj_find_level(void);
 /* Returns the name of an instruction set that the level requires and that this processor lacks or
  * whose registers the system does not save. Returns NULL if nothing is missing. The level OWN
@@ -74,8 +77,9 @@ const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
 
-/* Everything that the code depends on except the compiler, as text. The entry itself contains the
- * identity of the compiler, so that code can be found in a process without a compiler. */
+/* The key of an entry as text: everything that the code depends on, except the compiler. The entry
+ * itself contains the identity of the compiler, so that a process without a compiler can find
+ * code. */
 typedef struct kj_disk_key {
   char *text;
   size_t size_bytes;
@@ -86,15 +90,16 @@ typedef struct kj_disk_key {
   kj_digest sources;
   bool has_sources;
 } kj_disk_key;
-/* Makes the key of the compiler's result for a request. device is the device for which the code is;
- * NULL means that the key is for the compiler's own output, which no driver translates. Returns
- * false if out of memory. */
+/* Makes the key of the compiler's result for a request. device is the device that will run the
+ * code. NULL means that the key is for the output of the compiler itself, which no driver
+ * translates. Returns false if out of memory. */
 bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key);
-/* Makes the key of code for the same request that runs on any machine with a named target: the
- * level of this machine for the CPU, the architecture for a GPU. Returns false if out of memory, if
- * this machine has no level, or if the module contains guest declarations, because guest code must
- * come from the compiler and never from a file made by others. */
+/* Makes the key of code that runs on any machine with a named target, for the same request. The
+ * named target is the level of this machine for the CPU, and the architecture for a GPU. Returns
+ * false if out of memory, if this machine has no level, or if the module contains guest
+ * declarations, because guest code must come from the compiler and never from a file made by
+ * others. */
 bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
 /* Makes the key of code for a device: for this machine, or a key for any machine if the device is a
  * target. */
@@ -106,8 +111,8 @@ void kj_free_disk_key(kj_disk_key *key);
 
 typedef enum kj_entry_state {
   KJ_ENTRY_WHOLE,
-  KJ_ENTRY_BROKEN, /* not an entry, or damaged */
-  KJ_ENTRY_OTHER   /* valid, but for another key or from another compiler */
+  KJ_ENTRY_BROKEN, /* the bytes are no entry, or a damaged one */
+  KJ_ENTRY_OTHER /* the entry is valid, but belongs to another key or comes from another compiler */
 } kj_entry_state;
 
 /* Packs an entry in a malloc'd buffer. Returns NULL if out of memory. */
@@ -135,15 +140,15 @@ static inline bool kj_has_imports(const kj_runtime *runtime)
  * compiler. Returns true and fills in code if it finds an entry. */
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
-/* blob.c: Reports an error for a launch that finds neither code nor a compiler. It names the kernel
- * and describes how the most similar imported code differs. */
+/* Reports an error for a launch that finds neither code nor a compiler (blob.c). It names the
+ * kernel and describes how the most similar imported code differs. */
 void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
                      const char *signature, kj_diagnostics *diagnostics);
 /* Searches the file that is installed with libkjit, which is opened at the first call. If it cannot
  * be used, a remark tells the reason once. */
 bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                        kj_diagnostics *diagnostics, kj_code *code);
-/* Returns whether code of a named target may exist. */
+/* Returns whether the cache or imported files may contain code for a named target. */
 bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Stores code that was compiled in a context with kjit_config.target for kjit_export_cache. Code
  * that other processes cannot use is not stored, and a remark tells the reason. name is the name of
@@ -177,8 +182,8 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
 
 /* ---- disk_result.c ---- */
 
-/* Fetches the result type of a func. The request has is_check set. Returns true and sets type if
- * the cache has it. */
+/* Looks up the result type of a func. The request has is_check set. Returns true and sets type if
+ * the cache contains the type. */
 bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, const kj_disk_key *key,
                      kjit_type *type);
 void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
@@ -199,8 +204,8 @@ enum { KJ_ENTRY_NAME_BYTES = 40 };
 /* Returns the file name of an entry. */
 void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
 bool kj_is_entry_name(const char *name);
-/* Whether the name is the name of an entry or of a temporary file. The directory may contain files
- * of the user. */
+/* Returns whether the name is that of an entry or of a temporary file of the cache. The directory
+ * may also contain files of the user. */
 bool kj_is_disk_name(const char *name);
 /* Reads a file of the directory. is_use marks the entry as used now. Errors: IO; MEMORY. */
 kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
@@ -209,8 +214,8 @@ kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void
 bool kj_remove_disk_file(kj_disk *disk, const char *name);
 /* Returns whether the directory is not used because other users can write to it. */
 bool kj_can_others_write(const kj_disk *disk);
-/* disk_calls.c: parses a key into version, target, stage, kernel and signature. text is
- * 0-terminated and is modified. */
+/* Divides the text of a key into version, target, stage, kernel and signature (disk_calls.c). text
+ * is 0-terminated and is modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
 /* Opens the cache without touching a file. If the configuration disables the cache, or no directory
@@ -232,7 +237,7 @@ bool kj_can_publish(const kj_disk *disk);
 typedef struct kj_disk_file {
   char name[80];
   uint64_t size_bytes, used_ns; /* used_ns: time of the last use, Unix time */
-  bool is_entry;                /* false for a temporary file that a killed writer has left */
+  bool is_entry; /* true for an entry, false for a temporary file that a killed process has left */
 } kj_disk_file;
 /* Returns whether a temporary file is left over from a process that was killed. A writer needs only
  * milliseconds. */

@@ -1,4 +1,5 @@
-/* The public functions of the disk cache: listing, removing and trimming its entries. */
+/* Implements the public functions of the disk cache (kjit/cache.h), which list, remove and trim its
+ * entries. */
 #include <kjit/cache.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) (void)kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  /* the application manages its own store */
+  /* a store belongs to the application, which manages its entries itself */
   bool has_directory = runtime && runtime->disk->directory;
   return has_directory ? runtime->disk : NULL;
 }
@@ -75,7 +76,8 @@ static kjit_status visit_file(const kjit_context *context, kj_disk *disk, const 
                               void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   char *key = NULL;
-  if (!file->is_entry && !kj_is_left_over(file)) return KJIT_OK; /* being written */
+  if (!file->is_entry && !kj_is_left_over(file))
+    return KJIT_OK; /* a temporary file that a process is writing */
   if (file->is_entry) KJ_TRY(copy_key(disk, file->name, &key));
   kjit_cache_entry entry = { .size_bytes = sizeof entry,
                              .name = file->name,

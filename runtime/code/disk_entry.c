@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The texts of a kj_code. A text that is NULL takes no bytes. */
+/* The strings of a kj_code. A string that is NULL takes no bytes. */
 static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts),
                                 offsetof(kj_code, failure_texts), offsetof(kj_code, prints) };
 enum { TEXTS = sizeof texts / sizeof *texts };
@@ -100,8 +100,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
 
 /* ---- reading ---- */
 
-/* Checks that the sizes add up to the size of the file. Each is at most this size, so the sum does
- * not overflow. */
+/* Checks that the sizes add up to the size of the file. Each of them is at most this size, so the
+ * sum does not overflow. */
 static bool has_sizes(const header *h, size_t size_bytes)
 {
   if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes ||

@@ -1,5 +1,5 @@
 /* Identities of builds and of libdevice for the key of the disk cache; the identity of the machine
- * is in processor_*.c. None of these functions loads the library or file that it identifies. */
+ * is in processor_*.c. No function loads the library or file that it identifies. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -155,7 +155,7 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   };
   *sum = (kj_digest){ 0 };
   if (given_path && kj_is_own_libclc(given_path)) {
-    sum->low = 1; /* libclc is part of the build */
+    sum->low = 1; /* libclc is part of the compiler library, whose build is in the key */
     return true;
   }
   if (given_path) {
@@ -167,8 +167,8 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   return true;
 }
 
-/* Code with libdevice cannot be used on other machines, because it does not identify the version of
- * libdevice. */
+/* Code that uses libdevice is not for other machines, because its key does not identify the version
+ * of libdevice. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code)
 {
   const char *path = disk->libdevice_path;

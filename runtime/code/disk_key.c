@@ -1,4 +1,4 @@
-/* The key of an entry of the disk cache. It is a text: lines about the build, the target and the
+/* Writes the key of a disk cache entry. A key is a text: lines about the build, the target and the
  * signature, then the canonical text of the declarations that the kernel reaches. kjit-cache shows
  * these lines.
  *
@@ -19,7 +19,7 @@ static const char *const part_words[KJ_KEY_PART_COUNT] = {
 
 const char *kj_key_word(kj_key_part part) { return part_words[part]; }
 
-/* State of writing a key. */
+/* State while a key is written. */
 typedef struct writer {
   kj_buffer *text;
   const kj_compile_request *request;
@@ -30,7 +30,7 @@ typedef struct writer {
 
 static void note_part(writer *w, kj_key_part part)
 {
-  KJ_ASSERT(part < KJ_KEY_PART_COUNT && !(w->written & 1u << part)); /* each part once */
+  KJ_ASSERT(part < KJ_KEY_PART_COUNT && !(w->written & 1u << part)); /* each part is written once */
   w->written |= 1u << part;
 }
 
@@ -79,7 +79,8 @@ static void add_build(const kj_disk *disk, writer *w)
   put_digest(w, KJ_KEY_BUILD, disk->build);
 }
 
-/* The vector size depends on the processor, and so does type inference. */
+/* Adds the processor, which determines the size of vectors. Type inference can depend on this size
+ * (`vector_bytes`). */
 static void add_cpu(const kj_disk *disk, writer *w)
 {
   kj_append_text(w->text, "cpu\n");
@@ -297,7 +298,7 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
 static void add_text(const kjit_device *device, const roots *r, writer *w)
 {
   const kjit_module *module = w->request->module;
-  /* without a recipe, its declarations must define it completely */
+  /* without a recipe, the kernel's declarations must define it completely */
   KJ_ASSERT(module->recipe || (!module->later && !module->partial));
   begin_part(w, KJ_KEY_EXTERNS);
   kj_append_text(w->text, "of the host\n");
@@ -355,7 +356,7 @@ static bool make_key(kj_disk *disk, const kjit_device *device, const kj_compile_
     .text = &text, .request = request, .types = request->module->types, .is_named = is_named
   };
   roots r;
-  /* see key_inputs.def: the disk cache is used for these values only */
+  /* the disk cache is used only if the fields have these values (see key_inputs.def) */
   KJ_ASSERT(!request->symbol && !request->has_record && !request->debug &&
             request->plain == KJ_PLAIN_NONE);
   KJ_ASSERT(request->is_check == request->is_ahead);

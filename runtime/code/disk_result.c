@@ -1,6 +1,7 @@
-/* Result types of funcs in the disk cache, so that a known type needs no compiler. The entry
- * contains the type as text instead of code. If the type is a struct of an argument, which its name
- * would not identify, the entry contains the index of the argument, such as "=0". */
+/* Stores result types of funcs in the disk cache, so that a process that needs a stored type does
+ * not load the compiler. The entry contains the type as text instead of code. If the type is a
+ * struct of an argument, which its name would not identify, the entry contains the index of the
+ * argument, such as "=0". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ static bool read_result(ki_types *types, const kj_signature *signature, const ch
   return is_read;
 }
 
-/* Returns NULL if another process could not read the type, or if out of memory. */
+/* Returns the text of the type, or NULL if another process could not parse the type, or if out of
+ * memory. */
 static char *print_result(ki_types *types, const kj_signature *signature, kjit_type type)
 {
   kj_buffer text = { 0 };

@@ -1,4 +1,5 @@
-/* The disk cache: its directory, and the application's store that can replace the directory.
+/* Reads and writes entries of the disk cache, in its directory or in the application's store, which
+ * can replace the directory.
  *
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
  * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
@@ -58,8 +59,7 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->store = config->cache_store;
   disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
-  /* an application that disables the disk cache must receive only code that is compiled in this
-   * process */
+  /* an application that disables the disk cache gets only code that this process has compiled */
   bool is_off = config->cache_directory && !*config->cache_directory && !config->cache_store;
   disk->installed_path = is_off && !config->shipped_cache ? "" : config->shipped_cache;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
@@ -357,7 +357,7 @@ static int lock_usage(const kj_disk *disk)
 static void write_usage(int file, uint64_t total_bytes, uint64_t counted_s)
 {
   usage known = { total_bytes, ~total_bytes, counted_s };
-  /* then the total is unknown, and the next process counts again */
+  /* after a failed write the total is unknown, and the next process counts again */
   if (pwrite(file, &known, sizeof known, 0) != sizeof known) (void)!ftruncate(file, 0);
 }
 
@@ -489,7 +489,7 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
     bool is_published = write_file(disk, name, bytes, size_bytes, &refusal);
     if (refusal && make_directory(disk->directory))
       is_published = write_file(disk, name, bytes, size_bytes, &refusal);
-    /* reports why the directory could not be created */
+    /* the directory could not be created; errno has the reason */
     else if (refusal == ENOENT) refusal = errno;
     if (is_published) account(disk, size_bytes);
     if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A partially evaluated value.
+/* The value of a subexpression, which may be evaluated only partly.
  *
  * A value computed from untyped numbers and literals is open: it takes the type of the other
  * operand. Its own operands are then computed in this type, in the same way as inference passes a
@@ -61,14 +61,14 @@ static bool convert(kj_scope *scope, const ki_expr *expr, kjit_type type, known 
   return true;
 }
 
-/* Evaluates an operand again in the type of its operation, after it was evaluated without a
- * type. */
+/* Evaluates an operand again, now in the type of its operation, after it was evaluated without a
+ * required type. */
 static bool settle(kj_scope *scope, const ki_expr *expr, kjit_type type, known *k)
 {
   return k->is_open ? evaluate(scope, expr, type, k) : convert(scope, expr, type, k);
 }
 
-/* The types that nearly all extents of launches have. */
+/* Returns whether the type is one of those that nearly all extents have. */
 static inline bool is_extent_type(kjit_type type) { return type == KJIT_I64 || type == KJIT_I32; }
 
 static inline bool fits_extent(kjit_type type, __int128 integer)
@@ -76,8 +76,8 @@ static inline bool fits_extent(kjit_type type, __int128 integer)
   return type == KJIT_I64 ? integer == (int64_t)integer : integer == (int32_t)integer;
 }
 
-/* Gives two operands their common type if no operand has to be evaluated again: both are i32 or
- * i64, or one is a literal. Returns false for other operands. */
+/* Converts two operands to their common type in the frequent cases in which no operand has to be
+ * evaluated again: both are i32 or i64, or one is a literal. Returns false in other cases. */
 static inline bool join_directly(known *x, known *y)
 {
   kjit_type type = x->value.type == KJ_WEAK_INT ? y->value.type : x->value.type;
@@ -111,9 +111,9 @@ static bool evaluate_condition(kj_scope *scope, const ki_expr *expr, known *k, b
 
 /* ---- operators ---- */
 
-/* Returns the type in which an open operation with the weak type `weak` is computed if `wanted` is
- * required: float types do not apply to integer-only operations, and small integer types become
- * i32. */
+/* Returns the type in which an open operation is computed. `weak` is its weak type and `wanted` the
+ * type that the context requires. Float types do not apply to operations on integers only, and
+ * small integer types become i32. */
 static kjit_type operation_type(kjit_type weak, bool is_integer_only, kjit_type wanted)
 {
   bool to_float = ki_is_floating(wanted);
@@ -311,7 +311,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
 
 /* ---- fields, calls ---- */
 
-/* Evaluates an index into a shape. A negative index counts from the end. */
+/* Evaluates an index into the shape of an array. A negative index counts from the end. */
 static bool evaluate_dimension(kj_scope *scope, const ki_expr *index, uint32_t count,
                                uint32_t *dimension)
 {
@@ -551,7 +551,7 @@ static bool evaluate_subscript(kj_scope *scope, const ki_expr *expr, kjit_type w
   uint32_t item, count;
   bool is_shape = tuple->kind == KJ_EXPR_FIELD && !strcmp(tuple->name, "shape");
   const kj_bound *array = is_shape ? kj_find_array(scope, tuple->x) : NULL;
-  if (array && index) /* the usual case */
+  if (array && index) /* an extent of an array, by far the most frequent case */
     return evaluate_dimension(scope, index, array->rank, &item) &&
            give_index(array->shape[item], k);
   if (!index || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
@@ -643,7 +643,7 @@ bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_
   if (!(item < 0 ? evaluate(scope, expr, KJIT_ANY, &k)
                  : evaluate_item(scope, expr, (uint32_t)item, KJIT_ANY, &k)))
     return false;
-  if (is_extent_type(k.value.type)) { /* an open value has a weak type */
+  if (is_extent_type(k.value.type)) { /* the value is open, so it has a weak type */
     *value = (int64_t)k.value.integer;
     return true;
   }

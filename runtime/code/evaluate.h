@@ -12,18 +12,19 @@ typedef struct kj_bound {
   uint8_t kind; /* kj_argument_kind */
   uint8_t rank, layout, facts, access;
   bool on_host, is_empty;
-  bool offsets_fit; /* all offsets, extents and strides fit i32 */
+  bool offsets_fit; /* true if all offsets, extents and strides fit i32 */
   kjit_type type;   /* type of a scalar or compile-time value, element type of an array */
   union {
-    struct {          /* scalars and compile-time values */
-      ki_value value; /* the value; its type is KJIT_ANY if the host cannot compute with it */
+    struct { /* scalars and compile-time values */
+      ki_value
+        value; /* the value; its type is KJIT_ANY if the host cannot compute with the value */
       uint64_t
         /* run-time scalar or pointer as passed to the kernel; for an aggregate, bits[0] is its
          * address in host memory */
         bits[2];
     };
     struct {                          /* arrays */
-      const int64_t *shape, *strides; /* strides only for strided layouts */
+      const int64_t *shape, *strides; /* strides are set only for strided layouts */
       uint64_t address, low, high;    /* address of element 0; the bytes [low, high) contain all
                                        * elements */
       uint64_t count;
@@ -46,7 +47,7 @@ enum { KJ_MOST_STEPS = 20000, KJ_MOST_DEPTH = 1000 };
 /* Inputs, limits and error of an evaluation. */
 typedef struct kj_scope {
   const kj_bound *bound; /* arguments, indexed by parameter; NULL means that none are known */
-  uint32_t bound_count;  /* parameters with a smaller index are bound */
+  uint32_t bound_count;  /* only parameters with a smaller index are bound */
   /* values of lets, indexed by decl->index of parameters and locals; NULL means that lets are not
    * evaluated */
   const kj_binding *bindings;
@@ -55,11 +56,11 @@ typedef struct kj_scope {
   /* Set if the kernel may round a float result differently: for a square root, or for a sum of
    * products, which the kernel may fuse. */
   bool is_rounded;
-  /* the first expression that could not be evaluated */
+  /* location of the first expression that could not be evaluated */
   kj_location location;
   const char *reason; /* why evaluation is impossible, for example "loads an element of an array" */
-  /* limit the work, because a chain of lets that use each other twice has exponentially many
-   * paths */
+  /* counters that limit the work, because a chain of lets in which each uses the previous let twice
+   * has exponentially many paths */
   uint32_t steps, depth;
 } kj_scope;
 

@@ -25,7 +25,8 @@ static bool has_key;
 
 _Static_assert(KJ_SLOTS == 64, "a bit for each slot");
 
-/* The counts stay in the slot, and the next thread that gets the slot adds to them. */
+/* Returns the slot of a thread that ends. The counts stay in the slot, and the next thread that
+ * gets the slot continues them. */
 static void give_back(void *data)
 {
   uint32_t slot = (uint32_t)(uintptr_t)data - 1;
@@ -36,7 +37,7 @@ static void give_back(void *data)
 
 static void make_key(void) { has_key = !pthread_key_create(&slot_key, give_back); }
 
-/* Deletes the key, so that threads that end after the library was unloaded do not
+/* Deletes the thread-specific key, so that threads that end after the library was unloaded do not
  * call give_back. */
 __attribute__((destructor)) static void drop_key(void)
 {
@@ -69,9 +70,9 @@ uint32_t kj_take_slot(void)
 
 /* ---- unloading ---- */
 
-/* Code that is no longer launched, and the memory that its threads can still write: the failure
- * record, and its lines in the print ring. Launches can still be queued. It is allocated before the
- * code is loaded. */
+/* Code that no new launch uses, but that queued launches can still run, together with the memory
+ * that its threads can still write: the failure record and the lines in the print ring. The struct
+ * is allocated before the code is loaded, so that unloading cannot fail. */
 typedef struct kj_unloading {
   struct kj_unloading *next;
   uint32_t generation;   /* generation of the device */
@@ -79,7 +80,7 @@ typedef struct kj_unloading {
   uint32_t print_source;
 } kj_unloading;
 
-/* Code of a device that is unloaded after the next wait for the device. */
+/* The list of a device's code that is unloaded after the next wait for the device. */
 typedef struct unloading_list {
   kj_attachment attachment;
   kj_unloading *first; /* protected by the mutex of the device */
@@ -106,8 +107,8 @@ static void add_to_list(unloading_list *list, kj_unloading *unloading)
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 
-/* The wait covers code that was listed before it began. Launches of code listed later can be queued
- * after the wait began. */
+/* Takes the code that was listed before the wait begins. Only this code can be unloaded after the
+ * wait, because launches of code that is listed later can still be queued. */
 static void *begin_wait(kj_attachment *attachment)
 {
   return take_all((unloading_list *)attachment);
@@ -204,14 +205,16 @@ kjit_status kj_expect_unloading(kjit_specialization *specialization, kj_diagnost
                                    : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* Unloads the code immediately if no work is queued. */
+/* Unloads the code. On a device with queued work this happens after the next wait for the device,
+ * otherwise immediately. */
 static void unload_machine_code(kjit_specialization *specialization, void *record)
 {
   kjit_device *device = specialization->device;
   kj_unloading *unloading = specialization->unloading;
   kj_runtime *runtime = device->runtime;
   void *module = specialization->device_code.module;
-  KJ_ASSERT(unloading || !record); /* a record is allocated only for code with an unloading entry */
+  KJ_ASSERT(unloading ||
+            !record); /* a failure record exists only for code that has such an entry */
   if (unloading) {
     *unloading = (kj_unloading){ .generation = specialization->generation,
                                  .module = module,
@@ -306,7 +309,8 @@ static uint64_t limit_of(const kj_runtime *runtime)
   return given ? given : DEFAULT_LIMIT;
 }
 
-/* Code whose threads can fail or print has records that the host has not read yet. */
+/* Returns whether code can be evicted. Code whose threads can fail or print cannot, because it has
+ * records that the host has not read yet. */
 static bool can_go(const kjit_specialization *specialization)
 {
   const kj_code *code = &specialization->code;
@@ -414,10 +418,10 @@ void kj_note_loaded(kjit_specialization *specialization)
   kj_runtime *runtime = specialization->device->runtime;
   kj_lock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
   if (!specialization->code_bytes) {
-    KJ_ASSERT(specialization->compiled_bytes); /* 0 means that it is not in the list */
+    KJ_ASSERT(specialization->compiled_bytes); /* 0 means that the code is not in the list */
     append(runtime, specialization);
     specialization->code_bytes = specialization->compiled_bytes;
-    specialization->swept = UINT64_MAX; /* the first sweep always spares it */
+    specialization->swept = UINT64_MAX; /* the first sweep never evicts new code */
     runtime->loaded_bytes += specialization->code_bytes;
   }
   sweep(runtime, specialization);

@@ -1,6 +1,7 @@
-/* Extents before a launch: shapes of array arguments and of views of them, as inference and
- * lowering determine them for the kernel, and the values of @block and @grid. The value of an index
- * does not affect the shape, so `A[blockIdx.x]` has a known shape. */
+/* Determines extents before a launch: the shapes of array arguments and of views of them, in the
+ * same way as type inference and lowering determine them for the kernel, and the values of @block
+ * and @grid. The value of an index does not affect the shape, so `A[blockIdx.x]` has a known
+ * shape. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,8 +201,8 @@ bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 
 /* ---- parameters that the shape of a launch depends on ---- */
 
-/* Marks the parameters that the expression or the value of a let in it mentions. seen: lets that
- * were visited, by index. */
+/* Marks the parameters on which the expression depends, directly or through lets. seen contains the
+ * lets that were visited, by index. */
 static void mark_parameters(kjit_kernel *kernel, const ki_expr *expr, bool *seen)
 {
   const ki_decl *decl = expr ? expr->decl : NULL;

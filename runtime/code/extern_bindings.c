@@ -1,6 +1,6 @@
-/* Code that the application has bound to the extern funcs of a module: C functions that an object
- * calls, code that is linked with GPU kernels, and the lines about both in keys of the disk
- * cache. */
+/* Handles the code that the application has bound to the extern funcs of a module: C functions that
+ * CPU code calls, code that is linked with GPU kernels, and the lines about both in keys of the
+ * disk cache. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ kj_link_input kj_link_own(const kj_code *code)
   return (kj_link_input){ KJIT_LINK_PTX, code->entry, code->data, code->size_bytes, NULL };
 }
 
-/* Adds PTX whose symbols get the suffix that the kernel uses. */
+/* Adds PTX, after renaming its symbols with the suffix that the kernel uses. */
 static kjit_status add_ptx(const ki_decl *decl, kj_diagnostics *diagnostics, kj_link_inputs *inputs)
 {
   kj_buffer suffix = { 0 };

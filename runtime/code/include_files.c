@@ -1,5 +1,5 @@
-/* The files that CUDA C includes. The key of the disk cache contains a digest of them, so that
- * stored code is not used after a file has changed.
+/* Finds the files that CUDA C includes. The key of the disk cache contains a digest of these files,
+ * so that stored code is not used after a file has changed.
  *
  * kjit does not preprocess the text. It follows every #include in the source, also in comments and
  * in untaken branches, to every folder in which NVRTC may search. The digest may therefore change
@@ -25,10 +25,10 @@ typedef struct path_list {
 } path_list;
 
 typedef struct scan {
-  path_list folders, toolkit; /* the folders of the options, and those of NVRTC's own headers */
+  path_list folders, toolkit; /* folders named by options, and folders with NVRTC's own headers */
   path_list files;            /* the files that were found, which are read in this order */
   kj_digest sum;
-  bool is_unknown; /* a file may be included that the scan cannot find */
+  bool is_unknown; /* true if the source may include a file that the scan cannot find */
 } scan;
 
 static void add_path(path_list *list, const char *path, size_t length)
@@ -137,8 +137,8 @@ static const char *skip_blanks(const char *at)
   return at;
 }
 
-/* Reads what follows `#`. Comments and line ends inside of a directive, macros in place of a file
- * name, and rare directives make the scan fail. */
+/* Reads the directive after `#`. Comments and line ends inside of a directive, macros in place of a
+ * file name, and rare directives make the scan fail. */
 static void read_directive(scan *s, const char *includer, const char *at)
 {
   static const char *const rare[] = { "import", "embed", "include_next" };
@@ -196,7 +196,7 @@ static void read_files(scan *s)
   size_t offset = 0;
   for (size_t i = 0; i < s->files.count && !s->is_unknown; i++) {
     size_t size_bytes = 0;
-    /* a copy, because the list may move */
+    /* a copy of the path, because the list may move */
     char *path = s->files.text.failed ? NULL : strdup(s->files.text.text + offset);
     char *text = path && i < MOST_FILES ? read_file(path, &size_bytes) : NULL;
     s->is_unknown |= !text || strlen(text) != size_bytes;

@@ -1,4 +1,4 @@
-/* The files that CUDA C includes. */
+/* Computes a digest of the files that CUDA C includes, for keys of the disk cache. */
 #ifndef KJ_INCLUDE_FILES_H
 #define KJ_INCLUDE_FILES_H
 

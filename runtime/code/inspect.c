@@ -1,4 +1,5 @@
-/* kjit_compile, which compiles for a signature without a device, and the types and code of funcs.
+/* Implements kjit_compile and related functions, which compile for a signature without a device,
+ * and the functions that return the types and code of funcs.
  */
 #include <ctype.h>
 #include <kjit/code.h>
@@ -37,7 +38,7 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
   uint32_t *block = r->signature.block, wanted[3];
   bool is_given = options->block[0] || options->block[1] || options->block[2];
   for (int i = 0; i < 3 && is_given; i++) block[i] = options->block[i] ? options->block[i] : 1;
-  is_given = is_given || block[0]; /* given in the facts */
+  is_given = is_given || block[0]; /* the block that the facts contain */
   if (kernel->block && (kernel->block_is_static || (is_cpu && !is_given))) {
     kj_scope scope = { .bound = r->bound,
                        .bound_count = kernel->parameter_count,
@@ -78,8 +79,8 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 
 /* ---- the compilation ---- */
 
-/* Additional stages: inference without output; and only the result type, which needs no compiler if
- * it is in the disk cache. */
+/* Stages in addition to kjit_stage: type inference without output, and only the result type, for
+ * which no compiler is needed if the disk cache has it. */
 enum { CHECK_ONLY = KJIT_STAGE_COUNT, RESULT_ONLY };
 
 /* Makes a cubin of the kernel and the code that is linked with it. */
@@ -113,7 +114,7 @@ static kjit_status make_cubin(const kjit_module *module, const kjit_compile_opti
   return status;
 }
 
-/* Returns output that NVIDIA's programs make from the PTX. */
+/* Replaces PTX by the output that NVIDIA's programs create from it. */
 static kjit_status run_assembler(const kjit_module *module, const kjit_compile_options *options,
                                  bool is_part, kjit_stage stage, kj_diagnostics *diagnostics,
                                  kj_code *made)
@@ -250,7 +251,7 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   return status;
 }
 
-/* On return, *read may point to *limits. */
+/* Reads the options. On return, *read may point to *limits. */
 static kjit_status read_options(kjit_context *context, const char *call,
                                 const kjit_compile_options *options, kjit_compile_options *read,
                                 kjit_compile_limits *limits)

@@ -1,4 +1,5 @@
-/* Kernel objects of a module, created when first requested, and public functions about kernels. */
+/* Creates the kernel objects of a module, each when it is first requested, and implements the
+ * public functions about kernels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +53,8 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
-    if (decl->type_expr && stmt->decls.count == 1) continue; /* a let that converts */
+    if (decl->type_expr && stmt->decls.count == 1)
+      continue; /* a let with a type, which converts the value */
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
                                                   .item = stmt->decls.count > 1 ? (int)i : -1 };
   }
@@ -210,7 +212,7 @@ static size_t count_call_bytes(const kjit_kernel *kernel)
          (kernel->shared_count + 1) *
            (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) +
          (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
-         2 * sizeof(uint64_t) /* addresses of a failure record and a print sink */;
+         2 * sizeof(uint64_t) /* space for the addresses of a failure record and a print sink */;
 }
 
 static void free_kernel(kjit_kernel *kernel)

@@ -15,7 +15,7 @@ typedef enum kj_annotation_kind {
    * or is the type of .same_as */
   KJ_ANNOTATION_ARRAY,
   KJ_ANNOTATION_SAME, /* `dtype(p)`: the element type of parameter .same_as */
-  KJ_ANNOTATION_OTHER /* any other annotation, which type inference checks */
+  KJ_ANNOTATION_OTHER /* any other annotation, which only type inference checks */
 } kj_annotation_kind;
 
 typedef struct kj_annotation {
@@ -29,8 +29,9 @@ typedef struct kj_parameter_row {
   const ki_decl *decl;
   kj_annotation annotation;
   bool is_const, is_func, is_read, is_written;
-  bool is_general; /* declared @general: specializations know no facts about it */
-  bool is_shaping; /* grid, block or shared memory size may depend on it */
+  bool is_general; /* declared @general: specializations do not rely on facts about it */
+  bool
+    is_shaping; /* the launch shape (grid, block, shared memory size) may depend on the parameter */
 } kj_parameter_row;
 
 /* Position and extents of a shared array in a launch. */
@@ -78,7 +79,7 @@ typedef struct kj_known_shape {
 typedef struct kj_recent_slot {
   _Atomic(kjit_specialization *) specialization;
   kj_known_shape shape;
-  char padding[64]; /* keeps two slots on different cache lines */
+  char padding[64]; /* makes sure that two slots are on different cache lines */
 } kj_recent_slot;
 
 /* Counts the uses of a specialization by the threads with one slot: uses that began, uses that
@@ -99,23 +100,25 @@ struct kjit_kernel {
   uint32_t binding_count;
   /* attributes from which a launch computes its shape, or NULL */
   const ki_attribute *block, *grid, *launch_bounds;
-  /* @block depends on const parameters only, so the compiler can know the block */
+  /* true if @block depends on const parameters only, so that the block is known when the kernel is
+   * compiled */
   bool block_is_static;
   uint32_t
     fixed_block[3];       /* a @block that depends on no parameter; otherwise fixed_block[0] is 0 */
   const ki_stmt **ranges; /* grid_range statements in the body of the kernel */
   uint32_t range_count;
-  bool has_callee_range;  /* a called func may contain further grid_ranges */
+  bool has_callee_range;  /* true if a called func may contain further grid_ranges */
   bool is_range_only;     /* see kj_is_range_only */
   const ki_decl **shared; /* shared arrays whose extents are evaluated at launch */
   uint32_t shared_count;
   size_t call_bytes; /* size of the memory of a call, see kj_divide_memory */
   kj_recent_slot recent[KJ_SLOTS];
-  /* for a func: compiled functions that the application called. launch/function.c creates them and
-   * sets free_functions. */
+  /* for a func: the compiled functions that the application has called. launch/function.c creates
+   * them and sets free_functions. */
   _Atomic(kj_function_code *) functions;
   void (*free_functions)(kjit_kernel *kernel);
-  _Atomic uint64_t combines; /* for a func: the last result of algorithm/known_operators.c */
+  _Atomic uint64_t combines; /* for a func: the last successful check as an operator, see
+                                algorithm/known_operators.c */
   /* specializations, protected by mutex unless atomic */
   _Atomic bool is_sealed; /* set by kjit_seal_kernel */
   _Atomic(kj_table *) table;
@@ -183,19 +186,20 @@ typedef struct kj_call {
                          * memory, or NULL */
   bool has_host_arrays, is_miss;
   uint32_t facts;   /* KJ_CALL_FACT_*, set by kj_make_key */
-  bool is_sealed;   /* whether the kernel was sealed when the arguments were matched */
+  bool is_sealed;   /* true if the kernel was sealed when the arguments were matched */
   bool is_general;  /* the key contains no facts */
-  bool is_fallback; /* the call runs code that relies on fewer facts than the call has, or plain
-                       code */
+  bool is_fallback; /* true if the call runs plain code, or code that relies on fewer facts than
+                       hold for the call */
   kj_plain plain;   /* which plain code the call may compile and run */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
-  bool is_block_chosen; /* kjit chose the block, because no block was given */
+  bool is_block_chosen; /* true if kjit chose the block, because the launch gives none */
   bool is_cooperative;
-  /* kjit chose the grid and may still reduce it: the kernel is range-only and no grid was given */
+  /* true if kjit chose the grid and may still reduce it, because the launch gives none and the
+   * kernel is range-only (kj_is_range_only) */
   bool is_chosen;
   bool has_elements; /* `elements` is set */
-  bool has_nothing;  /* the launch has no iterations and is skipped */
+  bool has_nothing;  /* true if the launch has no iterations and is skipped */
   uint64_t elements; /* iteration count of the largest grid_range */
   uint64_t dynamic_shared_bytes;
 } kj_call;
@@ -233,8 +237,8 @@ size_t kj_key_capacity(const kjit_kernel *kernel);
 
 /* Removes all facts from the call. The caller has to make the key again. */
 void kj_drop_facts(kj_call *call);
-/* Removes only the fact KJ_FACT_LARGE. Returns whether the call had it. The caller has to make the
- * key again. */
+/* Removes only the fact KJ_FACT_LARGE. Returns whether the call had this fact. The caller has to
+ * make the key again. */
 bool kj_drop_large(kj_call *call);
 /* Returns whether the key contains the relation of two arguments: both are arrays, and the kernel
  * writes at least one. */
@@ -271,7 +275,8 @@ void kj_free_outside(kj_outside *outside);
 /* Inputs for linking a kernel's PTX. The PTX itself is the first one. */
 typedef struct kj_link_inputs {
   kj_link_input *items;
-  size_t count, renamed; /* number of copied, renamed PTX sources after the kernel's own */
+  size_t count,
+    renamed; /* number of renamed PTX sources, which follow the kernel's own PTX and are owned */
 } kj_link_inputs;
 /* Returns the kernel's own PTX as a link input. */
 kj_link_input kj_link_own(const kj_code *code);
@@ -288,7 +293,8 @@ bool kj_has_outside_code(const kjit_module *module);
  * is_linked: see kj_code_format. driver_version: of the driver that loads the code, or 0. */
 void kj_add_extern_key(const kjit_module *module, bool is_linked, int driver_version,
                        kj_buffer *text);
-/* Returns whether the files that linked CUDA C includes are known, and are still those of the key.
+/* Returns whether the files that linked CUDA C includes are known and have not changed since the
+ * key was made.
  */
 bool kj_is_extern_key_current(const kjit_module *module, int driver_version, const char *key);
 

@@ -1,7 +1,7 @@
-/* The table of key inputs, and compile-time checks that it contains all fields. For each struct in
- * key_inputs.def the compiler builds a struct of the listed fields, which must have the same size
- * and offsets, and an initializer with one value for each row. A missing row leaves a member
- * without a value, which is an error in every build. */
+/* Defines the table of key inputs, and checks at compile time that it contains all fields. For each
+ * struct in key_inputs.def the compiler builds a struct of the listed fields, which must have the
+ * same size and offsets, and an initializer with one value for each row. A missing row leaves a
+ * member without a value, which is an error in every build. */
 #include "code/key_inputs.h"
 
 #include "code/disk.h"

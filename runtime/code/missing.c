@@ -12,8 +12,8 @@
  * module's text is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
-  /* texts before and after the text of the entry's part; NULL means that the part's text is not
-   * shown */
+  /* texts that the message puts before and after the text of the entry's part; NULL means that the
+   * message does not show this text */
   const char *before, *after;
 } part_row;
 
@@ -24,7 +24,7 @@ static const part_row parts[] = {
   { KJ_KEY_CHECKS, "it was compiled with other run-time checks (", ")" },
   { KJ_KEY_INTERRUPTIBLE, "kjit_config.interruptible was ", "" },
   { KJ_KEY_ARGUMENTS, "it is for (", ")" },
-  { KJ_KEY_FACTS, NULL, NULL }, /* see append_facts */
+  { KJ_KEY_FACTS, NULL, NULL }, /* the part has the facts, which append_facts shows */
   { KJ_KEY_EXTERNS, "other functions were bound to its extern functions", NULL },
   { KJ_KEY_TEXT, "it was compiled from another source", NULL },
 };
@@ -35,7 +35,7 @@ typedef struct key_text {
   size_t size_bytes;
 } key_text;
 
-/* Returns an empty text if the key does not have the part. */
+/* Returns the text of a part, which is empty if the key does not have the part. */
 static key_text find_part(key_text key, kj_key_part part)
 {
   const char *word = kj_key_word(part), *end = key.text + key.size_bytes;
@@ -63,7 +63,7 @@ static bool has_same_part(key_text a, key_text b, kj_key_part part)
 typedef struct nearest {
   char *key; /* malloc'd; NULL if no entry has a kernel with this name */
   size_t key_bytes;
-  int same; /* number of equal parts; the source has the highest weight */
+  int same; /* number of parts that are equal, where equal module sources count most */
 } nearest;
 
 static int count_same(key_text wanted, key_text found)

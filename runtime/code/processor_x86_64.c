@@ -1,5 +1,5 @@
-/* Identity and level of this machine on x86-64. CPUID gives the features; XCR0 tells which
- * registers the system saves. */
+/* Determines the identity and the level of this machine on x86-64. CPUID returns the features, and
+ * XCR0 tells which registers the system saves. */
 #include <cpuid.h>
 #include <gnu/libc-version.h>
 #include <pthread.h>
@@ -136,7 +136,7 @@ kj_cpu_level kj_find_level(void)
 const char *kj_find_missing_feature(kj_cpu_level level)
 {
   const char *missing = level >= KJ_CPU_V2 ? FIND_UNSET(v2) : NULL;
-  uint64_t state = processor.saved; /* FIND_UNSET has read it */
+  uint64_t state = processor.saved; /* FIND_UNSET has read the leaf */
   if (!missing && level >= KJ_CPU_V3) missing = FIND_UNSET(v3);
   if (!missing && level >= KJ_CPU_V3 && (state & AVX_STATE) != AVX_STATE) missing = "avx";
   if (!missing && level >= KJ_CPU_V4) missing = FIND_UNSET(v4);

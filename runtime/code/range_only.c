@@ -1,7 +1,7 @@
 /* Detects kernels that have no effect if their grid_ranges have no iterations: outside of the
  * ranges they only evaluate expressions that cannot fail, take long or be observed. The decision
- * uses the untyped tree, before any code exists. An expression counts as harmless only if that is
- * certain; otherwise a launch without iterations runs the kernel. */
+ * uses the untyped tree, before any code exists. An expression counts as harmless only if all this
+ * is certain. Otherwise a launch without iterations runs the kernel. */
 #include "code/kernel.h"
 
 static bool is_harmless(const ki_expr *expr);
@@ -91,8 +91,8 @@ static bool is_harmless_let(const ki_stmt *stmt)
   return true;
 }
 
-/* Although the launch knows the extents without the kernel (evaluate.c), only the kernel performs
- * their checks, so an extent that may fail counts like any other expression. */
+/* The launch computes extents itself (evaluate.c), but only the kernel performs the checks in them.
+ * An extent that may fail is therefore not harmless. */
 bool kj_is_range_only(const ki_function *function)
 {
   bool has_range = false;

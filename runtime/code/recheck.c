@@ -1,6 +1,6 @@
-/* In builds with assertions, compiles a part of the code found in the disk cache again and compares
- * the results. A difference means that the key lacks an input of the code, or that the compiler is
- * not deterministic. */
+/* In builds with assertions, compiles some of the code that was found in the disk cache again and
+ * compares the results. A difference means that the key lacks an input of the code, or that the
+ * compiler is not deterministic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static bool is_by_own_compiler(kj_runtime *runtime, const kjit_specialization *f
   kj_digest compiler;
   kj_code same = { 0 };
   if (!kj_identify_compiler(runtime, &compiler)) return false;
-  if (!found->is_imported) return true; /* other caches return only code of this compiler */
+  if (!found->is_imported) return true; /* the disk cache returns only code from this compiler */
   bool is_own = kj_find_import(runtime, key, &compiler, &same);
   kj_free_code(&same);
   return is_own;
@@ -64,7 +64,8 @@ static const code_field fields[] = {
 #include "code/code_fields.def"
 };
 
-/* Has a value for each row, so it does not compile if a field has no row. */
+/* An initializer with a value for each row. It does not compile if a field of kj_code has no
+ * row. */
 #pragma GCC diagnostic ignored "-Wmissing-braces"
 static const kj_code no_code = {
 #define CODE_FIELD(field, HOW) 0,

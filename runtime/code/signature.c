@@ -1,6 +1,6 @@
-/* Signatures and facts in text form: "f32[:] C, 16" as an application writes a signature; facts as
- * names alone ("aligned16 disjoint"), for all arrays, or as a specialization prints them
- * ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
+/* Parses signatures and facts. A signature is, for example, "f32[:] C, 16". Facts are names that
+ * apply to all arrays ("aligned16 disjoint"), or have the form in which a specialization prints
+ * them ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ typedef struct reader {
   kj_diagnostics *diagnostics;
   kj_argument *arguments;
   kj_bound *bound; /* const parameters, for evaluating default values */
-  /* used for facts */
+  /* set while facts are read */
   uint8_t *relations;
   kj_signature *signature;
   const char *fact; /* the fact being read, for messages */
@@ -135,7 +135,7 @@ static kjit_status read_function(reader *r, uint32_t index, const char *text)
   return KJIT_OK;
 }
 
-/* Checks the type against the parameter's annotation. Types named by dtype() are left to
+/* Checks the type against the parameter's annotation. Annotations with dtype() are left to type
  * inference. */
 static kjit_status check_annotation(reader *r, uint32_t index, const ki_type_info *info,
                                     const char *text)
@@ -183,7 +183,7 @@ static void convert(reader *r, uint32_t index)
     r->arguments[index].kind = KJ_ARGUMENT_VALUE;
     r->arguments[index].type = annotation->type;
   }
-  /* cannot be evaluated on the host */
+  /* the host cannot evaluate the value */
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION };
 }
 
@@ -310,7 +310,7 @@ kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_ar
     if (status != KJIT_OK) return status;
     count++;
     at = *end ? end + 1 : end;
-    if (*end && !*(at + strspn(at, " \t\n"))) break; /* a trailing comma */
+    if (*end && !*(at + strspn(at, " \t\n"))) break; /* the signature ends with a comma */
   }
   return read_defaults(r, count);
 }
@@ -324,7 +324,7 @@ static kjit_status read_type(reader *r, uint32_t index, kjit_type type)
   const kj_parameter_row *row = &r->kernel->parameters[index];
   bool is_type = !row->is_func && !row->is_const;
   kjit_status status =
-    /* reports an error if the argument is invalid */
+    /* read_argument reports an error if the text is not a valid argument */
     is_type ? take_type(r, index, type, text) : read_argument(r, index, text);
   if (is_type && status == KJIT_OK) convert(r, index);
   free(text);

@@ -24,25 +24,28 @@ struct kjit_specialization {
   pthread_cond_t changed;
   uint64_t attempt;       /* number of compilations of this key */
   kj_diagnostics failure; /* diagnostics of the last failed attempt */
-  bool is_unreported; /* compiled in the background, and no caller has received its errors yet */
+  bool is_unreported;     /* the background compilation has failed, and no caller has received its
+                             errors yet */
   kj_code code;
   kj_failure_slot *failure_slot; /* for devices with queued launches, if code.can_fail is set */
   uint64_t failure_address;      /* device address of the failure record */
   uint32_t print_source; /* for devices with queued launches, if code.prints is set; 0 means none */
-  kj_loaded *loaded;     /* handle of an object loaded by the compiler's loader */
-  struct kj_unloading *unloading; /* used if the device has queued launches */
+  kj_loaded *loaded;     /* handle of an object that the compiler's loader has loaded */
+  struct kj_unloading *unloading; /* used if the device queues its launches */
   bool is_from_disk, is_imported;
   char *signature, *facts;
   uint64_t load_time_ns;
-  kj_cpu_cost *cost; /* used if the device runs launches at once */
+  kj_cpu_cost *cost; /* used if the device runs a launch before the call returns */
   /* Last result of the occupancy calculator and the launch that it belongs to (see launch/fit.c). 0
    * means none. */
   _Atomic uint64_t chosen_threads, resident_blocks;
-  /* Kept after loading for export and for callers that request the code in another form: the
-   * signature for which it was compiled. code.data holds PTX, a cubin or an object. */
+  /* The signature for which the code was compiled, and the code itself (code.data holds PTX, a
+   * cubin or an object). Both are kept after loading, for export and for callers that request the
+   * code in another form. */
   kj_signature compiled_for; /* owns its arguments and relations */
-  bool is_listed;            /* in kernel->order */
-  bool is_explicit;          /* kjit_specialize made or found it; under kernel->mutex */
+  bool is_listed;            /* the specialization is in kernel->order */
+  bool
+    is_explicit; /* kjit_specialize has returned the specialization; protected by kernel->mutex */
   /* A background compilation failed, and kjit does not start another one by itself. Protected by
    * mutex. */
   bool is_hopeless;
@@ -67,8 +70,8 @@ struct kjit_specialization {
 /* ---- holding: evict.c ----
  *
  * Code can be unloaded while its specialization lives on. A caller that uses code, device_code or
- * table must hold the specialization during this time. To hold is one addition to a cache line
- * that only the threads with the same slot number use; it never waits. */
+ * table must hold the specialization during this time. Holding costs one addition to a cache line
+ * that only threads with the same slot number use, and never waits. */
 
 /* For assertions. Other threads with the same slot can begin and end holds in between. Ends are
  * read before beginnings, so the result is true while this thread holds. */
@@ -109,8 +112,8 @@ static inline bool kj_hold(kjit_specialization *specialization)
   return kj_hold_of(specialization, kj_slot());
 }
 
-/* For assertions: whether this thread, or another thread with the same slot number, holds the
- * specialization. */
+/* For assertions: returns whether this thread, or another thread with the same slot number, holds
+ * the specialization. */
 static inline bool kj_is_held_here(const kjit_specialization *specialization)
 {
   return kj_is_slot_in_use(&specialization->holds[kj_slot()]);
@@ -159,18 +162,19 @@ kjit_specialization *kj_get_plain_entry(const kj_call *call, const kjit_speciali
 
 /* ---- attempt.c: one compilation for all threads that wait for the same key ---- */
 
-/* Adds all messages of one list to another. */
+/* Appends all diagnostics of one list to another list. */
 void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
 /* Queues the compilation of a better variant, which no caller waits for. Does nothing if it is in
  * progress or has failed. */
 void kj_upgrade_later(kj_call *call, uint64_t hash);
-/* Compiles and loads the specialization, or waits for the thread that does. The result is not held.
- * If call->plain allows it, the result may be a specialization with plain code, while the call's
- * own one is compiled in the background. Returns the errors of the compiler. */
+/* Compiles and loads the specialization, or waits for the thread that is doing so. The caller does
+ * not hold the result. If call->plain allows it, the result may be a specialization with plain
+ * code, while the call's own one is compiled in the background. Returns the errors of the
+ * compiler. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization);
-/* Queues the compilation if there is none. Returns NOT_READY while the compilation is in progress,
- * and the compiler's errors once. */
+/* Queues the compilation unless it is queued or running already. Returns NOT_READY while the
+ * compilation is in progress, and the compiler's errors once. */
 kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                 kjit_specialization **specialization);
 /* Compiles a PENDING entry, also if call->plain is set. The caller is the thread that made it
@@ -211,12 +215,13 @@ kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
  * disk cache, or for another process. */
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
                              kj_diagnostics *diagnostics, kj_code *code);
-/* Loads plain code into a specialization for plain code. Takes the code, also if it fails. */
+/* Loads plain code into a specialization for plain code. The function takes over the code, also if
+ * it fails. */
 kjit_status kj_load_plain(kj_call *call, kjit_specialization *specialization, kj_code *code,
                           kj_diagnostics *diagnostics);
 void kj_free_texts(kjit_specialization *specialization);
 
-/* ahead.c: loads code again that was unloaded. The specialization is held afterwards. */
+/* Loads evicted code again (ahead.c). On success the caller holds the specialization. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics);
 /* Reads a signature in text form. arguments gets one element for each parameter, bound gets the
  * values known at compile time. Errors: SYNTAX, TYPE, NAME, ARGUMENT. */
@@ -239,7 +244,7 @@ kjit_status kj_report_failure(const kjit_kernel *kernel, const kj_code *code, bo
 
 typedef struct kj_job {
   struct kj_job *next;
-  /* Does the work and frees the job. If is_given_up is true, the context is being destroyed: the
+  /* Performs the job and frees it. If is_given_up is true, the context is being destroyed: the
    * function does no work and only wakes the waiting threads. */
   void (*run)(struct kj_job *job, bool is_given_up);
 } kj_job;
@@ -247,19 +252,19 @@ typedef struct kj_job {
 /* Returns false if memory is exhausted, no thread can be created, or the context is being
  * destroyed. The caller then still owns the job. */
 bool kj_queue_job(kj_runtime *runtime, kj_job *job);
-/* Whether the caller is a background thread. A background thread must not queue a job and wait for
- * it, because no other thread may be left to run it. */
+/* Returns whether the caller is a background thread. A background thread must not queue a job and
+ * wait for it, because no other thread may be left to run it. */
 bool kj_is_in_background(const kj_runtime *runtime);
-/* Runs the queued job of this entry in the calling thread, which waits for it. So the caller does
- * not wait for the jobs before it, and cannot wait for itself. */
+/* Runs the queued job of this specialization in the calling thread, which needs its result. The
+ * caller thus waits neither for earlier jobs in the queue nor for itself. */
 void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
 /* Copies the data of the call that a compilation needs and queues it. The entry is PENDING. Returns
  * false like kj_queue_job. */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);
-/* Whether kjit_stop_background was called. After that no job is queued. */
+/* Returns whether kjit_stop_background was called. After that no job is queued. */
 bool kj_is_background_stopped(kj_runtime *runtime);
 
-/* compiler.c: loads the compiler if it is not loaded yet. */
+/* Loads the compiler unless it is loaded already (compiler.c). */
 kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Sets another compiler interface. Must be called before the first compilation. */
 kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface,

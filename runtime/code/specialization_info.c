@@ -1,4 +1,5 @@
-/* Inspection of specializations: properties, code at a stage, machine code, occupancy. */
+/* Implements the functions that inspect specializations: their properties, code at a stage, machine
+ * code and occupancy. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ kjit_status kjit_get_specialization_info(const kjit_specialization *specializati
                                          kjit_specialization_info *info)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
-  /* inspection holds the specialization */
+  /* holding the specialization changes its counters */
   kjit_specialization *held = (kjit_specialization *)specialization;
   kjit_specialization_info own = {
     .signature = specialization->signature,

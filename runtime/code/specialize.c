@@ -90,7 +90,7 @@ static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *re
 
 typedef struct compile_mode {
   kj_plain plain;
-  bool is_unseen; /* without messages and statistics */
+  bool is_unseen; /* true for a compilation without messages and statistics */
 } compile_mode;
 
 static kjit_status compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
@@ -106,7 +106,8 @@ static kjit_status compile_kernel(const kjit_kernel *kernel, const kjit_device *
                          ? kj_call_compiler_unseen(device->runtime, &request, diagnostics, code)
                          : kj_call_compiler(device->runtime, &request, diagnostics, code);
   kjit_release_module(linked);
-  if (mode.plain == KJ_PLAIN_NONE) code->is_plain = false; /* a damaged child process may set it */
+  if (mode.plain == KJ_PLAIN_NONE)
+    code->is_plain = false; /* a damaged child process may have set the field */
   return status;
 }
 
@@ -158,7 +159,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
   if (!is_linked) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
   if (is_compiled && !is_linked && !device->is_target) {
-    /* use the compiler's loader, which registers debug information */
+    /* the compiler's loader is used, because it registers debug information with debuggers */
     status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
                             &specialization->loaded, &kernel);
     if (status == KJIT_OK) {
@@ -197,8 +198,9 @@ static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_d
          keep_fetched(call, specialization);
 }
 
-/* Links PTX to machine code before it is loaded: if the machine code is stored in the cache, if PTX
- * of the application is linked with it, or if the driver's assembler runs in a child process. */
+/* Links PTX to machine code before the code is loaded. This is done if the cache stores the machine
+ * code, if PTX of the application is linked with it, or if the driver's assembler runs in a child
+ * process. */
 static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagnostics)
 {
   void *cubin;
@@ -477,7 +479,7 @@ static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
            : KJIT_OK;
 }
 
-/* The relations and arguments of the signature are malloc'd. */
+/* Fills in a signature, whose relations and arguments are malloc'd. */
 kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
                              kj_signature *signature)
 {
@@ -533,8 +535,8 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   return status;
 }
 
-/* Prints signature and facts. If the code was evicted before, the texts that the application may
- * have borrowed stay the same. */
+/* Formats the signature and the facts as strings. If the code was evicted before, the existing
+ * strings stay, because the application may have borrowed them. */
 static kjit_status print_texts(const kj_call *call, kjit_specialization *specialization,
                                kj_diagnostics *diagnostics)
 {
@@ -551,7 +553,8 @@ static kjit_status describe(const kj_call *call, kjit_specialization *specializa
                             kj_diagnostics *diagnostics)
 {
   uint32_t generation = atomic_load(&call->device->generation);
-  /* written once, because other threads read it while the code is loaded again */
+  /* written only once, because other threads can read the field while evicted code is loaded
+   * again */
   if (specialization->device != call->device) specialization->device = call->device;
   if (specialization->generation != generation) specialization->generation = generation;
   return specialization->compiled_for.arguments

@@ -1,5 +1,5 @@
-/* Code for machines with a named target: stored by a context that compiles for a target, and
- * required in a process that has such code but no compiler. */
+/* Handles code for machines with a named target (kjit_config.target). A context that compiles for a
+ * target records such code, and a process without a compiler depends on it. */
 #include <stdlib.h>
 
 #include "code/disk.h"
@@ -31,8 +31,8 @@ static void free_signature(kj_signature *signature)
   *signature = (kj_signature){ 0 };
 }
 
-/* Compiles and records code that needs no facts, unless the context has it. Messages are not
- * repeated, because they are the same as for the code with facts. */
+/* Compiles and records code that needs no facts, unless the context has it. The function reports no
+ * messages, because they would be the same as those for the code with facts. */
 static kjit_status record_without_facts(kj_call *call, const kj_compile_request *request,
                                         const kj_disk_key *fast, kj_diagnostics *diagnostics)
 {
@@ -80,7 +80,7 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
   kj_disk_key named = { 0 };
   const char *name = call->kernel->function->decl->name;
   kjit_status status = KJIT_OK;
-  /* the compiler reports the error */
+  /* without such code, the compilation reports the missing compiler */
   if (!kj_has_named_code(call->runtime, diagnostics)) return KJIT_OK;
   if (kj_get_compiler(call->runtime, &why) == KJIT_ERROR_NO_COMPILER) {
     status = KJIT_ERROR_NO_COMPILER;

@@ -1,4 +1,5 @@
-/* The CPU as a device: its operation table and the functions that its files share. */
+/* The CPU as a device: its table of operations, and the functions that the files of this folder
+ * share. */
 #ifndef KJ_CPU_CPU_H
 #define KJ_CPU_CPU_H
 
@@ -7,12 +8,15 @@
 /* Operations of a device that runs kernels on the cores of this machine. base/device.h documents
  * each function. */
 extern const kj_device_operations kj_cpu_operations;
-/* target_device.c: returns the operations that replace a kind of devices in a context with
- * kjit_config.target. Returns the kind itself if target is NULL or of another kind. */
+/* Returns the operations that replace those of a kind of device in a context with
+ * kjit_config.target (target_device.c). Returns the operations of the kind itself if target is NULL
+ * or names a target of another kind. */
 const kj_device_operations *kj_target_operations(const kj_device_operations *kind,
                                                  const char *target);
 
-enum { KJ_MOST_WORKERS = 256 }; /* maximum number of workers, of one launch and of the process */
+enum {
+  KJ_MOST_WORKERS = 256
+}; /* maximum number of threads of a launch, and of worker threads of the process */
 
 /* ---- workers.c: worker threads of the process ---- */
 
@@ -22,24 +26,25 @@ uint32_t kj_count_cores(void);
  * closing device has no running launch. Closing the last device joins all workers. */
 void kj_open_workers(uint32_t threads);
 void kj_close_workers(void);
-/* Calls body(data, 0) on this thread and, from workers that become idle meanwhile, body(data, i)
- * for indices i < count. Each index is used once, and again only if its worker returned early
+/* Calls body(data, 0) on this thread. Workers that become idle meanwhile call body(data, i) for
+ * other indices i < count. Each index is used once, and again only if its worker returned early
  * because of kj_leave_work. Returns when all started bodies have returned. count is 2 to
  * KJ_MOST_WORKERS. Any number of threads may call this at once. The caller holds no lock. */
 void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data);
-/* A call of body with an index other than 0 calls this function regularly. If the result is true,
- * too many threads run and the body has to return soon. */
+/* A body with an index other than 0 must call this function regularly. If the result is true, too
+ * many threads run, and the body has to return soon. */
 bool kj_leave_work(void);
 
 /* ---- spread.c: how many threads to use for a launch ---- */
 
 typedef struct kj_cpu_work {
-  uint64_t size;   /* measure of the work; launches with sizes within a factor of 2 are assumed to
-                    * take a similar time */
-  uint64_t units;  /* number of chunks that different threads can run, at least 1 */
+  uint64_t size;   /* measure of the launch's work; kjit assumes that launches whose sizes differ by
+                      less than a factor of 2 take a similar time */
+  uint64_t units;  /* number of chunks into which the work can be divided, at least 1 */
   uint32_t most;   /* maximum number of threads */
   bool is_limited; /* `most` is less than the device's usual maximum */
-  bool is_even;    /* the units are elements of a vectorized loop, which all take the same time */
+  bool
+    is_even; /* true if the units are elements of a vectorized loop, which all take the same time */
 } kj_cpu_work;
 
 typedef struct kj_spread {
@@ -47,7 +52,8 @@ typedef struct kj_spread {
   kj_width width;
   bool is_timed;   /* the caller has to call kj_note_time */
   bool is_trial;   /* whether the launch measures a width other than the best known width */
-  bool has_lead;   /* one thread first runs kj_count_lead blocks, and then kj_follow_lead decides */
+  bool has_lead;   /* true if one thread first runs kj_count_lead blocks (the lead), after which
+                      kj_follow_lead decides */
   double alone_ns; /* estimated time of one thread, or 0 if unknown */
 } kj_spread;
 
@@ -68,16 +74,16 @@ typedef struct kj_cpu_launch {
   const void *parameters;
   kj_cpu_grid grid;
   uint64_t scratch_bytes; /* scratch memory of one worker, including dynamic shared memory */
-  /* the scratch memory from here on is zeroed before a worker's first block; scratch_bytes means
-   * none */
+  /* offset from which on the scratch memory is zeroed before a worker's first block; scratch_bytes
+   * means that nothing is zeroed */
   uint64_t zeroed_from;
-  bool is_cleared;      /* all scratch memory of a worker is zeroed, so that guests cannot read data
-                         * of earlier launches */
+  bool is_cleared; /* true if all scratch memory of a worker is zeroed, so that guests cannot read
+                      data of earlier launches */
   uint32_t stack_bytes; /* see kj_code */
   bool is_interruptible;
   bool is_cooperative; /* all blocks form one group of fibers that wait for each other */
-  kj_cpu_fibers parts; /* whether blocks or warps are fibers, see kj_code; if so, grid.cluster is
-                        * set */
+  kj_cpu_fibers
+    parts; /* true if blocks or warps are fibers, see kj_code; grid.cluster is then set */
 } kj_cpu_launch;
 
 /* Implements the device's launch. The parameters are already marshalled. Divides the grid if the
@@ -114,14 +120,15 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
 /* ---- object.c: loads the machine code of a relocatable object into this process without LLVM, for
  * objects from the disk cache ---- */
 
-typedef struct kj_image kj_image; /* an object in memory, ready to run */
+typedef struct kj_image kj_image; /* a loaded object, ready to run */
 
 /* Loads an object. It comes from a file and is therefore untrusted. Returns false if the loader
- * does not support the object or if a called function does not exist in this process; *reason then
- * points to a static message. The bytes are not used after the call. */
+ * does not support the object, or if a function that the object calls does not exist in this
+ * process. *reason then points to a static message. The caller can free the bytes after the
+ * call. */
 bool kj_load_image(const void *object, size_t size_bytes, const char *entry,
                    const kj_outside *outside, kj_image **image, kj_cpu_kernel *kernel,
                    const char **reason);
-void kj_unload_image(kj_image *image); /* NULL is fine */
+void kj_unload_image(kj_image *image); /* image can be NULL */
 
 #endif

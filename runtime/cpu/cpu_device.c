@@ -1,5 +1,5 @@
-/* The CPU as a device: operations are complete when the call returns, memory is host memory, and
- * events are clock readings. */
+/* Implements the CPU as a device. Every operation is complete when its call returns, all memory is
+ * host memory, and an event is a reading of the clock. */
 #include "cpu/cpu.h"
 
 #include <fcntl.h>
@@ -58,7 +58,8 @@ static kjit_status count_devices(const kjit_context *context, const kj_driver_so
 
 static void forget(void *shared) { (void)shared; }
 
-/* Uses CUDA's limits, so that a kernel that runs on the CPU also runs on a GPU. */
+/* The limits of a launch are those of CUDA, so that a kernel that runs on the CPU also runs on a
+ * GPU. */
 static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
   (void)diagnostics;
@@ -176,8 +177,8 @@ static kjit_status allocate_mapping(kj_allocation *allocation)
 }
 
 /* Requests huge pages for large memory. Otherwise a kjit kernel that fills a new array would spend
- * as much time on page faults, one for each 4 KiB, as on its computation. Errors are ignored,
- * because the advice is optional. */
+ * as much time on page faults, one for each 4 KiB, as on its computation. Errors of madvise are
+ * ignored, because huge pages only save time. */
 static void advise_huge_pages(void *memory, size_t size_bytes)
 {
   enum { LEAST_BYTES = 4 << 20, PAGE = 4096 };
@@ -302,7 +303,7 @@ static kjit_status name_memory(kjit_device *device, uint64_t address,
   return KJIT_OK;
 }
 
-/* Checks that the file is the exported one and that its size is sealed. Otherwise another process
+/* Checks that the file is the exported file and that its size is sealed. Otherwise another process
  * could shrink it, and access to the array would fault. Seals cannot be removed. */
 static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnostics *diagnostics)
 {
@@ -326,7 +327,7 @@ static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnosti
   return KJIT_OK;
 }
 
-/* Opens the exporter's descriptor through /proc. */
+/* Opens the file through the exporting process's descriptor in /proc. */
 static kjit_status open_memory(kjit_device *device, const kj_memory_name *name,
                                kj_diagnostics *diagnostics, kj_allocation *allocation)
 {
@@ -410,7 +411,7 @@ static kjit_status record_event(kjit_device *device, void *event, void *stream,
   return KJIT_OK;
 }
 
-/* Recorded events have already occurred. */
+/* A recorded event has already occurred. */
 static kjit_status wait_event(kjit_device *device, void *stream, void *event,
                               kj_diagnostics *diagnostics)
 {

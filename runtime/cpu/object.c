@@ -1,6 +1,6 @@
-/* Loads objects that the compiler emits for the CPU (ELF, position-independent code, small model):
- * maps the sections, applies relocations and sets execute permission. relocate_<architecture>.c
- * implements the relocations.
+/* Loads the object files that the compiler emits for the CPU (ELF, position-independent code, small
+ * code model): maps the sections, applies relocations and sets execute permission.
+ * relocate_<architecture>.c implements the relocations.
  *
  *     [ code sections | stubs of outside functions ]       read and execute
  *     [ data sections | addresses of outside functions ]   read only; kernels have no variables
@@ -46,17 +46,17 @@ typedef struct loader {
   size_t symbol_count;
   const char *strings;
   size_t strings_bytes;
-  outside *outsides; /* one for each symbol */
+  outside *outsides; /* an entry for each symbol */
   size_t outside_count;
-  const kj_outside *outside; /* functions of the application */
+  const kj_outside *outside; /* the functions outside of the object that it may call */
   char *memory;
-  size_t code_bytes, total_bytes; /* code_bytes: offset of the first page with data */
+  size_t code_bytes, total_bytes; /* code_bytes is the offset of the first page with data */
   const char *reason;
 } loader;
 
 enum {
   SLOT_BYTES = 8,
-  MOST_BYTES = 1 << 30 /* so that 32-bit offsets reach everything */
+  MOST_BYTES = 1 << 30 /* with this limit, 32-bit offsets reach every address in the mapping */
 };
 
 static bool refuse(loader *l, const char *reason)
@@ -130,8 +130,8 @@ static const char *name_of(const loader *l, const Elf64_Sym *symbol)
 
 /* ---- the mapping ---- */
 
-/* Returns whether a section is loaded. Tables for unwinding and debuggers are not, because no code
- * unwinds through a kernel. */
+/* Returns whether a section is loaded. Tables for unwinding and for debuggers are not loaded,
+ * because no code unwinds through a kernel. */
 static bool is_loaded(const section *s)
 {
   return (s->header->sh_flags & SHF_ALLOC) && s->header->sh_type != SHT_X86_64_UNWIND &&
@@ -332,7 +332,7 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
 
 static bool protect(loader *l)
 {
-  /* needed on architectures with separate instruction caches */
+  /* required on architectures whose instruction cache is not coherent */
   __builtin___clear_cache(l->memory, l->memory + l->code_bytes);
   bool is_done = !mprotect(l->memory, l->code_bytes, PROT_READ | PROT_EXEC) &&
                  (l->total_bytes == l->code_bytes ||

@@ -1,10 +1,11 @@
-/* Blocks and warps as fibers ("parts") that take turns.
+/* Runs blocks and warps that wait for each other as fibers (stackful coroutines), which this code
+ * calls parts.
  *
  * A fiber runs until it has to wait; then the next fiber that can continue runs. All fibers of a
  * group run on one thread, so nothing here is atomic. Barriers count the fibers that have not
  * ended: a thread that has left the kernel takes no part in barriers. If no fiber of a group can
- * continue, the kernel is deadlocked, and an error tells where. On a GPU such a kernel would
- * hang. */
+ * continue, the kernel is deadlocked, and the launch returns an error with the locations at which
+ * the fibers wait. On a GPU such a kernel would hang. */
 #include "cpu/cpu.h"
 
 #include <stdio.h>
@@ -49,8 +50,8 @@ typedef enum part_state {
 } part_state;
 
 typedef struct part {
-  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to it to `wait`
-                     * and `leave` */
+  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to this grid to
+                       `wait` and `leave` */
   kj_crowd *crowd;
   ucontext_t context;
   void *scratch;
@@ -59,12 +60,14 @@ typedef struct part {
   uint32_t cluster_round; /* cluster->round at the last cluster_arrive */
   part_state state;
   kj_cpu_wait what;
-  const barrier *at; /* AT_BARRIER: waits until at->round differs from `round` */
+  const barrier *at; /* for AT_BARRIER: the fiber waits until at->round differs from `round` */
   uint32_t round;
-  const uint64_t *word; /* AT_PHASE, TRYING: mbarrier word, and the parity of the phase */
+  const uint64_t
+    *word; /* for AT_PHASE and TRYING: the mbarrier word, and the parity of the phase */
   uint64_t parity;
   uint32_t id, tries;
-  bool has_failed; /* TRYING: the try returns false, because no other fiber could run */
+  bool
+    has_failed; /* for TRYING: mbarrier_try_wait returns false, because no other fiber could run */
 #if defined(__SANITIZE_THREAD__)
   void *fiber;
 #endif
@@ -170,7 +173,7 @@ static void resume(kj_crowd *crowd, part *p)
   swapcontext(&crowd->home, &p->context);
 }
 
-/* Called by interrupted code: ends the whole group. */
+/* Ends the whole group. Interrupted code calls this function. */
 static void leave_crowd(const kj_cpu_grid *grid)
 {
   part *p = (part *)(uintptr_t)grid;
@@ -212,7 +215,7 @@ static uint64_t meet(part *p, barrier *b, uint32_t live, uint64_t value)
   b->arrived++;
   turn_if_all(b, live);
   wait_round(p, b, round);
-  /* last_sum is still valid: the next round ends only after this fiber has arrived in it */
+  /* last_sum is still valid, because the next round ends only after this fiber has arrived */
   return b->last_sum;
 }
 
@@ -409,12 +412,12 @@ kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *
       if (!can_go_on(p)) continue;
       has_moved = true;
       resume(crowd, p);
-      /* no fiber continues; their stacks hold no resources to release */
+      /* no fiber continues; their stacks contain no resources that would have to be released */
       if (crowd->is_interrupted) return KJ_GROUP_INTERRUPTED;
     }
     if (has_moved || wake_one_that_tries(crowd)) continue;
     describe_stuck(crowd, stuck, stuck_bytes);
-    return KJ_GROUP_STUCK; /* the stacks hold no resources here, either */
+    return KJ_GROUP_STUCK; /* the stacks contain no resources that would have to be released */
   }
   for (uint32_t i = 0; KJ_HAS_ASSERTIONS && i < crowd->parts; i++)
     KJ_ASSERT(crowd->all[i].state == PART_ENDED);
@@ -468,7 +471,7 @@ kj_crowd *kj_create_crowd(const kj_cpu_launch *launch)
   crowd->warps = (uint32_t)count_warps(launch);
   crowd->parts = crowd->blocks * crowd->warps;
   crowd->stride = scratch_stride(launch);
-  KJ_ASSERT(crowd->parts && crowd->parts <= MOST_PARTS); /* checked by kj_check_parts */
+  KJ_ASSERT(crowd->parts && crowd->parts <= MOST_PARTS); /* kj_check_parts has checked the number */
   KJ_ASSERT(crowd->clusters * crowd->cluster_blocks == crowd->blocks);
   crowd->all = calloc(crowd->parts, sizeof *crowd->all);
   crowd->block = calloc(crowd->blocks, sizeof *crowd->block);

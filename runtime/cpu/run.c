@@ -1,6 +1,7 @@
-/* Runs a grid on the CPU. Each worker first runs its own share of the blocks in order, then helps
- * the other workers. Shares keep data in a worker's cache from one launch to the next; helping
- * balances blocks of unequal work. */
+/* Runs the grid of a launch on the CPU. Each worker first runs its own share of the blocks in
+ * order, and then takes blocks from the shares of other workers. Fixed shares keep data in a
+ * worker's cache from one launch to the next. Taking blocks of others balances blocks of unequal
+ * work. */
 #include "cpu/cpu.h"
 
 #include <fenv.h>
@@ -22,7 +23,7 @@ enum {
 
 /* ---- scratch memory ---- */
 
-/* A buffer begins with its size. The memory for the worker begins one cache line later. */
+/* A scratch buffer begins with its size. The memory for the worker begins one cache line later. */
 static void *take_scratch(kjit_device *device, uint64_t size_bytes)
 {
   for (uint32_t i = 0; i < KJ_SCRATCH_SLOTS; i++) {
@@ -71,15 +72,16 @@ typedef struct crew {
   uint64_t piece; /* number of blocks in a piece */
   _Atomic bool is_out_of_memory, is_stuck, is_interrupted;
   uint64_t scratch_bytes; /* scratch memory of one worker */
-  char stuck[256];        /* written by the worker that sets is_stuck */
+  char stuck[256];        /* description of a deadlock, written by the worker that sets is_stuck */
 } crew;
 
 /* ---- interrupts ---- */
 
-/* A call of interruptible code, which can be left by longjmp because it holds no resources. */
+/* A call of interruptible code. The code can leave the call by longjmp, because it owns no
+ * resources. */
 typedef struct interruptible_call {
-  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to it to
-                     * `leave` */
+  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to this grid to
+                       `leave` */
   jmp_buf left;
 } interruptible_call;
 
@@ -115,7 +117,8 @@ static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t las
     }
 }
 
-/* Runs pieces of a share. Returns false if this worker has to leave the rest to the others. */
+/* Runs pieces of a share until none is left. Returns false if this worker has to stop early and
+ * leave the remaining pieces to other workers. */
 static bool work_on(crew *crew, share *share, bool is_helper, kj_crowd *crowd, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
@@ -163,7 +166,8 @@ static void run_kernel(crew *crew, size_t worker)
   }
   void *scratch = take_scratch(crew->device, crew->scratch_bytes);
   if (!scratch) {
-    atomic_store(&crew->is_out_of_memory, true); /* the other workers run this worker's share */
+    atomic_store(&crew->is_out_of_memory,
+                 true); /* without memory this worker stops, and the others run its share */
     return;
   }
   work(crew, worker, scratch);
@@ -273,7 +277,7 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
   *is_interrupted = atomic_load(&crew.is_interrupted);
   if (atomic_load(&crew.is_stuck))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
-  /* the failure record describes an interruption in more detail */
+  /* for an interruption, the failure record has more details */
   if (*is_interrupted || is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
@@ -309,8 +313,8 @@ static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
 
 /* ---- a launch ---- */
 
-/* Returns the number of elements of the largest array whose extents the code reads, as an estimate
- * of the work of threads that loop over rows. */
+/* Returns the number of elements of the largest array whose extents the code reads. It estimates
+ * the work of kernels in which each thread loops over a row. */
 static uint64_t count_array_elements(const kj_code *code, const char *parameters)
 {
   uint64_t most = 0, elements = 1;
@@ -337,8 +341,8 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
       * kernel */
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
-  /* A launch of one thread is not divided, because its variables carry over from one element to the
-   * next. */
+  /* A launch of one thread is not divided, because its code can carry values of variables from one
+   * element to the next. */
   bool is_one_thread =
          blocks == 1 && (uint64_t)call->block[0] * call->block[1] * call->block[2] == 1,
        is_cut = code->is_range_only && !is_one_thread;
@@ -352,7 +356,8 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
   return work;
 }
 
-/* Replaces the grid by one-thread blocks, for range-only kernels. */
+/* Replaces the grid of a range-only kernel by blocks of one thread, which the workers can divide
+ * among themselves. */
 static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
 {
   KJ_ASSERT(pieces && launch->parts == KJ_FIBERS_NONE);
@@ -361,8 +366,8 @@ static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
   launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
 }
 
-/* If accesses are watched, adds memory after the block's scratch memory for the state of each
- * element. */
+/* If the kernel is compiled with the checks of uninitialized memory and races, adds memory after
+ * the block's scratch memory for the state of each element. */
 static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
 {
   uint64_t bytes = launch->scratch_bytes;

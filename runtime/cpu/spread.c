@@ -1,5 +1,5 @@
-/* Chooses how many threads run a launch on the CPU: the number that was fastest for earlier
- * launches of its size.
+/* Chooses how many threads run a launch on the CPU, by measuring which number was fastest for
+ * earlier launches of a similar size.
  *
  * For each size class (a factor of 2), a specialization stores the measured time per unit of work
  * for three widths: one thread, as many threads as get a worthwhile share, and all threads. The
@@ -26,14 +26,14 @@ static const double GRAIN_NS = KJ_GRAIN_NS, WORTH_NS = 2 * KJ_GRAIN_NS, LEAST_PI
                     /* all longer launches are timed, because reading the clock costs less than 1 %
                      * of them */
   LONG_NS = 20000,
-                    /* maximum time for which a whole launch is run by one thread as a trial */
+                    /* maximum estimated time of a launch that one thread runs as a trial */
   SHORT_NS = 100000,
                     /* assumed time of an element of a vectorized loop, for the first launch */
   STATIC_ELEMENT_NS = 0.25;
 
 enum {
-  LEAD = 32,            /* the lead is 1/LEAD of the blocks */
-  PIECES = 8,           /* pieces for each worker, if the runtime divides the range */
+  LEAD = 32,  /* 1/LEAD of the blocks run first on one thread, to measure their time (the lead) */
+  PIECES = 8, /* pieces for each worker, if the runtime divides the range */
   LEAST_ELEMENTS = 256, /* minimum elements in a piece of a vectorized loop */
   FIRST_TRY = 8,        /* number of timed launches after which another width is tried, */
   TRY_EVERY = 256,      /* then after twice that number, and so on; later after each TRY_EVERY timed
@@ -70,8 +70,9 @@ static bool is_new(const kj_cost *cost)
   return atomic_load_explicit(&cost->count, memory_order_relaxed) < FEW;
 }
 
-/* Updates a width that is tried only from time to time. Its stored time may come from a moment when
- * the cores were busy, so a much smaller measurement counts for more than a step. */
+/* Updates the time of a width that is tried only from time to time. The stored time may have been
+ * measured while the cores were busy. A much smaller measurement therefore changes the stored time
+ * by more than one step. */
 static void follow_trial(kj_cost *cost, double measured)
 {
   double known = read_figure(cost);
@@ -139,7 +140,7 @@ static kj_width take_turn(kj_cost_of_size *of, kj_width best)
 }
 
 /* Returns whether a width that is not measured yet, or not the best one, may be tried. Only short
- * launches, or if is_turn is set somewhat longer launches, are measured on one thread. */
+ * launches are measured on one thread. If is_turn is set, the limit is somewhat higher. */
 static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
                             bool is_turn)
 {
@@ -204,7 +205,7 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   if (unit_ns == 0 && work->is_even) unit_ns = STATIC_ELEMENT_NS;
   if (unit_ns == 0) unit_ns = read_figure(&of->widths[KJ_ALL]);
   if (unit_ns == 0) return explore(spread, work, most);
-  /* limits the effect of one bad measurement, so that one thread is tried again */
+  /* the limit makes sure that one thread is tried again after a single bad measurement */
   double all = read_figure(&of->widths[KJ_ALL]);
   if (all > 0 && unit_ns > all * most) unit_ns = all * most;
   spread.alone_ns = unit_ns * (double)work->size;
@@ -234,7 +235,8 @@ void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *sprea
   KJ_ASSERT(spread->has_lead && work->size && spread->class < KJ_COST_CLASSES);
   follow(&cost->sizes[spread->class].widths[KJ_ALONE], all_ns / (double)work->size);
   spread->alone_ns = all_ns;
-  spread->is_timed = false; /* a launch with a lead is not a typical launch */
+  spread->is_timed =
+    false; /* the time of a launch with a lead is not typical, so it is not recorded */
   bool is_surprise = expected_ns == 0 || (spread->workers == 1 && all_ns > 4 * expected_ns);
   if (is_surprise) set_width(spread, all_ns >= WORTH_NS ? KJ_SOME : KJ_ALONE, count_threads(work));
 }

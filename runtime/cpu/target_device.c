@@ -1,6 +1,7 @@
-/* The device of a context with kjit_config.target. Kernels that are launched on it are compiled for
- * another machine and not run. Its arrays have addresses but no values, so an algorithm over arrays
- * of any size compiles the kernels that it would run on that machine. */
+/* Implements the device of a context with kjit_config.target. A launch on this device compiles the
+ * kernel for another machine and does not run it. Arrays on the device have addresses but no
+ * memory, so an algorithm can be called for arrays of any size, to compile the kernels that it
+ * would run on that machine. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -182,7 +183,7 @@ const kj_device_operations *kj_target_operations(const kj_device_operations *kin
   kj_target read;
   bool is_read = is_target(target, &read);
   pthread_once(&once, fill_tables);
-  /* if the name is invalid, both kinds report it when they are used */
+  /* an invalid name is reported when a device of either kind is used */
   if (is_read && kind->target != read.kind) return kind;
   return kind->target == KJ_TARGET_CPU ? &cpu_operations : &gpu_operations;
 }

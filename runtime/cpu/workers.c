@@ -1,10 +1,11 @@
-/* Worker threads for launches on the CPU. The pool belongs to the process, not to a context, so
- * application threads that launch at the same time share it, and at most one thread runs per core.
+/* The pool of worker threads for launches on the CPU. The pool belongs to the process, not to a
+ * context. Application threads that launch at the same time therefore share it, and at most one
+ * thread runs on each core.
  *
  * A launch publishes an offer and runs its own share of the work. An idle worker joins the offer at
  * any time. When the launch has no work left to distribute, it withdraws the offer and waits only
- * for the workers that have joined. On a loaded machine possibly no worker joins, and the launch is
- * then as fast as with one thread.
+ * for the workers that have joined. On a loaded machine it can happen that no worker joins; the
+ * launch is then as fast as on one thread.
  *
  * If launches follow each other closely, an idle worker spins for a while before it sleeps, unless
  * other threads need its core. It spins on its own box, into which the launch writes the offer, so
@@ -47,26 +48,26 @@ enum {
 };
 
 typedef struct offer {
-  struct offer *next, **place; /* place: the pointer to this offer in the list, or NULL if the offer
-                                * is not listed */
+  struct offer *next, **place; /* `place` is the pointer in the list that points to this offer, or
+                                  NULL if the list does not contain the offer */
   void (*body)(void *data, size_t index);
   void *data;
-  /* count: number of indices; the launching thread has index 0. begun: number of indices taken so
-   * far */
+  /* `count` is the number of indices, of which the launching thread has index 0; `begun` is the
+   * number of indices taken so far */
   size_t count, begun;
-  _Atomic uint32_t inside; /* number of workers that run the body, and IS_WAITING */
+  _Atomic uint32_t inside; /* number of workers that run the body, plus the flag IS_WAITING */
   bool is_over;            /* the launching thread has no work left to distribute */
   /* indices that workers returned early (kj_leave_work) and other workers can take */
   uint32_t left_count;
   uint8_t left[MOST_THREADS];
 } offer;
 
-/* State of a worker. Each box has its own cache line. */
+/* The box of a worker contains its state, in a cache line of its own. */
 typedef struct box {
   _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the address of the offer that the
                                          * worker has to join */
-  size_t index;                         /* the worker's index in that offer; written before state,
-                                         * with the mutex held */
+  size_t
+    index; /* the worker's index in that offer; written before `state` while the mutex is held */
 } box;
 enum { BUSY, LOOKING };
 
@@ -85,7 +86,7 @@ static struct {
   uint64_t ended_ns;        /* end of the last launch, by kj_clock_ns() */
   _Atomic bool is_frequent; /* launches follow each other closely, so workers spin */
   _Atomic uint64_t crowded_until_ns;
-  uint32_t asked;  /* number of workers that the current launches would use */
+  uint32_t asked;  /* number of workers that the current launches could use */
   cpu_set_t cores; /* union of the affinity masks of the threads that opened devices */
   bool is_closing;
   _Atomic uint32_t changes; /* futex on which idle workers sleep */
@@ -221,8 +222,8 @@ static void hand_out(offer *made)
   }
 }
 
-/* Withdraws the offer from workers that have not started on it, perhaps because another thread uses
- * their core. The caller does not hold the mutex. */
+/* Takes the offer back from spinning workers that have not reacted to it, perhaps because another
+ * thread uses their core. The caller does not hold the mutex. */
 static void take_from_boxes(offer *made, uint32_t thread_count)
 {
   for (uint32_t i = 0; i < thread_count; i++) {
@@ -254,12 +255,13 @@ static void take_part(offer *made, size_t index)
   } else {
     pool.running--;
   }
-  /* after this, the launching thread may free the offer */
+  /* after this line the launching thread may free the offer */
   _Atomic uint32_t *inside = &made->inside;
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
 }
 
-/* Leaves if more threads run than allowed, because other launches began on their own threads. */
+/* Stops the body if more threads run than allowed, because other launches have begun on their own
+ * threads. */
 bool kj_leave_work(void)
 {
   uint32_t running = atomic_load_explicit(&pool.running, memory_order_relaxed);
@@ -300,7 +302,8 @@ static void look_around(box *own)
   }
 }
 
-/* Joins the oldest offer. The caller holds the mutex, which is released meanwhile. */
+/* Runs the body of the oldest offer. The caller holds the mutex; the function releases it while the
+ * body runs. */
 static void join_in(box *own)
 {
   offer *made = pool.offers;
@@ -316,7 +319,8 @@ static void join_in(box *own)
   lock_pool();
 }
 
-/* Sleeps until pool.changes changes. The caller holds the mutex, which is released meanwhile. */
+/* Sleeps until pool.changes changes. The caller holds the mutex; the function releases it while the
+ * worker sleeps. */
 static void wait_for_change(void)
 {
   uint32_t seen = atomic_load(&pool.changes);
@@ -423,7 +427,7 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
   pool.ended_ns = kj_clock_ns();
-  wanted = announce(); /* for offers of other launches that were waiting for a free core */
+  wanted = announce(); /* wakes workers for other launches that waited for a free core */
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);
 }

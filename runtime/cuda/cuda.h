@@ -1,6 +1,6 @@
-/* Devices of the CUDA driver. The driver library is opened at run time, so that kjit builds without
- * it and its CPU side works without it. The few types and constants of the driver are declared
- * here, so that cuda.h of the toolkit is not needed. */
+/* Devices of the CUDA driver. kjit opens the driver library at run time, so it can be built without
+ * the library, and the CPU device works without it. This header declares the few types and
+ * constants of the driver that kjit uses, so that cuda.h of the toolkit is not needed. */
 #ifndef KJ_CUDA_CUDA_H
 #define KJ_CUDA_CUDA_H
 
@@ -14,7 +14,7 @@ extern const kj_device_operations kj_cuda_operations;
 
 /* ---- the driver ---- */
 
-/* CUlaunchAttribute and CUlaunchConfig, reduced to the attributes that kjit sets. */
+/* CUlaunchAttribute and CUlaunchConfig, with only the attributes that kjit sets. */
 enum {
   KJ_CU_INVALID_VALUE = 1,
   KJ_CU_OUT_OF_MEMORY = 2,
@@ -93,7 +93,8 @@ enum {
   KJ_CU_FUNCTION_LOCAL = 3,
   KJ_CU_FUNCTION_REGISTERS = 4,
   KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
-  KJ_CU_FUNCTION_ANY_CLUSTER = 14 /* allows clusters of more than 8 blocks */
+  KJ_CU_FUNCTION_ANY_CLUSTER = 14 /* CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, which
+                                     allows clusters of more than 8 blocks */
 };
 
 /* CUjit_option */
@@ -102,7 +103,7 @@ enum {
   KJ_CU_JIT_INFO_LOG_BYTES = 4,
   KJ_CU_JIT_ERROR_LOG = 5,
   KJ_CU_JIT_ERROR_LOG_BYTES = 6,
-  KJ_CU_JIT_OPTIMIZATION_LEVEL = 7, /* 0 to 4, which is the default */
+  KJ_CU_JIT_OPTIMIZATION_LEVEL = 7, /* optimization level from 0 to 4; the default is 4 */
   KJ_CU_JIT_GENERATE_DEBUG_INFO = 11,
   KJ_CU_JIT_GENERATE_LINE_INFO = 13
 };
@@ -133,7 +134,8 @@ uint32_t kj_ptx_limit(int driver_version);
  * the device as lost. device may be NULL. */
 kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
                             const char *call, kj_diagnostics *diagnostics);
-/* Like kj_check_driver, for a call that concerns a kernel. The message names the kernel. */
+/* Like kj_check_driver, for a driver call that concerns a kernel. The message contains the name of
+ * the kernel. */
 kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
                                  const char *call, kj_diagnostics *diagnostics);
 #define KJ_DRIVER(device, diagnostics, name, ...) \
@@ -170,7 +172,7 @@ void kj_leave_device(kjit_device *device, void *previous);
 
 /* ---- functions of the operation table, except those in cuda_device.c ---- */
 
-/* kj_cuda_allocate and so on; base/device.h documents them. */
+/* The operations of a CUDA device, kj_cuda_allocate and so on. base/device.h documents them. */
 /* clang-format off */
 #define KJ_CUDA_OPERATIONS(X) \
   /* cuda_memory.c */ \

@@ -1,4 +1,5 @@
-/* Code for a GPU: translates PTX to machine code, loads it and computes occupancy. */
+/* Handles code on a GPU: lets the driver translate PTX to machine code and load it, and computes
+ * occupancy. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,8 +166,8 @@ kjit_status kj_cuda_count_resident(kjit_device *device, const kj_device_code *fu
   return status;
 }
 
-/* Block sizes in order of preference, for equal occupancy. Large blocks leave a multiprocessor half
- * empty while the last of them finish, and small blocks cost more to start. */
+/* Block sizes in order of preference, for equal occupancy. At the end of a launch, large blocks
+ * leave a multiprocessor half empty. Small blocks take more time to start. */
 kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *function,
                                    uint64_t dynamic_shared_bytes, uint32_t most,
                                    kj_diagnostics *diagnostics, uint32_t *threads)

@@ -1,4 +1,4 @@
-/* A GPU: its primary context, properties, waits, faults and reset. */
+/* Implements a GPU as a device: its primary context, properties, waits, faults and reset. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,9 @@ kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, vo
   return KJ_DRIVER(device, diagnostics, cuCtxSetCurrent, device->primary);
 }
 
-/* If no context was current, that of GPU 0 may stay current. Libraries that use CUDA's runtime take
- * the current context as the choice of a GPU, and without one they choose GPU 0. */
+/* Restores the context that was current before. If no context was current, the context of GPU 0 may
+ * stay current: libraries that use CUDA's runtime take the current context as the choice of a GPU,
+ * and choose GPU 0 if there is none. */
 void kj_leave_device(kjit_device *device, void *previous)
 {
   if (previous == device->primary || (!previous && !device->info.ordinal)) return;
@@ -44,11 +45,11 @@ static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  /* newer drivers support the PTX version that any GPU they support needs */
+  /* a driver that is newer than this table supports every PTX version that its GPUs need */
   enum { ALWAYS_ENOUGH = 80 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;
-  /* a driver without it does not support clusters either */
+  /* a driver without cuLaunchKernelEx does not support clusters either */
   bool has_attributes = device->driver->cuLaunchKernelEx != NULL;
   size_t memory = 0;
   const struct {
@@ -144,7 +145,7 @@ static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
 
 /* ---- reset ---- */
 
-/* during a reset, which must not mark the device as lost again */
+/* during a reset, a fault must not mark the device as lost again */
 #define TRY_DRIVER(device, diagnostics, name, ...) \
   kj_check_driver((device)->driver, NULL, (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
 
@@ -155,7 +156,7 @@ static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
   uint64_t probe = 0;
   KJ_ASSERT(!atomic_load(&device->captures) && !atomic_load(&device->peers));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxReset, device->handle));
-  /* an earlier reset may have failed to retain one */
+  /* NULL if an earlier reset failed to retain a context */
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
   device->primary = NULL;
   KJ_TRY(

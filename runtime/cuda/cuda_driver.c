@@ -21,8 +21,8 @@ static kjit_status find_entry_points(kj_driver *driver,
   return KJIT_OK;
 }
 
-/* CUDA_ERROR_NO_DEVICE of cuInit is not an error of the driver: the machine's GPUs may be
- * hidden. */
+/* If cuInit returns CUDA_ERROR_NO_DEVICE, the driver works, but the machine has no GPU, or its GPUs
+ * are hidden (CUDA_VISIBLE_DEVICES). */
 enum { NOT_INITIALIZED = 3, NO_DEVICE = 100 };
 
 static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics,
@@ -82,7 +82,8 @@ void kj_close_driver(kj_driver *driver) { free(driver); }
 
 uint32_t kj_ptx_limit(int driver_version)
 {
-  /* From NVIDIA's PTX ISA documentation, release notes. */
+  /* Newest PTX version of each driver version, from the release notes in NVIDIA's PTX ISA
+   * documentation. */
   static const struct {
     int driver;
     uint32_t ptx;

@@ -1,4 +1,4 @@
-/* Launches on a GPU, and the tensor maps that launches pass. */
+/* Launches kernels on a GPU, and encodes the tensor maps that launches pass. */
 #include <string.h>
 
 #include "cuda/cuda.h"
@@ -76,7 +76,8 @@ kjit_status kj_cuda_retry(kjit_device *device, const kj_device_code *function,
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   if (previous != device->primary || result == KJ_CU_INVALID_CONTEXT || result == KJ_ELSEWHERE)
     result = launch_once(device, function, launch);
-  /* at the first launch of a kernel the driver allocates local memory for its threads */
+  /* the first launch of a kernel can run out of memory, because the driver allocates the local
+   * memory of its threads */
   if (result == KJ_CU_OUT_OF_MEMORY) {
     kj_relieve_device(device);
     result = launch_once(device, function, launch);
@@ -105,8 +106,8 @@ kjit_status kj_cuda_launch(kjit_device *device, const kj_device_code *function, 
 
 /* ---- tensor maps ---- */
 
-/* Returns the CUtensorMapDataType by the number of bits; for floats by type, because fills and
- * reductions depend on it. */
+/* Returns the CUtensorMapDataType of an element. For most types it depends only on the size. Floats
+ * need their own type, because fills and reductions depend on it. */
 static int data_type(kjit_type type, uint32_t size_bytes)
 {
   enum { U8, U16, U32, I32, U64, I64, F16, F32, F64, BF16 };

@@ -1,5 +1,5 @@
-/* Linking: PTX, and the code that the application has bound to its extern funcs, to machine code.
- * The driver links the code; nvJitLink links code that the driver does not accept. */
+/* Links the PTX of a kernel with the code that the application has bound to its extern funcs. The
+ * result is machine code. The driver links, or nvJitLink if the driver does not accept the code. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static kjit_status report_link(kjit_device *device, int result, const char *call
                   "the driver cannot link the code of `%s` for %s:\n%s", name, device->target, log);
 }
 
-/* Copies the cubin, which belongs to the link state. */
+/* Copies the cubin, because the original belongs to the driver's link state. */
 static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagnostics *diagnostics,
                               void **cubin, size_t *cubin_bytes)
 {

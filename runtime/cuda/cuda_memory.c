@@ -1,4 +1,5 @@
-/* Memory of a GPU: allocations, copies, and sharing with other processes. */
+/* Implements the memory operations of a GPU: allocation, copies, and sharing with other
+ * processes. */
 #include <string.h>
 #include <unistd.h>
 

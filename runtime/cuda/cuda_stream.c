@@ -1,4 +1,4 @@
-/* Streams, events and graphs of a GPU. */
+/* Implements streams, events and graphs of a GPU by those of the driver. */
 #include "cuda/cuda.h"
 
 enum { NOT_READY = 600 }; /* CUresult */
@@ -11,7 +11,8 @@ static kjit_status check_query(kjit_device *device, int result, const char *call
                              : kj_check_driver(device->driver, device, result, call, diagnostics);
 }
 
-/* Destroys an object. Errors are ignored, because the object is gone in any case. */
+/* Destroys a driver object. Errors are ignored, because the caller forgets the object in any
+ * case. */
 static void end(kjit_device *device, int (*function)(void *native), void *native)
 {
   void *previous;

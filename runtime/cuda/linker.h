@@ -1,6 +1,6 @@
-/* Linked code (kjit_bind_linked): NVRTC compiles CUDA C, and nvJitLink links inputs that the driver
- * does not accept. Both libraries belong to a CUDA toolkit and are opened when needed. Their few
- * types and constants are declared where they are used. */
+/* Declarations for linked code (kjit_bind_linked). NVRTC compiles CUDA C, and nvJitLink links
+ * inputs that the driver does not accept. Both libraries belong to a CUDA toolkit, and kjit opens
+ * them when it needs them. The files that use a library declare its few types and constants. */
 #ifndef KJ_CUDA_LINKER_H
 #define KJ_CUDA_LINKER_H
 
@@ -51,7 +51,7 @@ kjit_status kj_link_by_library(const kj_link_target *target, const kj_link_input
                                size_t count, kj_diagnostics *diagnostics, void **cubin,
                                size_t *cubin_bytes);
 
-/* Inputs in which CUDA C was replaced by PTX. */
+/* Inputs for a linker, after PTX has replaced the CUDA C among them. */
 typedef struct kj_prepared_inputs {
   kj_link_input *items;
   size_t count;

@@ -79,7 +79,7 @@ bool kj_need_link_library(const kj_link_target *target, const kj_link_input *inp
   return !target->driver_version || find_reason(target, inputs, count);
 }
 
-/* Describes the reason, for example "f.ltoir is LTO-IR". */
+/* Describes why the driver cannot link an input, for example "f.ltoir is LTO-IR". */
 static void describe_need(const kj_link_target *target, const kj_link_input *inputs, size_t count,
                           kj_buffer *need)
 {

@@ -70,7 +70,8 @@ static void end_option(option_list *list)
   list->count++;
 }
 
-/* Adds the architecture, or the newest earlier one that NVRTC supports, without a suffix. */
+/* Adds the option for the target architecture. If NVRTC does not support it, adds the newest
+ * supported architecture before it, without a suffix. */
 static void add_architecture(const nvrtc *library, const char *target, option_list *list)
 {
   enum { PREFIX = 3 }; /* length of "sm_" */
@@ -173,7 +174,8 @@ static void add_option(const char *option, option_list *list)
   list->count++;
 }
 
-/* Lists the options. Relocatable code keeps functions that no kernel calls. */
+/* Lists the options for NVRTC. Relocatable code is needed, because NVRTC otherwise removes
+ * functions that no kernel calls. */
 static void list_options(const nvrtc *library, const kj_link_target *target, const char *given,
                          option_list *list)
 {

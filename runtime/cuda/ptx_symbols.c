@@ -1,6 +1,6 @@
-/* Symbols that PTX defines for other PTX. They are renamed so that functions and variables with the
- * same name in several texts, or in a text and a kernel, do not collide in a linker. If names have
- * to stay, a name that two texts define is rejected. */
+/* Finds and renames the symbols that PTX defines for other PTX. Renaming prevents collisions in a
+ * linker if several inputs, or an input and a kernel, have functions or variables with the same
+ * name. If names have to stay, a name that two inputs define is rejected. */
 #include "cuda/ptx_symbols.h"
 
 #include <ctype.h>
@@ -70,7 +70,7 @@ static bool is_word(const word *w, const char *text)
 /* ---- definitions ---- */
 
 /* Reads the defined name after `.visible`, skipping directives, attributes and the function's
- * results in parentheses. Moves *text behind it. Returns END if there is none. */
+ * results in parentheses. Moves *text to the end of the name. Returns END if there is no name. */
 static word take_definition(const char **text)
 {
   int depth = 0;
@@ -84,8 +84,8 @@ static word take_definition(const char **text)
   return (word){ END, *text, 0 };
 }
 
-/* Finds the next definition that is visible to other PTX, and moves *text behind its name. is_only:
- * no other text may define the name. */
+/* Finds the next definition that is visible to other PTX, and moves *text to the end of its name.
+ * is_only is set if no other input may define the name. */
 static word next_definition(const char **text, bool *is_only)
 {
   for (word w = read_word(*text); w.kind != END; w = read_word(*text)) {
@@ -149,12 +149,12 @@ kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
 
 /* ---- uses ---- */
 
-/* State of reading a statement. Its first word is an instruction, unless a label or predicate
- * precedes it. A function may have the name of an instruction. */
+/* State while a statement is read. The first word of a statement, after a label or predicate, is an
+ * instruction and no symbol, although a function may have the same name. */
 typedef struct statement {
   word first;      /* length 0 at the beginning of a statement */
-  bool is_initial; /* after `=`: initial values of a variable follow */
-  bool is_guarded; /* after `@`: a predicate register follows */
+  bool is_initial; /* set after `=`, which the initial values of a variable follow */
+  bool is_guarded; /* set after `@`, which a predicate register follows */
 } statement;
 
 static bool is_blank(const word *w)
@@ -163,7 +163,8 @@ static bool is_blank(const word *w)
   return is_comment || isspace((unsigned char)*w->start);
 }
 
-/* Returns whether the word ends the statement. Braces of vectors and initial values do not. */
+/* Returns whether the word ends the statement. Braces around vectors and initial values do not end
+ * it. */
 static bool ends_statement(const statement *s, const word *w)
 {
   bool is_instruction = s->first.length && s->first.kind == NAME;

@@ -37,8 +37,8 @@ static char *executable_in(const char *folder, size_t length, const char *below,
   return NULL;
 }
 
-/* Searches PATH. Relative and empty directories are skipped, because they depend on the current
- * directory, which another user may control. */
+/* Searches the directories of PATH. Relative and empty directories are skipped, because they depend
+ * on the current directory, which another user may control. */
 static char *find_on_path(const char *name)
 {
   char *path = NULL;
@@ -90,7 +90,7 @@ char *kj_find_program(const char *name)
 
 enum { CHILD_INPUT = 3, CHILD_RESULT, CHILD_END, STDERR_LIMIT = 1 << 16 };
 
-/* Descriptors of a running program; -1 means closed. */
+/* File descriptors for a running program; -1 means closed. */
 typedef struct ends {
   int input, result, out[2], err[2]; /* [0] is the end that this process reads */
 } ends;
@@ -132,10 +132,10 @@ static bool open_ends(const kj_process *process, ends *e)
 
 /* ---- running a program ---- */
 
-/* How a program has ended. */
+/* How a program ended. */
 typedef struct outcome {
-  bool is_late, is_too_long, is_unknown; /* is_unknown: another part of the application has waited
-                                          * for the process */
+  bool is_late, is_too_long,
+    is_unknown; /* is_unknown: another part of the application has taken the exit status */
   int status;
 } outcome;
 

@@ -1,5 +1,5 @@
-/* Runs programs of a CUDA toolkit, for users who inspect code: finds them, runs them without a
- * shell and collects their output. Code that is executed goes through the driver instead
+/* Finds programs of a CUDA toolkit (ptxas, disassemblers), runs them without a shell and collects
+ * their output, for users who inspect code. Code that is executed goes through the driver instead
  * (cuda_code.c). */
 #ifndef KJ_CUDA_TOOLKIT_H
 #define KJ_CUDA_TOOLKIT_H
@@ -12,11 +12,11 @@
  * directories of PATH, then bin of $CUDA_HOME and $CUDA_PATH, then toolkits in /usr/local. Ignores
  * relative directories in these variables. */
 char *kj_find_program(const char *name);
-/* The directories that kj_find_program searches, for messages. */
+/* Text for messages that names the directories that kj_find_program searches. */
 extern const char kj_program_places[];
 
-/* Names by which the program opens its input and its result. Both are files in memory, so nothing
- * is left behind if a process is killed. */
+/* Paths by which the program opens its input and its result. Both are files in memory, so no file
+ * remains if a process is killed. */
 #define KJ_PROCESS_INPUT "/proc/self/fd/3"
 #define KJ_PROCESS_RESULT "/proc/self/fd/4"
 
@@ -44,7 +44,7 @@ typedef struct kj_assembly {
   const char *ptxas;  /* path, or NULL to search for it */
   const char *target; /* for example "sm_90a" */
   kjit_debug debug;
-  bool is_part; /* the code consists of functions for a caller that is not linked yet */
+  bool is_part; /* the code consists of functions that other code calls, and is linked later */
 } kj_assembly;
 
 /* kj_assemble converts PTX to machine code, and kj_disassemble converts machine code to text. The

@@ -78,7 +78,7 @@ kjit_status kj_open_toolkit_library(const kj_toolkit_library *library, const kj_
 kjit_status kj_find_toolkit_entry(void *handle, const kj_toolkit_library *library,
                                   const char *symbol, kj_diagnostics *diagnostics, void **entry)
 {
-  /* names of nvJitLink's functions contain the version of CUDA */
+  /* the names of nvJitLink's functions contain the CUDA version */
   static const char *const forms[] = { "%s", "__%s_13_0", "__%s_12_0" };
   *entry = NULL;
   for (size_t i = 0; i < sizeof forms / sizeof *forms && !*entry; i++) {

@@ -1,7 +1,7 @@
-/* Bitmaps on the CPU. Kernels use 64-bit words, starting with row 0. An application's bitmaps may
- * begin at any bit and end at any byte, so kjit copies them, which costs one byte for eight rows.
- * Code for arbitrary bitmaps in each kernel would take longer to compile than the formula
- * itself. */
+/* Copies validity bitmaps for runs on the CPU. Kernels use 64-bit words, starting with row 0. An
+ * application's bitmaps may begin at any bit and end at any byte, so kjit copies them, which costs
+ * one byte for eight rows. If each kernel handled arbitrary bitmaps itself, this code would take
+ * longer to compile than the formula. */
 #include <string.h>
 
 #include "formula/formula.h"

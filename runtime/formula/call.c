@@ -1,4 +1,5 @@
-/* Calls of functions, and constants in formulas, according to the table functions.def. */
+/* Translates calls of functions, and constants, in formulas. The table functions.def defines
+ * them. */
 #include <math.h>
 #include <string.h>
 
@@ -275,15 +276,15 @@ static kf_value call_match(kf_writer *w, const arguments *a)
   return kf_match_texts(w, a->row->text, a->items[0], a->items[1], a->call->location);
 }
 
-/* Whether a function takes columns of texts. */
+/* Returns whether a function takes columns of texts. */
 static bool takes_texts(kf_rule rule)
 {
   return rule == KF_IS_NULL || rule == KF_IS_VALID || rule == KF_NULL_IF || rule == KF_IS_IN ||
          rule == KF_MATCH || rule == KF_WHERE || rule == KF_COALESCE;
 }
 
-/* where and coalesce: converts the arguments from `first` on, of which one is a timestamp, duration
- * or text, to a common type. The result's kind is that of *model. */
+/* Converts the arguments of `where` and `coalesce` from `first` on to a common type. One of them is
+ * a timestamp, duration or text. The result has the kind of *model. */
 static void unify(kf_writer *w, arguments *a, size_t first, kf_value *model)
 {
   if (kf_are_texts(a->items + first, a->count - first)) {
@@ -404,7 +405,7 @@ kf_value kf_call(kf_writer *w, const ki_expr *call)
   const function_row *row = find_function(name);
   if (!row) refuse_name(w, callee->location, name, true);
   check_count(w, row, call);
-  if (row->rule == KF_IS_IN) /* the code compares with each value */
+  if (row->rule == KF_IS_IN) /* the generated code compares with each value */
     kf_count_operations(w, (uint32_t)call->args.count - 2, call->location);
   arguments a = { .row = row, .call = call, .count = call->args.count };
   a.items = KJ_NEW_ARRAY(w->arena, kf_value, a.count);

@@ -1,5 +1,6 @@
-/* Captures of a CPU stream record a run of a formula as one operation. kjit copies bitmaps before
- * and after the formula's kernel (bitmaps.c), so a graph of the kernel alone would use old copies.
+/* Records a run of a formula as one operation if a CPU stream is captured. kjit copies bitmaps
+ * before and after the formula's kernel (bitmaps.c), so a graph of only the kernel would use
+ * outdated copies.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* kjit_run_formula: prepares the arguments of a formula's kernels for a range of rows, and launches
- * them. */
+/* Implements kjit_run_formula: prepares the arguments of a formula's kernels for a range of rows
+ * and launches the kernels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,14 +16,14 @@ typedef struct run {
   kjit_formula_run options;
   kjit_device *device;
   kj_arena *arena;
-  int32_t device_type, device_id; /* location of the memory */
-  bool is_on_cpu;                 /* if the formula runs on the CPU, bitmaps are words */
+  int32_t device_type, device_id; /* the device whose memory has the columns and the result */
+  bool is_on_cpu; /* true if the formula runs on the CPU, where bitmaps consist of words */
   /* A capture of a CPU stream records this call. The call then compiles the kernels, and neither
    * reads nor writes the columns. */
   bool is_recorded;
 } run;
 
-/* Arguments of one launch, and the tensors that they refer to. */
+/* The arguments of one launch, and the tensors to which they refer. */
 typedef struct arguments {
   kjit_arg *items;
   size_t count;
@@ -179,7 +179,8 @@ static void join_validity(run *r, const kf_form *form)
   kf_write_bits(r->result->validity, valid, r->rows);
 }
 
-/* If no column has nulls in these rows, uses the form without bitmaps. */
+/* Chooses the form of the kernels: the form without bitmaps if no column has nulls in these
+ * rows. */
 static const kf_form *choose_form(const run *r)
 {
   const kjit_formula *formula = r->formula;

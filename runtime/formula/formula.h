@@ -1,5 +1,6 @@
-/* Formulas of an application's users: a tree of lib/ir's parser becomes funcs and kernels of the
- * kernel IR, with a type and a rule for nulls for each node.
+/* Declarations for formulas that an application's users type. The parser of lib/ir reads a formula
+ * as a tree. This folder translates the tree to funcs and kernels of the kernel IR, and determines
+ * a type and a rule for nulls for each node.
  *
  *   read.c       the tree: columns, literals, operators
  *   call.c       the functions of functions.def
@@ -25,9 +26,9 @@ enum { KF_MOST_COLUMNS = 1000 };
 
 /* ---- nulls ---- */
 
-/* The conditions that determine whether a value is null: it is not null if all of them hold.
- * Numbers below KF_FIRST_TERM denote columns, whose bitmap contains the bit of the row; other
- * numbers denote names in the func. */
+/* The conditions under which a value is not null; all of them must hold. A number below
+ * KF_FIRST_TERM denotes a column and means that the row's bit in its bitmap is set. Another number
+ * denotes a bool variable of the func. */
 enum { KF_FIRST_TERM = KF_MOST_COLUMNS, KF_ALWAYS_NULL = 0x7fffffff };
 typedef struct kf_conditions {
   const uint32_t *items; /* in ascending order */
@@ -36,7 +37,7 @@ typedef struct kf_conditions {
 
 /* ---- values ---- */
 
-/* Meaning of an integer. */
+/* What the number of a value means. */
 typedef enum kf_kind {
   KF_PLAIN,     /* a number or bool */
   KF_TIMESTAMP, /* the time since 1970 */
@@ -65,11 +66,12 @@ typedef struct kf_value {
   kf_kind kind;
   kf_unit unit;                    /* unit of a timestamp or duration */
   const kjit_formula_texts *texts; /* dictionary of a KF_TEXT */
-  size_t
-    own_count; /* KF_TEXT: number of texts from the column; the dictionary's literals follow them */
+  size_t own_count; /* for KF_TEXT: number of texts from the column; literals follow them in the
+                       dictionary */
 } kf_value;
 
-/* State of writing the func, either for columns with nulls or for rows without nulls. */
+/* State while the func is written. It is written once for columns with nulls and once for rows
+ * without nulls. */
 typedef struct kf_writer {
   kj_arena *arena;
   kjit_context *context;
@@ -80,11 +82,11 @@ typedef struct kf_writer {
   size_t column_count;
   uint32_t operation_limit;
   bool with_nulls;
-  bool checks_division; /* division by 0 raises an error, except in rows that are null */
+  bool checks_division; /* true if a division by 0 raises an error, except in rows that are null */
   const char *file;     /* quoted name of the text in line directives */
   kj_buffer *body;      /* body of the func */
   uint32_t name_count, operation_count;
-  uint32_t range_count; /* ranges of dictionaries that the func compares indices with */
+  uint32_t range_count; /* number of dictionary ranges with which the func compares indices */
   bool *is_used;        /* for each column: whether the func uses its value */
   /* for each column: whether the func tests its validity bit */
   bool *is_asked;
@@ -114,16 +116,16 @@ kjit_type kf_find_common_type(const kf_value *x, const kf_value *y);
 kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y);
 /* Returns the type of a value without another operand; for a literal i64 or f64. */
 kjit_type kf_own_type(const kf_value *x);
-/* Returns the value converted to a scalar type, as source text. */
+/* Returns the source text of the value, converted to a scalar type. */
 const char *kf_convert(kf_writer *w, const kf_value *value, kjit_type type);
 /* Writes `let vN = text` and returns the value. */
 kf_value kf_let(kf_writer *w, kjit_type type, kf_conditions valid, const char *text);
-/* Returns conditions that hold if both hold. */
+/* Returns the conjunction of two sets of conditions. */
 kf_conditions kf_join(kf_writer *w, kf_conditions x, kf_conditions y);
 bool kf_same_conditions(kf_conditions x, kf_conditions y);
 /* Returns an expression of the kernel IR that is true if all conditions hold. */
 const char *kf_condition_text(kf_writer *w, kf_conditions conditions);
-/* Returns a condition that is computed by an expression. */
+/* Returns a condition whose value an expression computes. */
 kf_conditions kf_let_condition(kf_writer *w, const char *text);
 kf_value kf_bool(bool value);
 
@@ -136,7 +138,8 @@ const char *kf_date_name(const kf_writer *w, const kf_value *value);
 /* Applies an operator to values that include a timestamp, duration or string. */
 kf_value kf_apply_dates(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
 kf_value kf_negate_date(kf_writer *w, kf_value x, kj_location location);
-/* Converts the values to i64 in their finest unit and returns this unit. Nulls stay. */
+/* Converts the values to i64 in the finest of their units and returns this unit. Nulls stay
+ * nulls. */
 kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_location location);
 /* Implements the functions `days` and `as_days`, and the same for other units. */
 kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x);
@@ -146,17 +149,18 @@ kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location 
 
 /* Applies an operator to values that include a column of texts. */
 kf_value kf_apply_texts(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_location location);
-/* The functions of texts, by their name: x is a column of texts, y a literal. */
+/* Applies a function on texts, which is given by its name. x is a column of texts and y a
+ * literal. */
 kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
                         kj_location location);
-/* Whether x, a column of texts, equals one of several literals. */
+/* Returns whether x, a column of texts, equals one of several literals. */
 kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_t count,
                        kj_location location);
 
-/* Whether all values are texts or null, if one of them is a text. */
+/* Returns whether one of the values is a text and all others are texts or null. */
 bool kf_are_texts(const kf_value *items, size_t count);
-/* Converts texts to indices of type i32 into one dictionary, and describes it in *all. Nulls
- * stay. */
+/* Converts texts to indices of type i32 into one dictionary, which *all then describes. Nulls stay
+ * nulls. */
 void kf_unify_texts(kf_writer *w, kf_value *items, size_t count, kf_value *all,
                     kj_location location);
 
@@ -181,7 +185,7 @@ typedef enum kf_rule {
   KF_TEST,   /* like REAL, but the result is bool */
   KF_NUMBER, /* converts to the common type */
   KF_POWER,  /* the operator ** */
-  KF_CAST,   /* converts to the type in the row */
+  KF_CAST,   /* converts to the type in the row of functions.def */
   KF_MATCH,  /* tests a column of texts with a text */
   KF_LENGTH, /* converts an integer to a duration */
   KF_IN_UNIT /* converts a timestamp or duration to another unit */
@@ -199,7 +203,7 @@ typedef struct kf_parameter {
   bool has_values, has_validity;
 } kf_parameter;
 
-/* The kernels for one kind of rows, with or without nulls. */
+/* The kernels of a formula for rows with nulls, or for rows without nulls. */
 typedef struct kf_form {
   kjit_module *module;
   /* `values` computes whole elements. If it is NULL, several rows share bytes of bitmaps: `groups`
@@ -223,7 +227,7 @@ struct kjit_formula {
   uint32_t flags;           /* flags of the result */
   kjit_formula_texts texts; /* dictionary of a result with KJIT_COLUMN_TEXT; one block of memory */
   uint32_t operation_count;
-  kf_form plain, nulls; /* nulls.module is NULL if no column can be null */
+  kf_form plain, nulls; /* the two forms; nulls.module is NULL if no column can be null */
 };
 
 typedef struct kf_source {
@@ -231,9 +235,9 @@ typedef struct kf_source {
   size_t size_bytes;
 } kf_source;
 
-/* Makes the kernels of a func. value is its result. has_bits: the result is a bitmap. has_bitmap:
- * the result has a validity bitmap, even if no row of this form is null. Errors are reported to the
- * context. */
+/* Makes the kernels of a func. value is its result. has_bits means that the values of the result
+ * are bits. has_bitmap means that the result has a validity bitmap, even if no row of this form is
+ * null. Errors are reported to the context. */
 kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *value,
                          kjit_type type, bool has_bits, bool has_bitmap, kf_form *form);
 void kf_free_form(kf_form *form);
@@ -252,7 +256,8 @@ kjit_status kf_record_run(const kjit_formula *formula, const kjit_column *column
 void kf_read_bits(uint64_t *words, const uint8_t *bits, int64_t offset, int64_t rows);
 /* Computes the bitwise and of two bitmaps. */
 void kf_join_bits(uint64_t *words, const uint64_t *other, int64_t rows);
-/* Stores (rows + 7) / 8 bytes. Clears the bits after the last row, also in the words. */
+/* Copies words to a bitmap of (rows + 7) / 8 bytes. Clears the bits after the last row, also in the
+ * words. */
 void kf_write_bits(uint8_t *bits, uint64_t *words, int64_t rows);
 
 #endif

@@ -4,11 +4,11 @@
  *     func formula_row(c0, c2, k2) { ... return v7, k2 & n5 }
  *     kernel formula_values(r, c0, c2) { for i in grid_range(len(r)) { r[i] = formula_row(...) } }
  *
- * c0 is the value of column 0, and k0 tells whether it is valid. If neither the func nor the result
- * uses bits of a row, `formula_values` computes the values, and on a GPU `formula_validity`
- * computes the bitmap of the result, 8 rows at a time. Otherwise several rows share a word: on the
- * CPU an iteration of `formula_groups` computes the 64 rows of a word, and on a GPU a warp of
- * `formula_warps` computes 32 rows. */
+ * c0 is the value of column 0, and k0 is true if this value is valid (not null). If neither the
+ * func nor the result uses bits of a row, `formula_values` computes the values, and on a GPU
+ * `formula_validity` computes the bitmap of the result, 8 rows at a time. Otherwise several rows
+ * share a word: on the CPU an iteration of `formula_groups` computes the 64 rows of a word, and on
+ * a GPU a warp of `formula_warps` computes 32 rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,7 +156,8 @@ static void write_warps(const kernel_text *t)
   kj_append_text(t->text, "    base += 256 * i64(gridDim.x)\n  }\n}\n");
 }
 
-/* Writes the kernel for the bitmap of a result whose validity depends only on columns. */
+/* Writes the kernel that computes the result's bitmap, if the validity of the result depends only
+ * on the validity of columns. */
 static void write_validity(const kernel_text *t)
 {
   const char *all = "255u8";
@@ -228,8 +229,7 @@ kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *
   t.value = kf_convert(w, value, type);
   t.writes_validity = has_term(t.valid);
   if (t.writes_validity)
-    (void)kf_condition_text(w, t.valid); /* marks the columns that the
-                                          * condition uses */
+    (void)kf_condition_text(w, t.valid); /* this marks the columns that the condition uses */
   bool has_rows = has_bits || t.writes_validity, has_validity = has_bitmap && !t.writes_validity;
   for (size_t i = 0; i < w->column_count; i++)
     has_rows = has_rows || w->is_asked[i] || (w->is_used[i] && is_bits(w, i));

@@ -1,5 +1,5 @@
-/* Translates the tree of a formula bottom-up: each operator is written as a statement of the func
- * that computes a row. Operations on literals are evaluated here. */
+/* Translates the tree of a formula bottom-up: it writes a statement for each operator to the func
+ * that computes a row. It evaluates operations on literals itself. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static kf_value divide(kf_writer *w, kjit_op op, const kf_value *x, kf_value y,
   return kf_let(w, type, kf_join(w, x->valid, y.valid), text);
 }
 
-/* Multiplies out a small integer exponent. */
+/* Replaces a power with a small integer exponent by multiplications. */
 static kf_value raise(kf_writer *w, const kf_value *x, const kf_value *y, kj_location location)
 {
   kjit_type type = common_number(w, KJIT_OP_POW, x, y, location);
@@ -154,7 +154,7 @@ static kf_value raise(kf_writer *w, const kf_value *x, const kf_value *y, kj_loc
   return kf_let(w, type, kf_join(w, x->valid, y->valid), text);
 }
 
-/* Compares integers exactly, whatever their types. */
+/* Compares integers of any types exactly. */
 static kf_value compare(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y,
                         kj_location location)
 {

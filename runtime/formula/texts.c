@@ -1,15 +1,15 @@
-/* Columns of texts in formulas. A column holds indices into a dictionary. A comparison with a
- * literal is true for some texts of the dictionary, and the kernel compares the index with the
- * ranges of their indices. */
+/* Translates operations on columns of texts. Such a column holds indices into a dictionary. A
+ * comparison with a literal is true for some texts of the dictionary. This file finds the ranges of
+ * their indices, and the kernel compares the index with these ranges. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "formula/formula.h"
 
 enum {
-  MOST_RANGES = 1000, /* of one comparison */
+  MOST_RANGES = 1000, /* maximum number of ranges of one comparison */
   MOST_RANGES_OF_FORMULA = 4000,
-  RANGES_OF_STATEMENT = 16 /* so that no expression has many levels */
+  RANGES_OF_STATEMENT = 16 /* number of comparisons in one expression, which limits its depth */
 };
 
 /* ---- tests of texts ---- */
@@ -60,7 +60,7 @@ static const char *range_text(kf_writer *w, const char *index, size_t first, siz
   return kj_format(w->arena, "((%s >= %zui64) & (%s <= %zui64))", index, first, index, last);
 }
 
-/* Counts a range, so that neither a comparison nor the formula becomes large code. */
+/* Counts a range and rejects too many ranges, which would make the code of the formula large. */
 static void count_range(kf_writer *w, size_t ranges, kj_location location)
 {
   const bool is_large = ranges > MOST_RANGES;
@@ -133,7 +133,8 @@ bool kf_are_texts(const kf_value *items, size_t count)
   return has_text;
 }
 
-/* Returns the index of a text in a dictionary, or its count. */
+/* Returns the index of a text in a dictionary, or the number of texts if the dictionary does not
+ * contain it. */
 static size_t find_text(const kjit_formula_texts *texts, size_t first, const char *text)
 {
   size_t i = first;
@@ -141,13 +142,14 @@ static size_t find_text(const kjit_formula_texts *texts, size_t first, const cha
   return i < texts->count ? i : texts->count;
 }
 
-/* Returns the column's texts that begin a dictionary. */
+/* Returns the texts of a column, with which the dictionary of a value begins. */
 static kjit_formula_texts own_texts(const kf_value *x)
 {
   return (kjit_formula_texts){ x->texts->items, x->own_count };
 }
 
-/* Returns the dictionary of the column that the values come from, or an empty one. */
+/* Returns the dictionary of the column from which the values come, or an empty dictionary if there
+ * is no such column. */
 static kjit_formula_texts find_own(kf_writer *w, const kf_value *items, size_t count,
                                    kj_location location)
 {
@@ -199,7 +201,8 @@ static kf_value renumber(kf_writer *w, const kf_value *x, const kjit_formula_tex
   for (size_t i = x->own_count, shift = 0; i < x->texts->count; i++) {
     const size_t place = find_text(all, 0, x->texts->items[i]);
     if (place - i == shift) continue;
-    shift = place - i; /* for the literals from here on; wraps around */
+    shift = place - i; /* distance between the indices of literals in both dictionaries; the
+                          unsigned number can wrap around */
     count_range(w, 1, location);
     text = kj_format(w->arena, "select(%s >= %zui64, %s + (%lldi64), %s)", index.text, i,
                      index.text, (long long)shift, text);

@@ -1,5 +1,5 @@
-/* Timestamps and durations in formulas: integers that count units. Values with different units are
- * converted exactly, or the formula is rejected. */
+/* Translates operations on timestamps and durations, which are integers that count a unit. Values
+ * with different units are converted exactly; if this is not possible, the formula is rejected. */
 #include <string.h>
 
 #include "formula/formula.h"
@@ -370,7 +370,8 @@ kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x)
   return made;
 }
 
-/* as_seconds(x): returns the value in another unit, rounded down if the unit is coarser. */
+/* Translates functions such as as_seconds(x): converts the value to another unit and rounds down if
+ * the unit is coarser. */
 kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location location)
 {
   kf_unit unit = KF_DAYS;

@@ -1,6 +1,7 @@
-/* Binds the arguments of a call to the parameters of a kernel: checks their number and kinds,
- * default values, and annotated ranks, element types and scalar types. Conditions that depend on
- * the kernel's types are left to inference. */
+/* Binds the arguments of a call to the parameters of a kernel. It checks the number and the kinds
+ * of the arguments, and the ranks, element types and scalar types that annotations require, and
+ * fills in default values. Conditions that depend on the kernel's types are left to type
+ * inference. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +71,8 @@ typedef struct extent_facts {
   int64_t least, most; /* minimum and maximum element offset */
 } extent_facts;
 
-/* Computes the facts of a contiguous array. By convention the stride of an extent of 1 is
- * irrelevant, and an array without elements is contiguous. */
+/* Computes the properties of a contiguous array from its shape. By convention the stride of an
+ * extent of 1 is irrelevant, and an array without elements is contiguous. */
 static void look_at_contiguous(const int64_t *shape, uint32_t rank, extent_facts *facts)
 {
   uint64_t count = 1;
@@ -85,7 +86,7 @@ static void look_at_contiguous(const int64_t *shape, uint32_t rank, extent_facts
   }
   facts->count = facts->is_empty ? 0 : count;
   facts->is_huge = facts->is_huge || count > (uint64_t)INT64_MAX / 16;
-  facts->fits32 = facts->fits32 && count <= INT32_MAX; /* strides have to fit as well */
+  facts->fits32 = facts->fits32 && count <= INT32_MAX; /* the strides must fit in 32 bits as well */
   facts->is_row_major = true;
   facts->is_column_major = facts->is_empty || wide <= 1;
   facts->most = facts->count ? (int64_t)facts->count - 1 : 0;
@@ -247,10 +248,10 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   if (bound->value.type == KJIT_ANY)
     return mismatch(call, index, "an integer, a float or a bool, because the parameter is const",
                     "a value with several components", diagnostics);
-  /* At compile time any integral number is exact. A number that is passed to the kernel as data
-   * must keep the type that a literal would have. */
+  /* An integral number that is known at compile time is exact in any type. A number that is passed
+   * to the kernel at run time has the type that a literal would have. */
   ki_value integer;
-  /* kjit_arg_real always denotes a float */
+  /* kjit_arg_real makes a float literal, also of a whole number */
   bool may_be_integer = argument->type != KJIT_F64;
   bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT &&
                      ki_is_true(bound->value) &&
@@ -394,8 +395,9 @@ static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
   return KJIT_OK;
 }
 
-/* Converts a scalar for a parameter that accepts any number its type can represent, or rounds from
- * float to float. The value decides, not its type, so all such calls share a specialization. */
+/* Converts a scalar to the type of an annotated parameter. The parameter accepts every number that
+ * its type can represent, and rounds floats. Only the value decides, not the scalar's own type, so
+ * all these calls share a specialization. */
 static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
                                   kj_diagnostics *diagnostics)
 {

@@ -8,7 +8,7 @@
 
 /* ---- arguments ---- */
 
-/* Byte range of an array. */
+/* The byte range of an array. */
 typedef struct span {
   uint64_t low, high;
 } span;
@@ -32,8 +32,8 @@ note_uses(const kj_launch_table *table, const kjit_stream *stream, const kjit_ar
   }
 }
 
-/* Handles calls whose arrays are all kjit arrays, passed without a type or access of their own. The
- * differences of all arrays are combined and tested once. */
+/* Matches the arrays if all of them are kjit arrays that were passed without an explicit type or
+ * access. The differences of all arrays are combined with `or` and tested once. */
 static inline bool walk_arrays(const kj_launch_table *table, const kjit_stream *stream,
                                const kjit_arg *arguments, char *parameters, span *spans)
 {
@@ -64,7 +64,7 @@ static const kjit_tensor *tensor_of(const kj_launch_table *table, const kj_table
   static const kjit_arg plain = { .kind = KJIT_ARG_TENSOR };
   if (head_of(argument) == head_of(&plain)) return argument->value.tensor;
   if (argument->access > KJIT_ACCESS_IN_OUT) return NULL;
-  /* the caller specified an element type */
+  /* the caller has overridden the element type */
   if (argument->kind == KJIT_ARG_TENSOR)
     return argument->type == KJIT_ANY || argument->type == (kjit_type)row->form
              ? argument->value.tensor
@@ -96,7 +96,7 @@ static inline uint64_t measure(const kj_table_array *array, const kj_table_tenso
   return facts == array->facts ? count * array->element_bytes : 0;
 }
 
-/* Handles calls in which some arrays are tensors of the application. */
+/* Matches the arrays if some of them are tensors of the application. */
 static bool follow_tensors(const kj_launch_table *table, const kjit_stream *stream,
                            const kjit_arg *arguments, char *parameters, span *spans)
 {
@@ -124,7 +124,7 @@ static inline void write_scalar(char *to, uint64_t bits, uint32_t size_bytes)
   else memcpy(to, &bits, size_bytes);
 }
 
-/* Reads untyped numbers, aggregates, and values that are passed by address. */
+/* Reads a scalar argument that is an untyped number, an aggregate, or a value passed by address. */
 static __attribute__((noinline)) bool read_other(const kj_table_scalar *scalar,
                                                  const kjit_arg *argument, uint64_t *bits)
 {
@@ -201,7 +201,8 @@ static void bind_scalar(const kj_launch_table *table, const kj_table_scalar *sca
   bound->bits[0] = 0;
   (void)read_scalar(scalar, argument, &bound->bits[0]);
   (void)ki_decode_value(scalar->type, bound->bits, &bound->value);
-  bound->value.type = table->bound[scalar->index].value.type; /* an untyped number is weak */
+  bound->value.type =
+    table->bound[scalar->index].value.type; /* an untyped number has a weak type */
 }
 
 static inline void bind(const kj_launch_table *table, uint32_t index, const kjit_arg *arguments,
@@ -303,13 +304,15 @@ static inline bool is_on_device(const kjit_launch_config *config, const kj_launc
          (config->device ? config->device == device : stream || table->is_default_device);
 }
 
-/* Returns whether the call has the key of the specialization, provided that its shape matches as
- * well. Writes addresses, scalars and extents to the parameter block, and the inputs of the shape
- * after it. */
+/* Returns whether the arguments match the key of the specialization; the launch shape is compared
+ * separately. Writes addresses, scalars and extents to the parameter block, and the inputs of the
+ * shape after it. */
 static inline bool follow_arguments(const kj_launch_table *table, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
-  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_TABLE_ROOM); /* assertions compare the blocks */
+  if (KJ_HAS_ASSERTIONS)
+    memset(parameters, 0,
+           KJ_TABLE_ROOM); /* assertions compare whole parameter blocks, padding included */
   if (!table || count != table->argument_count || (count && !arguments) ||
       config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS || !is_on_device(config, table))
     return false;
@@ -323,8 +326,8 @@ static inline bool follow_arguments(const kj_launch_table *table, const kjit_lau
 
 /* ---- the launch shape ---- */
 
-/* Returns whether the stored shape applies: its launch had the same configuration, in a struct of
- * the same size, and the same shape inputs. */
+/* Returns whether the stored shape applies to this launch. It does if the launch that stored it had
+ * an equal configuration struct and equal shape inputs. */
 static inline bool is_known(const kj_known_shape *known, const kjit_specialization *specialization,
                             const kj_launch_table *table, const kjit_launch_config *config,
                             const char *parameters)
@@ -352,9 +355,10 @@ static void note_shape(kj_known_shape *known, const kjit_specialization *special
   memcpy(known->inputs, parameters + KJ_TABLE_INPUTS, sizeof known->inputs);
 }
 
-/* Computes the shape by the general rules, for arguments that have matched the tables, and binds
- * the arguments that it needs. *is_plain is set if the launch needs only its shape, which is then
- * stored in *known. Returns OTHER_WAY if the call has a different key or no valid shape. */
+/* Computes the launch shape in the same way as the slow path, for arguments that have matched the
+ * tables. Binds the arguments that this computation needs. *is_plain is set if the launch needs
+ * only its shape, which is then stored in *known. Returns OTHER_WAY if the call has a different key
+ * or no valid shape. */
 static int decide(const kj_launch_table *table, kjit_specialization *specialization, kj_call *call,
                   const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
                   bool *is_plain)
@@ -373,7 +377,7 @@ static int decide(const kj_launch_table *table, kjit_specialization *specializat
   return KJIT_OK;
 }
 
-/* Memory for decide(). */
+/* Memory that decide() uses. */
 typedef struct memory {
   kj_bound bound[KJ_MOST_TABLE_ARRAYS];
   kj_shared_size shared[KJ_MOST_SHARED_ARRAYS + 1];
@@ -392,7 +396,7 @@ static kj_call make_call(kjit_kernel *kernel, const kj_launch_table *table,
                     .parameter_room = KJ_TABLE_BYTES };
 }
 
-/* For assertions: returns whether the slow path would launch the same. */
+/* For assertions: returns whether the slow path would start the same launch. */
 static bool is_right(const kj_known_shape *known, kjit_specialization *specialization,
                      const kjit_launch_config *config, const kjit_arg *arguments, size_t count,
                      char *parameters)
@@ -433,7 +437,7 @@ static kjit_status start(const kj_launch_table *table, kj_call *call,
   return kj_start(call, specialization, diagnostics);
 }
 
-/* Launches if the shape is not known yet. */
+/* Launches a call for which no shape is stored. */
 static __attribute__((noinline)) int
 launch_by_rules(const kj_launch_table *table, kjit_specialization *specialization,
                 const kjit_launch_config *config, const kjit_arg *arguments, char *parameters,
@@ -441,7 +445,7 @@ launch_by_rules(const kj_launch_table *table, kjit_specialization *specializatio
 {
   memory memory;
   kjit_kernel *kernel = specialization->kernel;
-  /* the application uses another version of the headers */
+  /* the application was compiled with another version of the headers */
   if (config->size_bytes != sizeof *config) return KJ_OTHER_WAY;
   kj_call call = make_call(kernel, table, config, parameters, &memory);
   kj_known_shape unshared;
@@ -455,7 +459,7 @@ launch_by_rules(const kj_launch_table *table, kjit_specialization *specializatio
            : (int)start(table, &call, specialization, arguments, diagnostics);
 }
 
-/* Launches a specialization that the caller holds. */
+/* Tries to launch a specialization that the caller holds (see specialization.h). */
 static inline int launch_held(kjit_specialization *specialization, const kjit_launch_config *config,
                               const kjit_arg *arguments, size_t count, kj_known_shape *known,
                               kj_diagnostics *diagnostics)

@@ -16,8 +16,8 @@
 enum {
   KJ_MOST_TABLE_ARRAYS = 64,
   KJ_TABLE_BYTES = 2560, /* size of a parameter block */
-  /* After the block: a dummy location for values that the kernel ignores, then the values that the
-   * shape depends on. */
+  /* The memory after the parameter block contains a dummy location, to which values are written
+   * that the kernel ignores, and then the values on which the launch shape depends. */
   KJ_TABLE_NOWHERE = KJ_TABLE_BYTES,
   KJ_TABLE_INPUTS = KJ_TABLE_NOWHERE + sizeof(uint64_t),
   KJ_TABLE_ROOM = KJ_TABLE_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)
@@ -28,34 +28,37 @@ enum {
 typedef struct kj_table_array {
   uint64_t form; /* see kj_array_form */
   uint64_t mask; /* the bits of the form that matter to this kernel */
-  /* Offsets in the parameter block: of the address, and of the first extent as 32 bits. An array of
-   * rank 0 has no extent. */
+  /* Offsets in the parameter block at which the array's address, and its first extent as 32 bits,
+   * are written. An array of rank 0 has no extent. */
   uint16_t to, extent_to;
   uint8_t index; /* index of the argument */
   uint8_t element_bytes, alignment;
   uint8_t rank, facts;
-  bool is_result; /* the fact KJ_FACT_LARGE matters */
+  bool is_result; /* the fact KJ_FACT_LARGE is part of the key */
 } kj_table_array;
 
-/* The corresponding data for a tensor: the expected values of its first words. */
+/* The corresponding data for an argument that is a tensor: the values that the first words of the
+ * tensor must have. */
 typedef struct kj_table_tensor {
   uint64_t place, type; /* device type and number; rank and element type */
 } kj_table_tensor;
 
-/* A head that no argument has. The type of an untyped number depends on its value. */
+/* Marks the row of an untyped number. No argument has this head. The type of an untyped number
+ * depends on its value. */
 #define KJ_TABLE_NUMBER UINT64_MAX
 
-/* A scalar whose value is known at run time only. */
+/* A scalar argument that the kernel receives at run time. */
 typedef struct kj_table_scalar {
   uint64_t head; /* kind, access and type of the argument as one word; or KJ_TABLE_NUMBER */
-  /* For an untyped number with limits: the smallest value, and the largest minus the smallest
-   * value. Otherwise every value is in the range. */
+  /* For an untyped number with limits: the smallest allowed value, and the largest minus the
+   * smallest allowed value. Otherwise the range contains every value. */
   uint64_t least, span;
   uint16_t to;
   uint8_t index, size_bytes;
   /* is_annotated: the parameter takes any number that its type can represent */
   bool is_bool, is_annotated;
-  kjit_type type; /* an untyped number for a parameter without a type has a weak type */
+  kjit_type type; /* type of the parameter; a weak type if the argument is an untyped number and the
+                     parameter has no type */
 } kj_table_scalar;
 
 /* An extent that a launch copies to the parameter block, or to the inputs that the launch shape
@@ -66,21 +69,21 @@ typedef struct kj_table_extent {
   bool is_wide;
 } kj_table_extent;
 
-/* Two indices into the arrays, and the relation of their memory. */
+/* Indices of two arrays, and how the memory of these arrays is related. */
 typedef struct kj_table_pair {
   uint8_t i, j, relation;
 } kj_table_pair;
 
-/* An argument that is known at compile time. */
+/* An argument that must be equal, because its value is compiled into the code. */
 typedef struct kj_table_same {
   kjit_arg argument;
   uint8_t index;
 } kj_table_same;
 
 typedef struct kj_launch_table {
-  /* one cache line: the fields that every launch reads */
-  /* is_plain: the device queues launches, so a launch only has to pass its parameters once its
-   * shape is known. is_default_device: a call without stream and device runs on this device. */
+  /* the fields that every launch reads, in one cache line */
+  /* is_plain: if the shape of a launch is known, the launch only has to pass its parameters to the
+   * driver. is_default_device: a call without stream and device runs on this device. */
   _Alignas(64) bool is_plain;
   bool is_default_device, notes_uses;
   uint8_t argument_count, array_count, scalar_count, same_count, extent_count, input_count;
@@ -97,7 +100,8 @@ typedef struct kj_launch_table {
   kj_table_extent *extents;
   kj_table_tensor *tensors;
   kj_table_same *same;
-  kj_bound *bound;  /* one for each parameter, from the launch that the tables are made from */
+  kj_bound *bound;  /* a bound argument for each parameter, copied from the launch for which the
+                       tables were made */
   uint8_t *shaping; /* arguments that must be bound if the shape is not known */
   uint16_t *others; /* parameters in kj_code.parameters that are computed from bound arguments */
   uint16_t facts;   /* KJ_CALL_FACT_* */
@@ -108,22 +112,23 @@ typedef struct kj_launch_table {
   _Alignas(uint64_t) char memory[]; /* memory of all tables */
 } kj_launch_table;
 
-/* Launches with the tables of the specialization that this thread launched last for the kernel.
- * Returns a kjit_status, or KJ_OTHER_WAY if it declines: then nothing was launched and the slow
- * path must run. */
+/* Tries to launch the specialization that this thread launched last for the kernel, by its tables.
+ * Returns a kjit_status, or KJ_OTHER_WAY if the tables do not apply. In this case nothing was
+ * launched, and the slow path must run. */
 enum { KJ_OTHER_WAY = -1 };
 int kj_launch_by_table(kjit_kernel *kernel, const kjit_launch_config *config,
                        const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
-/* Does the same without the launch, for a specialization that is held: writes the parameters to
- * `block`, which has room for them, and the shape to `known`. Returns false if it declines. */
+/* Applies the tables of a specialization that the caller holds, without a launch: writes the
+ * parameters to `block`, which is large enough, and the shape to `known`. Returns false if the
+ * tables do not apply. */
 bool kj_follow_table(kjit_specialization *specialization, const kjit_launch_config *config,
                      const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block);
-/* launch_table.c: makes the tables after a call on the slow path has found the specialization,
- * unless this was tried before. */
+/* Creates the tables after a call on the slow path has found the specialization, unless an earlier
+ * call has tried this (launch_table.c). */
 void kj_make_launch_table(const kj_call *call, kjit_specialization *specialization,
                           const kjit_arg *arguments, size_t count);
-/* For assertions: whether the slow path decides like the fast path: key, grid, block, clusters,
- * shared memory and parameter block. */
+/* For assertions: returns whether the slow path makes the same decisions as the fast path about
+ * key, grid, block, clusters, shared memory and parameter block. */
 bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
                const kjit_arg *arguments, size_t count);
 

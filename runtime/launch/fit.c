@@ -1,5 +1,5 @@
-/* Fits a launch to its compiled code: registers, shared memory, clusters and resident blocks.
- * Chooses the block and grid if the caller left them open. */
+/* Fits a launch to the properties of its compiled code (registers, shared memory, clusters,
+ * resident blocks). Chooses the block and the grid if the caller has not given them. */
 #include "launch/steps.h"
 
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
   uint64_t count = call->config->threads ? call->config->threads : call->elements;
   bool has_count = call->config->threads || (call->is_chosen && call->has_elements);
   uint32_t blocks = has_count ? kj_count_blocks(call->device, count, threads) : call->grid[0];
-  /* the code relies on this fact */
+  /* with this block, the launch would lose a fact that the code relies on */
   if ((call->facts & KJ_CALL_FACT_GRID32) && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
   KJ_ASSERT(threads <= call->device->info.max_threads_per_block && blocks);
   call->block[0] = threads;
@@ -155,7 +155,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   uint64_t most = (uint64_t)resident * device->info.multiprocessor_count,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   uint32_t step = call->cluster[0] ? call->cluster[0] : 1;
-  /* a grid_range runs with any grid */
+  /* the loop over a grid_range is correct for any grid */
   if (call->is_chosen && most >= step && call->grid[0] > most)
     call->grid[0] = (uint32_t)(most / step * step);
   if (kj_volume(call->grid) <= most) return KJIT_OK;
@@ -252,7 +252,7 @@ static uint64_t own_shared_need(const kj_code *code, const uint32_t block[3])
   const uint32_t *need = code->own_shared_need;
   const uint64_t bases[KJ_SHARED_NEEDS] = { 1, block[0], block[1], block[2],
                                             (uint64_t)block[0] * block[1] * block[2] };
-  uint64_t most = 1; /* a kernel that declares the array uses it */
+  uint64_t most = 1; /* at least one element if the kernel declares the array */
   if (!code->uses_dynamic_shared) return 0;
   for (int i = 0; i < KJ_SHARED_NEEDS; i++)
     if (need[i] && bases[i] + need[i] - 1 > most) most = bases[i] + need[i] - 1;
@@ -322,7 +322,8 @@ kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
     KJ_TRY(size_shared(call, code, diagnostics));
   KJ_TRY(fit_cluster(call, code, diagnostics));
   KJ_TRY(check_memory(call, specialization, diagnostics));
-  KJ_ASSERT(call->dynamic_shared_bytes <= UINT32_MAX); /* a launch passes the size as 32 bits */
+  KJ_ASSERT(call->dynamic_shared_bytes <=
+            UINT32_MAX); /* the launch function takes the size as 32 bits */
   if (!is_queued) return KJIT_OK;
   call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
   if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));

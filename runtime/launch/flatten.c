@@ -1,6 +1,6 @@
-/* Flattens tuple arguments of a launch. A kernel takes their items as separate parameters. The
- * shape of its original parameters tells where a tuple is expected and its number of items. Later
- * steps see no tuples. */
+/* Flattens tuple arguments of a launch, because a kernel takes the items of a tuple as separate
+ * parameters. The shape, a string that describes the declared parameters, tells where a tuple is
+ * expected and how many items it has. Later steps of a launch see no tuples. */
 #include <stdlib.h>
 
 #include "launch/steps.h"
@@ -9,7 +9,7 @@
 typedef struct walk {
   const kjit_kernel *kernel;
   const char *sign, *end; /* rest of the shape */
-  kjit_arg *items;        /* NULL to only count the items */
+  kjit_arg *items;        /* NULL if the items are only counted */
   size_t count;
   uint32_t depth; /* number of open tuples */
   kj_diagnostics *diagnostics;
@@ -77,8 +77,8 @@ static walk start(const kjit_kernel *kernel, kj_diagnostics *diagnostics)
                  .diagnostics = diagnostics };
 }
 
-/* Each tuple must match a level of the shape, whose length is bounded, so tuples that contain
- * themselves end with the shape. */
+/* Each tuple must match a level of the shape. The shape has a bounded length, so the walk also ends
+ * for tuples that contain themselves. */
 kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *arguments, size_t count,
                                  kj_diagnostics *diagnostics, kj_flat_arguments *flat)
 {

@@ -1,5 +1,6 @@
-/* Calls of funcs by the application. Funcs are compiled as C functions, once for each combination
- * of argument types and compile-time values, kept as long as the module, and called through libffi.
+/* Implements calls of funcs by the application. A func is compiled as a C function, once for each
+ * combination of argument types and compile-time values. The compiled function lives as long as the
+ * module and is called through libffi.
  *
  * A func that can fail has the address of a failure record as an additional first parameter, which
  * kjit_call_function passes. Function pointers are available only for funcs that cannot fail. */
@@ -23,8 +24,8 @@ struct kj_function_code {
   void (*entry)(void);
   uint32_t checks;
   bool is_interruptible;
-  kj_argument arguments[]; /* argument types and values it was compiled for, one for each
-                            * parameter */
+  kj_argument arguments[]; /* for each parameter: the argument type and compile-time value for which
+                              the function was compiled */
 };
 
 static kjit_kernel *kernel_of(kjit_function *function)
@@ -33,7 +34,8 @@ static kjit_kernel *kernel_of(kjit_function *function)
   return kj_get_kernel_object(decl->function->module, decl->index);
 }
 
-/* Returns whether the func has no code of its own to call. */
+/* Returns whether the func is a built-in or an extern func, which has no compiled code of its
+ * own. */
 static bool is_elsewhere(kjit_function *function)
 {
   const ki_function *called = kj_function_of(function)->function;
@@ -155,8 +157,8 @@ static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, u
 
 /* ---- a call ---- */
 
-/* Values in the form that libffi needs. An array has the maximum number: a pointer, extents and
- * strides. */
+/* An argument in the form that libffi needs. An array takes the largest number of values: a
+ * pointer, extents and strides. */
 enum { MOST_PARTS = 1 + 2 * KJ_MAX_RANK };
 typedef struct frame {
   ffi_type **types;
@@ -210,7 +212,7 @@ static void push_argument(frame *f, const kj_bound *bound)
 static kjit_arg read_result(kjit_type type, uint64_t word)
 {
   kjit_arg result = kjit_make_arg(KJIT_ARG_VALUE, type);
-  switch (type) { /* integers are returned in a full register */
+  switch (type) { /* libffi returns small integers in a full register */
   case KJIT_BOOL: result.value.u = (uint8_t)word != 0; break;
   case KJIT_I8: result.value.i = (int8_t)word; break;
   case KJIT_I16: result.value.i = (int16_t)word; break;
@@ -251,8 +253,8 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
 
 /* A call of interruptible code, which can be left by longjmp. */
 typedef struct interruptible_call {
-  kj_interruptible_call call; /* must be the first member, because the code passes a pointer to its
-                               * grid to `leave` */
+  kj_interruptible_call call; /* must be the first member, because the code passes a pointer to this
+                                 grid to the function `leave` */
   jmp_buf left;
 } interruptible_call;
 
@@ -311,7 +313,7 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
     call.call.number = begun.number;
     foreign.interruptible = &call;
   }
-  ki_host_code host_code; /* an extern func is application code */
+  ki_host_code host_code; /* the func may call extern funcs, which are code of the application */
   ki_enter_host(&host_code, kernel->context);
   bool has_run = kj_call_with_stack(code->code.stack_bytes, run_foreign, &foreign);
   ki_leave_host(&host_code);
@@ -341,7 +343,7 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     kj_bound *bound = &call->bound[i];
     if (bound->kind == KJ_ARGUMENT_ARRAY) bound->target = bound->address;
-    /* no element type or thread index determines the type, so an untyped integer has 64 bits */
+    /* no other operand determines the type of an untyped integer, so it is an i64 */
     if (bound->kind == KJ_ARGUMENT_NUMBER && bound->type == KJ_WEAK_INT) bound->type = KJIT_I64;
     if (!kj_describe_argument(kernel, bound, &described[i]))
       return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -358,7 +360,7 @@ static kjit_status call_in_memory(kjit_context *context, kjit_function *function
                                   const kjit_arg *arguments, size_t count, kjit_arg *result)
 {
   kjit_kernel *kernel = kernel_of(function);
-  /* failure record, interruptible call, address of the result */
+  /* the additional arguments: failure record, interruptible call, address of the result */
   size_t most = kernel ? 3 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
   kj_argument *described = kernel ? calloc(kernel->parameter_count + 1, sizeof *described) : NULL;
   frame f = { .types = malloc(most * sizeof *f.types + 1),
@@ -400,7 +402,7 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
 
 /* ---- C function pointers ---- */
 
-/* Rejects types that only kjit_call_function can pass. */
+/* Rejects types that C functions cannot pass; only kjit_call_function can. */
 static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what,
                                 kj_diagnostics *diagnostics)
 {

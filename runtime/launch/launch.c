@@ -8,7 +8,7 @@
 #include "launch/steps.h"
 #include "stream/stream.h"
 
-/* Memory of a call on the stack, enough for most kernels. */
+/* Memory on the stack for bound arguments, key and parameter block, enough for most kernels. */
 enum { CALL_BYTES = 8192 };
 
 /* ---- running a call ---- */
@@ -45,7 +45,7 @@ static void count_launch(const kj_call *call)
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics)
 {
-  /* a target device runs nothing, so it needs no copies and has no driver */
+  /* a target device (kjit_config.target) runs nothing, so it needs no copies and has no driver */
   const bool is_staged = call->has_host_arrays && !call->device->is_target;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
   if (!call->has_nothing)
@@ -68,7 +68,8 @@ static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnost
     KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT
              ? kj_specialize_later(call, hash, diagnostics, specialization)
              : kj_specialize(call, hash, diagnostics, specialization));
-    if (kj_hold(*specialization)) return KJIT_OK; /* otherwise it was evicted again */
+    if (kj_hold(*specialization))
+      return KJIT_OK; /* otherwise the code was evicted again meanwhile */
   }
 }
 
@@ -85,8 +86,8 @@ static uint64_t make_key(kj_call *call)
   return kj_hash_key(call->key, call->key_count);
 }
 
-/* Compiles code for all facts of the call. Without a compiler, imported code may be for results of
- * another size. */
+/* Compiles code that relies on all facts of the call. Without a compiler, searches imported code
+ * also without the fact that results are large. */
 static kjit_status make_fast(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                              kjit_specialization **specialization)
 {
@@ -97,8 +98,8 @@ static kjit_status make_fast(kj_call *call, uint64_t hash, kj_diagnostics *diagn
   return make_specialization(call, make_key(call), diagnostics, specialization);
 }
 
-/* Compiles code for all facts of the call or, without a compiler, fetches code without facts that
- * the application has imported. */
+/* Compiles code that relies on all facts of the call. Without a compiler, fetches imported code
+ * that relies on no facts. */
 static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                  kjit_specialization **specialization)
 {
@@ -125,10 +126,11 @@ static kj_plain get_plain_kind(const kj_call *call)
   return kinds[atomic_load_explicit(&call->kernel->context->plain_code, memory_order_relaxed)];
 }
 
-/* Returns whether a call has to run the best code. A graph would keep plain code. On a GPU, the
- * shape of some launches depends on the registers of the code: the blocks that are resident
- * together, and the block that kjit chooses for a number of threads, on which results may depend.
- * Plain code is not linked with code of the application. */
+/* Returns whether a call has to run the best code, not plain code. A captured launch does, because
+ * the graph would keep plain code. On a GPU, so do launches whose shape depends on the registers of
+ * the code (cooperative launches, and launches for which kjit chooses the block from a number of
+ * threads), because results may depend on the shape. So do kernels that are linked with code of the
+ * application, because plain code is not linked. */
 static bool needs_best(const kj_call *call)
 {
   const kjit_launch_config *given = call->config;
@@ -141,8 +143,8 @@ static bool needs_best(const kj_call *call)
          kj_has_outside_code(call->kernel->module);
 }
 
-/* Decides which plain code a compilation for this call may give. A sealed kernel and a context
- * without background threads could never replace plain code. */
+/* Decides which kind of plain code a compilation for this call may produce. Sealed kernels and
+ * contexts without background threads get none, because the best code could never replace it. */
 static kj_plain choose_plain(const kj_call *call)
 {
   bool can_use = !call->is_sealed && !call->device->is_target &&
@@ -151,7 +153,7 @@ static kj_plain choose_plain(const kj_call *call)
   return can_use ? get_plain_kind(call) : KJ_PLAIN_NONE;
 }
 
-/* Returns whether the code that was found is plain and the call must not run it. */
+/* Returns whether the code that was found is plain code that the call must not run. */
 static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
 {
   return found && kj_is_for_plain(found) &&
@@ -187,8 +189,8 @@ static kjit_status find_one(kj_call *call, kj_diagnostics *diagnostics,
   return KJIT_OK;
 }
 
-/* Code for other machines may run without a compiler, and for results of any size. So a call with
- * large results also compiles the code for smaller ones. */
+/* For a context that compiles for other machines: such code may have to run without a compiler for
+ * results of any size, so a call with large results also compiles the code for small results. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
                                        kjit_specialization **specialization)
 {
@@ -219,7 +221,7 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
   return status;
 }
 
-/* Remembers the specialization for the next launch of this thread. */
+/* Stores the specialization as the one that this thread launched last. */
 static void note_recent(const kj_call *call, kjit_specialization *specialization)
 {
   kjit_kernel *kernel = call->kernel;
@@ -338,7 +340,7 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
   status = kj_end_launch(context, status, &diagnostics);
-  kj_count_up(&context->launches[own].ended, own); /* after this, another thread may destroy the
-                                                    * context */
+  kj_count_up(&context->launches[own].ended,
+              own); /* after this line another thread may destroy the context */
   return status;
 }

@@ -16,7 +16,7 @@ static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *ar
   const kj_bound *bound = &call->bound[index];
   const kj_parameter_row *row = &call->kernel->parameters[index];
   const kjit_tensor *tensor = kj_tensor_of(argument);
-  /* the tensor does not contain this property */
+  /* a tensor does not tell whether a GPU accesses it in place */
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
   /* access to another device may be revoked */
   bool is_peers =
@@ -27,7 +27,7 @@ static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *ar
       (row->annotation.kind == KJ_ANNOTATION_ARRAY && row->annotation.layout == KJIT_LAYOUT_F))
     return false;
   kj_table_tensor *kept = &made->tensors[made->array_count];
-  /* the type of the tensor may differ, because the application can specify another element type */
+  /* the application may have specified another element type than the tensor's */
   kjit_tensor form = { .rank = bound->rank };
   bool is_result =
     row->is_written && call->kernel->is_range_only && call->device->info.kind == KJIT_DEVICE_CPU;
@@ -159,8 +159,8 @@ static bool place_parameter(const kj_parameter *parameter, kj_launch_table *made
   return true;
 }
 
-/* Assigns places after the parameter block to the inputs of the shape. Returns false if there are
- * too many. */
+/* Assigns offsets in the memory after the parameter block to the inputs of the launch shape.
+ * Returns false if there are too many inputs. */
 static bool place_inputs(const kjit_kernel *kernel, kj_launch_table *made)
 {
   uint32_t scalars = made->scalar_count, count = 0;
@@ -203,8 +203,8 @@ static void record_parameters(const kj_code *code, kj_launch_table *made)
 
 /* ---- relations between arrays ---- */
 
-/* Records the order of the addresses if comparing neighbours is cheaper than comparing all
- * pairs. */
+/* Records the arrays in the order of their addresses if comparing each array with the next one is
+ * cheaper than comparing all pairs. */
 static void record_order(const kj_call *call, kj_launch_table *made)
 {
   uint8_t count = 0;
@@ -254,7 +254,7 @@ static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
     int32_t ordinal;
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;
-    /* for example managed memory of another device */
+    /* the array may be, for example, in managed memory of another device */
     if (!kj_locate_tensor(kj_tensor_of(&arguments[i]), &kind, &ordinal) || kind != info->kind ||
         ordinal != info->ordinal)
       return false;
@@ -365,8 +365,8 @@ static kj_launch_table *record_call(const kj_call *call, const kjit_specializati
 void kj_make_launch_table(const kj_call *call, kjit_specialization *specialization,
                           const kjit_arg *arguments, size_t count)
 {
-  /* record no calls whose bound arguments differ from the given ones: calls without facts,
-   * of sealed kernels, or with host arrays */
+  /* no tables for calls whose bound arguments differ from the given arguments: calls without facts,
+   * calls of sealed kernels, calls with host arrays */
   if (call->is_fallback || call->is_general || call->has_host_arrays || call->has_nothing) return;
   KJ_ASSERT(kj_is_held_here(specialization));
   if (atomic_load_explicit(&specialization->has_tried_table, memory_order_relaxed) ||

@@ -7,8 +7,9 @@
 #include "launch/steps.h"
 #include "code/specialization.h"
 
-/* Distances between an argument and a signature. The sums over all arguments are compared; a worse
- * kind of mismatch dominates any number of lesser ones. */
+/* Distances between an argument and the corresponding parameter of a signature. The signature with
+ * the smallest sum over all arguments wins. The values are so far apart that a worse kind of
+ * mismatch outweighs any number of lesser mismatches. */
 enum { EXACT = 0, OTHER_LAYOUT = 1, WIDER = 1 << 12, HOLDS = 1 << 24 };
 static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 
@@ -41,7 +42,8 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
   if (bound->kind == (uint8_t)wanted->kind && bound->type == wanted->type) return EXACT;
   if (bound->value.type == KJIT_ANY || !ki_fit_argument(bound->value, wanted->type, &converted))
     return unfit;
-  if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as for a literal without a type context */
+  if (bound->kind ==
+      KJ_ARGUMENT_NUMBER) { /* the type that a literal has if nothing else determines its type */
     kjit_type natural = bound->type == KJ_WEAK_INT     ? KJIT_I32
                         : bound->type == KJ_WEAK_FLOAT ? KJIT_F64
                                                        : bound->type;
@@ -206,10 +208,10 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
   return status;
 }
 
-/* After sealing, the last launched specializations may have none of the signatures, so they are
- * forgotten and later launches search again. A concurrent launch stores its specialization either
- * before this code discards the stored ones, or after it; in the second case it then sees that the
- * kernel is sealed. */
+/* The stored last launches may have specializations that match no signature of the sealed kernel,
+ * so they are discarded and later launches search again. A concurrent launch stores its
+ * specialization either before this code discards the stored ones, or after it; in the second case
+ * it then sees that the kernel is sealed. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

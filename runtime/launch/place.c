@@ -1,13 +1,14 @@
-/* Chooses the device of a launch, and copies host arrays to a GPU before the launch and back after
- * it, through memory of the pools.
+/* Chooses the device of a launch. Copies host arrays to a GPU before the launch and back after it;
+ * the memory for the copies comes from the device's pools.
  *
  * Arrays with overlapping memory form a group. The copy of a group contains the bytes of all its
  * arrays at the same relative positions, so arrays that are equal, overlapping or disjoint on the
  * host are so on the GPU. Each copy has the same address modulo 256 as its original, so facts about
- * alignment stay true. All groups share one block of GPU memory, groups that are copied in first.
- * If the block is small, a pinned host block with the same layout is used: the launch then needs
- * only one copy in and one copy out, and the driver has no memory to pin. Larger groups are copied
- * by the driver directly from their memory, which is as fast as copying through pinned memory. */
+ * alignment stay true. All groups share one block of GPU memory, which begins with the groups that
+ * are copied in. If the block is small, the groups are first copied to a pinned host block with the
+ * same layout. The launch then needs only one transfer in each direction, and the driver need not
+ * pin memory. The driver copies larger groups directly from the application's memory, which is as
+ * fast as a copy through pinned memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
  * memory. */
 static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_tensor *tensor)
 {
-  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's device type of managed memory */
+  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's device type for CUDA managed memory */
   uint32_t ordinal = (uint32_t)tensor->device_id;
   if (tensor->device_type == MANAGED) return true;
   if (kind != call->device->info.kind) return false;
@@ -141,16 +142,17 @@ typedef struct group {
 } group;
 
 struct kj_staging {
-  kj_block *image, *pinned;      /* image: block on the GPU; pinned: host block with the same
-                                  * layout, or NULL if the image is too large */
-  uint64_t size_bytes, in_bytes; /* sizes of the image and of its first part, which is copied in */
-  bool is_queued;                /* queued work may still use host memory */
+  kj_block *image, *pinned; /* image is the block on the GPU. pinned is a host block with the same
+                               layout, or NULL if the image is too large for one. */
+  uint64_t size_bytes,
+    in_bytes;     /* size of the image, and size of its beginning, which is copied in */
+  bool is_queued; /* queued work may still use host memory */
   uint32_t count;
   group groups[];
 };
 
-/* Returns whether an array is copied. If the kernel reads only the extents of an array, the array
- * is not. */
+/* Returns whether an array is copied. An array is not copied if the kernel reads only its
+ * extents. */
 static bool is_staged(const kj_call *call, uint32_t index)
 {
   const kj_bound *bound = &call->bound[index];
@@ -172,7 +174,8 @@ static void add_range(kj_staging *staging, group added)
     }
     added.low = added.low < other->low ? added.low : other->low;
     added.high = added.high > other->high ? added.high : other->high;
-    added.copy_in = true; /* copy in, because a single array may not cover the whole range */
+    added.copy_in =
+      true; /* the group is copied in, because its arrays may not cover the whole byte range */
     *other = staging->groups[--staging->count];
     i = 0;
   }
@@ -182,8 +185,8 @@ static void add_range(kj_staging *staging, group added)
   staging->groups[staging->count++] = added;
 }
 
-/* Adds a range. An array that is passed twice remains one range, which one argument may overwrite
- * completely. */
+/* Adds a byte range. An array that is passed twice is one range, and one of its arguments may
+ * promise to overwrite it completely. */
 static void merge_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count; i++) {
@@ -225,7 +228,7 @@ static const group *group_of(const kj_staging *staging, const kj_bound *bound)
   uint32_t i = 0;
   while (bound->low < staging->groups[i].low || bound->high > staging->groups[i].high) {
     i++;
-    KJ_ASSERT(i < staging->count); /* each staged array has a group */
+    KJ_ASSERT(i < staging->count); /* every copied array belongs to a group */
   }
   return &staging->groups[i];
 }
@@ -437,7 +440,7 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
   return kj_report_kernels(call->device, diagnostics);
 }
 
-/* After a failure, waits for queued copies, because they use host memory. */
+/* After a failure, waits for the queued copies, because they still use host memory. */
 void kj_free_staging(kj_call *call, kj_staging *staging)
 {
   if (!staging) return;

@@ -1,7 +1,7 @@
-/* Prepared launches keep the arguments of a launch, and the specialization, grid and parameter
- * block made from them. Replacing a run-time scalar that no extent depends on writes the value to
- * the parameter block. After any other argument is replaced, the next run checks all facts again
- * and may find another specialization. */
+/* Implements prepared launches. A prepared launch keeps the arguments of a launch, together with
+ * the specialization, grid and parameter block that were determined for them. Replacing a run-time
+ * scalar that no extent depends on writes the value to the parameter block. After any other
+ * argument is replaced, the next run checks all facts again and may find another specialization. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +23,9 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
-/* Called after the call was prepared or has run, while the specialization is still held. Otherwise
- * it could be evicted meanwhile and would look as if its launch needed only grid, block and
- * parameters. */
+/* Called after the call was prepared or has run, while the specialization is still held. Without
+ * the hold, the code could be evicted meanwhile, and its cleared fields would suggest that the
+ * launch needs only grid, block and parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
@@ -57,7 +57,7 @@ static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kji
   bool is_open =
     prepared->is_sealed == atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire);
   if (!is_open || !kj_hold(known)) return false;
-  /* after a failed look-up the parameter block has only its initial capacity */
+  /* if no specialization was found, the parameter block still has its initial capacity */
   ready->is_ready = known->code.parameter_bytes <= prepared->call.parameter_room &&
                     kj_follow_table(known, &config, prepared->arguments, prepared->count,
                                     &ready->shape, prepared->call.parameters);
@@ -81,7 +81,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
   kjit_status status =
     kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found);
   if (status != KJIT_OK) {
-    /* the other fields may be incomplete and are not read before the next look-up */
+    /* the other fields may be incomplete; the next run sets them before it reads them */
     call->device = device;
     return status;
   }
@@ -214,7 +214,7 @@ static kjit_status check_run(const kjit_prepared *prepared, const kjit_stream *s
   return kj_check_stream(prepared->call.device, stream, false, diagnostics);
 }
 
-/* Notes the use of the arrays once for each stream instead of at each run. */
+/* Records that the stream uses the arrays. This is done once for each stream, not in each run. */
 static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
 {
   kj_stream_id id = kj_id_of(stream, prepared->call.device);
@@ -243,7 +243,7 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   bool is_current = !prepared->is_stale && prepared->ready.generation == generation &&
                     kj_hold(prepared->ready.specialization);
   if (!is_current) KJ_TRY(look_up(prepared, diagnostics));
-  /* other arrays may have moved the launch to another device */
+  /* replaced arrays can be on another device than the stream */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
   /* before the launch, because a failing launch may still have queued the kernel */
@@ -277,7 +277,7 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
   return kj_end_launch(prepared->kernel->context, status, &diagnostics);
 }
 
-/* Called after the driver has refused the launch. */
+/* Called after the driver's launch function has returned an error. */
 static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared,
                                                          kjit_stream *stream, int result)
 {

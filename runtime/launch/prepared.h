@@ -4,23 +4,23 @@
 
 #include "launch/steps.h"
 
-/* A copy of the data that an argument points to, because the application's tensors and values live
- * only during the call. */
+/* A copy of the data that an argument points to. The copy is necessary because tensors and values
+ * need to exist only during the call. */
 typedef struct kj_kept_argument {
   kjit_tensor tensor;
   int64_t extents[2 * KJ_MAX_RANK];
   uint64_t bits[2];
-  int32_t scalar_offset; /* offset in the parameter block, or -1 if replacing the argument needs
-                          * more than a write */
+  int32_t scalar_offset; /* offset in the parameter block if the argument can be replaced by a write
+                            to the block, otherwise -1 */
   uint8_t scalar_bytes;
-  void *value; /* memory of a value that is too large for `bits`, or NULL */
+  void *value; /* memory for a value that is too large for `bits`, or NULL */
 } kj_kept_argument;
 
 /* The fields that a run on a GPU reads if it only has to call the driver. code and function belong
  * to the specialization, which may be evicted and loaded again. */
 typedef struct kj_ready_launch {
-  _Alignas(64) bool is_ready; /* the parameter block and the shape belong to the current
-                               * arguments */
+  _Alignas(64) bool is_ready; /* true if the parameter block and the shape belong to the current
+                                 arguments */
   uint32_t forks, generation; /* generation of the device when the arguments were checked */
   kj_stream_id noted; /* the stream for which the uses of the arrays are recorded, or NONE */
   kjit_specialization *specialization;
@@ -38,7 +38,7 @@ struct kjit_prepared {
   size_t count;
   char *memory; /* memory of the call */
   kj_call call;
-  /* an argument was replaced, so `call` does not match the arguments, whether `ready` is or not */
+  /* an argument was replaced since `call` was bound; `ready` may be up to date nevertheless */
   bool is_stale;
   bool is_sealed; /* whether the kernel was sealed when the slow path found the specialization */
 };

@@ -1,6 +1,6 @@
-/* Arguments of prepared launches. They outlive the call that gave them. Replacing a run-time scalar
- * that no extent depends on writes the value to the parameter block. Replacing any other argument
- * makes the next run check all facts again. */
+/* Arguments of prepared launches. They outlive the call of kjit_prepare_launch. Replacing a
+ * run-time scalar that no extent depends on writes the value to the parameter block. Replacing any
+ * other argument makes the next run check all facts again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ static kjit_status keep_value(kjit_prepared *prepared, size_t index, const kjit_
 
 static void release_kept(kjit_arg *argument)
 {
-  KJ_ASSERT(argument->kind != KJIT_ARG_TUPLE); /* tuples are flattened first */
+  KJ_ASSERT(argument->kind != KJIT_ARG_TUPLE); /* flatten.c has replaced tuples by their items */
   if (argument->kind == KJIT_ARG_ARRAY) kjit_release_array(argument->value.array);
   argument->kind = 0;
 }
@@ -111,7 +111,7 @@ void kj_release_arguments(kjit_prepared *prepared)
 static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
 {
   bool is_used = kernel->parameters[index].is_shaping;
-  /* the default value of a parameter may depend on it */
+  /* the default value of another parameter may depend on this argument */
   for (uint32_t i = 0; i < kernel->parameter_count; i++)
     is_used = is_used || kernel->parameters[i].decl->value;
   return is_used;
@@ -164,7 +164,7 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
   kjit_arg *own = &prepared->arguments[index];
   bool is_made =
     (prepared->ready.is_ready || !prepared->is_stale) &&
-    !prepared->call.has_nothing; /* if it has nothing to do, the parameter block may not exist */
+    !prepared->call.has_nothing; /* a launch that does nothing may have no parameter block */
   bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
                   own->kind == KJIT_ARG_VALUE;
   kj_bound *bound = &prepared->call.bound[index];

@@ -1,6 +1,6 @@
-/* Chooses grid and block of a launch before its code is known: from the launch configuration,
- * @block and @grid, or from the kernel's grid_ranges. Then checks the limits of the device. fit.c
- * continues when the code is known. */
+/* Chooses grid and block of a launch before its code is known: from the launch configuration, from
+ * @block and @grid, or from the extents of the kernel's grid_ranges. Then it checks the limits of
+ * the device. fit.c continues when the code is known. */
 #include "launch/steps.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static kjit_status evaluate_attribute(const kj_call *call, const ki_attribute *a
   return kj_evaluate_attribute(call->kernel, &scope, attribute, diagnostics, values);
 }
 
-/* Returns whether a shape is given. If it is, components that are 0 mean 1. */
+/* Returns whether a shape is given. In a given shape, a component of 0 means 1. */
 static bool read_shape(const uint32_t given[3], uint32_t shape[3])
 {
   for (int i = 0; i < 3; i++) shape[i] = given[i] ? given[i] : 1;
@@ -83,7 +83,8 @@ static void count_elements(kj_call *call)
     if (is_known && count > call->elements) call->elements = count;
   }
   call->has_nothing = kernel->is_range_only && all_known && call->elements == 0;
-  /* the unknown range may be larger than all others, so the grid is chosen to fill the device */
+  /* a grid_range with unknown extents may be larger than the others, so the grid is chosen to fill
+   * the device */
   if (!all_known && call->elements < KJ_DEFAULT_BLOCK) call->has_elements = false;
 }
 
@@ -143,7 +144,8 @@ static kjit_status choose_block(kj_call *call, bool has_range, kj_diagnostics *d
   bool is_given = read_shape(call->config->block, call->block);
   if (kernel->block)
     return take_attribute(call, kernel->block, NULL, is_given, diagnostics, call->block);
-  /* without a grid_range and a number of threads, choose_grid reports the error */
+  /* if the kernel has no grid_range and the launch gives no number of threads, choose_grid reports
+   * the error */
   if (is_given || (!has_range && !call->config->threads)) return KJIT_OK;
   call->is_block_chosen = true;
   if (kernel->launch_bounds)

@@ -50,7 +50,8 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
   uint64_t word = read_parameter(bound, parameter);
   if (parameter->size_bytes == 8) memcpy(place, &word, 8);
   else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
-  else memcpy(place, bound->bits, parameter->size_bytes); /* only scalars */
+  else
+    memcpy(place, bound->bits, parameter->size_bytes); /* parameters of other sizes are scalars */
 }
 
 void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)
@@ -69,7 +70,7 @@ kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
     call->parameters = call->own_parameters = larger;
     call->parameter_room = code->parameter_bytes;
   }
-  /* assertions compare whole blocks, including the bytes between parameters */
+  /* assertions compare whole parameter blocks, including padding */
   if (KJ_HAS_ASSERTIONS) memset(call->parameters, 0, code->parameter_bytes);
   KJ_ASSERT(kj_is_held_here(specialization) && call->parameter_room >= code->parameter_bytes);
   for (uint32_t i = 0; i < code->parameter_count; i++) {
@@ -113,8 +114,8 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
 
 enum { MOST_POINTERS = 512, HIDDEN = 3 };
 
-/* Encodes the descriptors. An encoded map needs an alignment that the parameter block does not
- * guarantee. */
+/* Encodes the tensor maps in aligned memory, because the parameter block does not guarantee the
+ * alignment that an encoded map needs. */
 static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
 {
   _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
@@ -134,14 +135,13 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
   return KJIT_OK;
 }
 
-/* Fills in the address of each parameter. The position of a parameter with 64-byte alignment
- * depends on the architecture: on sm_90 the block itself starts 16 bytes after a multiple of 64. So
- * the driver gets the address of each parameter and places them itself. The compiler's hidden
- * parameters come last. */
+/* Fills in the address of each parameter. The driver places the parameters, because the position of
+ * a parameter with 64-byte alignment depends on the architecture: on sm_90 the parameter block
+ * itself starts 16 bytes after a multiple of 64. The compiler's hidden parameters come last. */
 static void point_at_parameters(const kj_code *code, char *block, void **pointers)
 {
   uint32_t count = code->parameter_count;
-  KJ_ASSERT(count <= MOST_POINTERS); /* includes space for HIDDEN more */
+  KJ_ASSERT(count <= MOST_POINTERS); /* the array has space for HIDDEN further parameters */
   for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
   if (code->can_fail) pointers[count++] = block + code->failure_offset;
   for (uint32_t i = 0; code->is_interruptible && i < 2; i++)
@@ -172,7 +172,8 @@ kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specializati
 
 /* ---- interruptible code ---- */
 
-/* A graph has an interrupt word for all its launches, because its kernels keep their parameters. */
+/* All launches of a graph use the same interrupt word, because the parameters of its kernels stay
+ * the same. */
 static void retain_nothing(void *word) { (void)word; }
 
 static void close_graph_word(void *item)
@@ -210,7 +211,7 @@ static kjit_status begin_captured(const kj_call *call, kj_diagnostics *diagnosti
   return kj_find_graph_word(call->device, word->slot, diagnostics, begun);
 }
 
-/* Code that does not poll ends on its own. */
+/* Prepares the interruption of a launch. Does nothing if the code does not poll. */
 static kjit_status begin_interruptible(const kj_call *call, const kj_code *code,
                                        kj_diagnostics *diagnostics, kj_interruptible_launch *begun)
 {
@@ -293,8 +294,8 @@ static kjit_status launch_printing(const kj_call *call, const kjit_specializatio
   return status;
 }
 
-/* Launches a kernel that has finished when the launch returns. A failure record on the stack is
- * used for this launch. */
+/* Launches on a device that runs the kernel before the launch returns. The failure record of this
+ * launch is on the stack. */
 static kjit_status launch_and_wait(const kj_call *call, const kjit_specialization *specialization,
                                    kj_diagnostics *diagnostics)
 {

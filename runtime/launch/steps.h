@@ -1,5 +1,5 @@
-/* The steps of a launch on the slow path, in their order, and the functions that the fast path
- * shares. See docs/architecture/dispatch.md. */
+/* The steps of a launch on the slow path, in the order in which they run, and the functions that
+ * the fast path uses as well. See docs/architecture/dispatch.md. */
 #ifndef KJ_LAUNCH_STEPS_H
 #define KJ_LAUNCH_STEPS_H
 
@@ -19,7 +19,7 @@ static inline bool kj_has_interrupts(const kjit_launch_config *config)
   return config->time_limit_ns || config->interrupter;
 }
 
-/* Returns the tensor of an array argument. */
+/* Returns the tensor of an argument that is an array. */
 static inline const kjit_tensor *kj_tensor_of(const kjit_arg *argument)
 {
   return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor
@@ -84,8 +84,8 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics);
  * DEVICE. */
 kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
                          kj_diagnostics *diagnostics);
-/* Reports "kernel `k`: the launch has 5 what, but whose allows at most 4". whose NULL means the
- * device. */
+/* Reports an error such as "kernel `k`: the launch has 5 blocks, but cuda:0 allows at most 4". what
+ * is the counted noun. whose is the subject that has the limit; NULL means the device. */
 kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit,
                       const char *whose, kj_diagnostics *diagnostics);
 /* Reports LAUNCH with "kernel `k`: ...". If diagnostics is NULL, only returns the status. */
@@ -118,8 +118,8 @@ kjit_status kj_check_limits(const kj_call *call, const kj_code *code, kj_diagnos
 /* Binds the arguments and chooses device and shape, which determine the key. */
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,
                           kj_diagnostics *diagnostics);
-/* Does the same and then finds or compiles the code, which is held on success. NOT_READY has no
- * report. */
+/* Binds the arguments like the function above, and then finds or compiles the code. On success the
+ * caller holds the specialization. NOT_READY has no report. */
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
                             kj_diagnostics *diagnostics, kjit_specialization **specialization);
 /* Write one parameter, or all parameters of the code, from bound arguments. kj_start writes the
@@ -133,7 +133,8 @@ void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block);
  * bound arguments. */
 kjit_status kj_start(const kj_call *call, const kjit_specialization *specialization,
                      kj_diagnostics *diagnostics);
-/* Fits, marshals and starts a bound call, and copies host arrays to a GPU and back. */
+/* Fits the shape, writes the parameters and starts a bound call; copies host arrays to a GPU and
+ * back. */
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics);
 /* Returns whether the launch needs more than grid, block, shared memory and parameters. */
@@ -159,7 +160,7 @@ kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
 /* Stores the shape of a call that was fitted. */
 void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specialization,
                    const kj_call *call);
-/* Handles the error number that kj_start_plainly has returned. */
+/* Handles an error number that kj_start_plainly has returned. */
 kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
                              kjit_stream *stream, char *parameters, int result,
                              kj_diagnostics *diagnostics);

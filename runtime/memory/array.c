@@ -1,4 +1,4 @@
-/* Arrays that kjit allocates: their memory, their release, and their properties. */
+/* Implements arrays that kjit allocates: their creation, their release, and their properties. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void check_array(const kjit_array *array)
   KJ_ASSERT((uintptr_t)array % _Alignof(kjit_array) == 0);
   KJ_ASSERT(array->tensor.rank >= 0 && array->tensor.rank <= KJ_MAX_RANK);
   KJ_ASSERT(array->tensor.shape == array->shape && array->tensor.strides == array->strides);
-  /* a view refers to an owner, which is not a view itself and lives at least as long */
+  /* the owner of a view is not a view itself and lives at least as long as the view */
   KJ_ASSERT(array->owner && array->owner->owner == array->owner);
   KJ_ASSERT(array->owner == array || (!array->block && atomic_load(&array->owner->references)));
   KJ_ASSERT(line->owners_use == &array->owner->line.use && line->low <= line->high);
@@ -68,8 +68,8 @@ static void destroy_array(kj_object *object)
 
 /* ---- memory ---- */
 
-/* Allocates the memory. Device memory of queued work comes from the pool. With `content`, the array
- * may already have a block. */
+/* Allocates the memory of an array. On a device that queues work, device memory comes from the
+ * pool. If `content` is not 0, the array may already have a block with this content. */
 static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
                             kj_diagnostics *diagnostics)
 {
@@ -241,8 +241,8 @@ kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array *
   kjit_array_config read = { 0 };
   if (!config) return KJIT_ERROR_MISUSE;
   if (ki_read_sized(NULL, call, KI_ARRAY_CONFIG, config, &read) != KJIT_OK) {
-    /* if size_bytes is only missing, the other fields may be set; any other invalid size means that
-     * nothing is known about the fields */
+    /* if size_bytes is 0, the application has only forgotten to set it, and the other fields are
+     * valid; with any other invalid size nothing is known about the fields */
     kjit_device *device = config->size_bytes ? read.device : config->device;
     return device ? ki_read_sized(device->context, call, KI_ARRAY_CONFIG, config, &read)
                   : KJIT_ERROR_MISUSE;

@@ -24,7 +24,8 @@ kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type
                            const char *what, kj_diagnostics *diagnostics, kj_view *view);
 /* Strides of a row-major contiguous array. */
 void kj_fill_strides(int64_t *strides, const int64_t *shape, uint32_t rank);
-/* First and one past the last byte of the elements; an empty view gives low = high. */
+/* Stores the addresses of the first byte of the elements and of the byte after their last byte.
+ * Both are equal for an empty view. */
 void kj_view_range(const kj_view *view, uint64_t *low, uint64_t *high);
 /* Returns whether the byte ranges of two views overlap. */
 bool kj_do_overlap(const kj_view *a, const kj_view *b);
@@ -60,7 +61,7 @@ kjit_status kj_create_array_with(const kjit_array_config *config, uint64_t conte
 /* Releases the array and keeps its memory in the pool under this number. The caller is the only
  * owner, and all work that writes the content is queued on the array's stream. */
 void kj_release_array_with(kjit_array *array, uint64_t content);
-/* Marks the array as complete, so that the application can own it. */
+/* Marks the array as complete, so that it can be passed to the application. */
 void kj_publish_array(kjit_array *array);
 /* Frees an array that was not published and has no memory. */
 void kj_drop_array(kjit_array *array);
@@ -85,17 +86,17 @@ kjit_status kj_make_view_at(kjit_array *array, kjit_type element, const int64_t 
 
 /* ---- copy.c ---- */
 
-/* Makes a view of an argument that will be written. Errors: MISUSE, ARGUMENT. */
+/* Makes a view of an argument that the call will write. Errors: MISUSE, ARGUMENT. */
 kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
                                 kj_diagnostics *diagnostics, kj_view *view);
-/* Notes that work on the stream will use the argument, if it is an array. It is called before the
- * work is queued; if another thread releases the memory meanwhile, this is an error of the
- * application. device NULL means that no work is queued. */
+/* Records that work on the stream will use the argument, if it is an array. The caller queues the
+ * work afterwards. The application must not release the memory on another thread meanwhile. device
+ * is NULL if no work is queued. */
 kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
                              const kjit_device *device, kj_diagnostics *diagnostics);
-/* Copies between views in host memory, immediately, or when the graph that the stream is captured
- * for is launched. If value is not NULL, the source is in these two words, which the function
- * copies. */
+/* Copies between views in host memory. If the stream is captured, the copy happens when the graph
+ * is launched, otherwise immediately. If value is not NULL, the source is in these two words, and
+ * the function copies them. */
 kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const kj_view *to,
                                const kj_view *from, const uint64_t value[2],
                                kj_diagnostics *diagnostics);

@@ -1,4 +1,4 @@
-/* Copies elements between any two memories and with any strides.
+/* Copies elements between memories of any kind, with any strides.
  *
  * Both sides are simplified to as few dimensions as possible (kj_simplify_views). The device copies
  * contiguous elements and long rows. Non-contiguous host elements are first copied to host memory
@@ -12,15 +12,15 @@
 
 typedef struct copy_job {
   kjit_context *context;
-  /* device on which the copy is queued, the destination's device if there are two; and the source's
-   * device */
+  /* `device` is the device on which the copy is queued: the destination's device if the copy is
+   * between two GPUs. `source` is the source's device. */
   kjit_device *device, *source_device;
   kjit_stream *stream;
   bool is_async, is_captured;
   kj_view to, from;
-  kjit_array *source; /* owner of the source memory, or NULL for memory that no other work waits
-                       * for */
-  kj_waited *waited;  /* result of the last wait */
+  kjit_array
+    *source; /* owner of the source memory, or NULL if no later work has to wait for the copy */
+  kj_waited *waited; /* result of the last wait */
 } copy_job;
 
 static size_t bytes_of(const kj_view *view) { return view->count * view->element_bytes; }
@@ -153,8 +153,9 @@ static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_vie
   return kj_copy_host(to, &line, diagnostics);
 }
 
-/* The device's side is contiguous. An asynchronous copy releases the intermediate memory in the
- * order of the stream; after a failure the queued part is waited for first. */
+/* Copies between strided host memory and contiguous device memory. An asynchronous copy releases
+ * the intermediate memory in stream order. After a failure, the function first waits for the part
+ * that is already queued. */
 static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from,
                                 kj_diagnostics *diagnostics)
 {
@@ -169,7 +170,8 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
   kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
                                            : copy_out(job, to, from, pinned, diagnostics);
   if (status == KJIT_OK && job->is_async) return KJIT_OK;
-  if (status != KJIT_OK) (void)wait(job, NULL); /* the block is parked if this fails */
+  if (status != KJIT_OK)
+    (void)wait(job, NULL); /* if this fails, the block is parked until its uses have finished */
   kj_note_waited(&pinned->use, *job->waited);
   kj_release_block(pinned);
   return status;
@@ -238,12 +240,12 @@ static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
   return status;
 }
 
-/* Copies between memories of devices. */
+/* Copies between memories of two GPUs, or within one GPU. */
 static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_dense = kj_is_row_major(&job->to) && kj_is_row_major(&job->from);
   if (job->source_device != job->device) {
-    /* order both default streams, as for copies within one GPU */
+    /* wait for both default streams, in the same order as for copies within one GPU */
     if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
     if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
     return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
@@ -278,7 +280,7 @@ static kjit_status view_argument(kjit_context *context, const kjit_arg *argument
                                  kj_diagnostics *diagnostics, kj_view *view)
 {
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
-  /* its streams belong to the other context */
+  /* the streams that use the array belong to the other context */
   if (array && array->object.device->context != context)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the %s is an array of another context; pass it as a tensor (kjit_get_tensor)",
@@ -402,8 +404,8 @@ static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagno
                   kj_device_text(device, place), device->operations->name, view->ordinal);
 }
 
-/* A stream of a device with queued work also orders copies between host memories, because its work
- * accesses pinned and mapped memory. */
+/* Copies between host memories are ordered by a GPU stream as well, because the work on the stream
+ * can access pinned and mapped memory. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
   KJ_TRY(check_cpu_devices(job, diagnostics));
@@ -473,7 +475,8 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
   copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   if (job.device && !is_async) kj_deliver_lines(job.device);
-  /* without a message the call succeeded, or there was no memory for the message (diagnostics.c) */
+  /* no diagnostic exists if the call succeeded, or if there was no memory for the diagnostic
+   * (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }
 

@@ -1,7 +1,7 @@
-/* Library kernels for strided elements on a device, and kjit_fill, which stores one value in every
- * element. Elements are handled as words of their size; the compiler specializes the rest.
- * Contiguous elements need no kernel: the device sets words of up to 4 bytes, and larger elements
- * are set once and then copied repeatedly, doubling the filled part each time. */
+/* Implements kjit_fill, which stores one value in every element, and launches kjit's own kernels
+ * that copy and fill strided elements on a device. The kernels handle elements as words of their
+ * size. Contiguous elements need no kernel: the device sets words of up to 4 bytes. A larger
+ * element is set once and then copied repeatedly, so that the filled part doubles each time. */
 #include <string.h>
 
 #include "memory/array.h"
@@ -158,7 +158,8 @@ kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_vie
                             kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   uint32_t bytes = word_bytes(to, from);
-  /* no dimension is left for the words, so this loop runs over the outermost one */
+  /* the kernel has no dimension left for the words, so this loop runs over the outermost
+   * dimension */
   bool needs_rows = to->rank == KJ_MAX_RANK && bytes != to->element_bytes;
   for (int64_t i = 0; needs_rows && i < to->shape[0]; i++) {
     kj_view to_row = take_row(to, i), from_row = take_row(from, i);
@@ -334,7 +335,8 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
                                                       : NULL;
   if (job->stream) KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   if (!job->to.count) return KJIT_OK;
-  const bool is_on_host = kj_is_on_host(&job->to); /* the host waits in this case */
+  const bool is_on_host = kj_is_on_host(
+    &job->to); /* the host itself fills host memory, so no work is queued that uses the array */
   KJ_TRY(kj_note_argument(destination, job->stream, is_on_host ? NULL : job->device, diagnostics));
   kj_view same = job->to;
   kj_simplify_views(&job->to, &same);
@@ -355,6 +357,7 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
   if (job.device) kj_deliver_lines(job.device);
-  /* without a message the call succeeded, or there was no memory for the message (diagnostics.c) */
+  /* no diagnostic exists if the call succeeded, or if there was no memory for the diagnostic
+   * (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

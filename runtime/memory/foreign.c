@@ -1,6 +1,6 @@
-/* Arrays with memory of other libraries, and export of kjit arrays: tensors in the application's
- * memory, DLPack managed tensors, and arrays of other processes, identified by the names that
- * devices give their memory. */
+/* Implements arrays whose memory belongs to others, and the export of kjit arrays. The memory
+ * belongs to the application, to another library (DLPack managed tensors), or to another process,
+ * which passes a name of the memory. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static kjit_tensor for_others(const kjit_array *array)
   return tensor;
 }
 
-/* Makes an array without setting how its memory is released. */
+/* Makes an array for a tensor. The caller sets how its memory is released. */
 static kjit_status make_foreign(kjit_context *context, const kjit_tensor *tensor, const char *what,
                                 kj_diagnostics *diagnostics, kjit_array **array)
 {
@@ -284,7 +284,7 @@ typedef struct contents {
   char magic[8];
   uint32_t kind, element, rank, is_read_only;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  kj_memory_name name; /* name of element 0 */
+  kj_memory_name name; /* the name refers to element 0 */
 } contents;
 
 static const char magic[8] = "kjitarr\1";
@@ -357,7 +357,7 @@ static kjit_status check_contents(kj_runtime *runtime, const contents *c,
   if (c->name.process == (uint64_t)getpid())
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the array belongs to this process; use it directly");
-  const uint64_t base = (uint64_t)1 << 62; /* any base address */
+  const uint64_t base = (uint64_t)1 << 62; /* an arbitrary base address */
   kjit_tensor probe = { 0 };
   ki_types *types = runtime->context->types;
   kj_describe_element(types, c->element, &probe);

@@ -42,7 +42,7 @@ static void take_out(kj_last_use *use, uint32_t i)
 
 void kj_note_waited(kj_last_use *use, kj_waited waited)
 {
-  if (!waited.stream) return; /* the wait has failed */
+  if (!waited.stream) return; /* a failed wait proves nothing */
   for (uint32_t i = KJ_MOST_USES; i-- > 0;)
     if (kj_read_use(use, i) == waited.stream) take_out(use, i);
 }
@@ -98,7 +98,7 @@ void kj_add_stream(kjit_stream *stream)
   kjit_device *device = stream->object.device;
   struct kj_memory *memory = device->memory;
   kj_note_alive(stream);
-  if (!memory) return;              /* the memory belongs to the CPU */
+  if (!memory) return;              /* memory of the CPU has no streams to wait for */
   KJ_ASSERT(kj_is_default(stream)); /* the stream has no number yet */
   lock(device->runtime);
   stream->id = ((kj_stream_id)device->number << KJ_STREAM_BITS) + ++memory->stream_count;
@@ -134,7 +134,8 @@ kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id)
 {
   const kjit_device *device = device_of(runtime, id);
   kjit_stream *stream = device ? look_up(device, id) : NULL;
-  KJ_ASSERT(!stream || atomic_load(&stream->references)); /* the list holds one reference */
+  KJ_ASSERT(!stream ||
+            atomic_load(&stream->references)); /* the list owns a reference to the stream */
   if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
   return stream;
 }
@@ -231,7 +232,7 @@ bool kj_is_waitable(kjit_device *device)
 
 /* ---- a stream waits for another stream; the caller holds streams_mutex ---- */
 
-/* The stream that the driver is called with. */
+/* Returns the stream handle for calls of the driver. */
 typedef struct place {
   kjit_device *device;
   void *native;
@@ -289,7 +290,7 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
 {
   bool is_captured;
   void **event = &first.device->memory->join_event;
-  KJ_ASSERT(is_locked(first.device->runtime)); /* there is one event for all streams */
+  KJ_ASSERT(is_locked(first.device->runtime)); /* all streams share one event */
   KJ_TRY(check_place(first, diagnostics));
   KJ_TRY(check_place(next, diagnostics));
   if (!*event)
@@ -381,7 +382,7 @@ kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnosti
 
 /* ---- the host waits for streams ---- */
 
-/* Records an event after the use. *event becomes NULL if the use has completed. */
+/* Records an event after the use. Sets *event to NULL if the use has completed already. */
 static kjit_status mark_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostics *diagnostics,
                             kjit_device **device, void **event)
 {
@@ -450,7 +451,7 @@ static void unlink_stream(kjit_stream *stream)
   kjit_stream **at = &memory->streams;
   KJ_ASSERT(is_locked(stream->object.device->runtime));
   while (*at && *at != stream) at = &(*at)->next_of_device;
-  KJ_ASSERT(*at); /* a stream is removed from the list only once */
+  KJ_ASSERT(*at); /* the list contains the stream, because a stream is removed only once */
   if (*at) *at = stream->next_of_device;
   atomic_fetch_add(&memory->forgotten, 1);
 }

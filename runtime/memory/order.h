@@ -1,5 +1,5 @@
-/* Order between streams: the live streams, how a stream waits for other streams, and the work that
- * the host has waited for. */
+/* Declarations for the order between streams: the list of live streams, how a stream waits for
+ * other streams, and records of the work for which the host has waited. */
 #ifndef KJ_ORDER_H
 #define KJ_ORDER_H
 
@@ -26,9 +26,9 @@ struct kj_memory {
                      * begin */
   kjit_stream *streams;
   uint64_t stream_count;
-  /* Not 0 if a stream was destroyed whose work is not finished, and the default stream does not
-   * wait for this work. Then only a wait for the device helps. The value is the number of waits at
-   * that time. */
+  /* Not 0 if a stream was destroyed while its work was unfinished, and the default stream could not
+   * be made to wait for this work. In this case only a wait for the device orders the work. The
+   * value is the number of waits at that time. */
   uint64_t lost_order;
   void *join_event; /* created when first needed */
 };
@@ -44,8 +44,8 @@ void kj_add_stream(kjit_stream *stream);
 typedef enum kj_stream_end {
   KJ_STREAM_PASSED,  /* the host has waited for it */
   KJ_STREAM_ORDERED, /* the default stream waits for it */
-  /* the stream is neither PASSED nor ORDERED, or the object stands for a default stream, which
-   * stays alive */
+  /* neither PASSED nor ORDERED holds, or the object stands for a default stream, which stays
+   * alive */
   KJ_STREAM_LOST
 } kj_stream_end;
 kj_stream_end kj_end_stream(kjit_stream *stream);
@@ -56,10 +56,10 @@ bool kj_has_stream(kjit_device *device, const kjit_stream *stream);
 kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
 void kj_release_stream(kjit_stream *stream);
 
-/* Returns whether calls can wait for the device, because neither kjit nor the application
+/* Returns whether calls can wait for the device. They cannot while kjit or the application
  * (has_hosts_streams) captures one of its streams. The caller does not hold streams_mutex. */
 bool kj_is_waitable(kjit_device *device);
-/* Checks only for captures by the application. Returns MISUSE if there is one. */
+/* Returns MISUSE if the application captures a stream of the device itself, without kjit. */
 kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics);
 /* Stores whether this stream is being captured, by kjit or by the application. */
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
@@ -70,8 +70,8 @@ kjit_status kj_check_uncaptured(const kjit_stream *stream, const char *refusal,
 
 /* ---- finished work ---- */
 
-/* Proof that the host has waited for the work that was queued on a stream. Only waits create
- * one. */
+/* A stamp proves that the host has waited for the work that was queued on a stream. Only waits
+ * create stamps. */
 typedef struct kj_waited {
   kj_stream_id stream;
 } kj_waited;
@@ -79,11 +79,11 @@ typedef struct kj_waited {
 /* Waits for a stream, or for the default stream if it is NULL. Reports faults. */
 kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics,
                            kj_waited *waited);
-/* For a function that the stream itself calls (cuLaunchHostFunc), after all work that was queued on
- * it before. */
+/* Creates a stamp in a function that the stream calls (cuLaunchHostFunc) after all work that was
+ * queued on it before. */
 kj_waited kj_passed_in_order(kj_stream_id stream);
 void kj_note_waited(kj_last_use *use, kj_waited waited);
-/* Removes the uses that have finished because of waits for whole devices since the stamp. */
+/* Removes the uses that have finished, because kjit has waited for a whole device since. */
 void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp);
 /* Notes that all work queued on the device before the wait with this number began has finished. */
 void kj_note_wait(kjit_device *device, uint64_t number);

@@ -1,5 +1,5 @@
-/* Blocks of memory, which are the memory of arrays from allocation until they are freed, and the
- * pools of a device, which cache free blocks. */
+/* Blocks of memory, and the pools of a device, which cache free blocks. An array owns a block from
+ * its allocation until its release. */
 #ifndef KJ_POOL_H
 #define KJ_POOL_H
 
@@ -7,7 +7,7 @@
 
 typedef struct kj_block kj_block;
 
-/* How a block is freed. */
+/* A kind of block, which determines how the block is freed. */
 typedef struct kj_block_kind {
   /* free may be called while the block's own stream still uses the memory, because later uses are
    * ordered on that stream. If false, free may be called only when nothing uses the memory. */
@@ -24,7 +24,7 @@ struct kj_block {
   const kj_block_kind *kind;
   kjit_device *device;
   uint32_t generation; /* generation of the device at the allocation */
-  uint32_t forgotten;  /* value of kj_memory.forgotten when its stream was known to be alive */
+  uint32_t forgotten; /* value of kj_memory.forgotten at a time when the block's stream was alive */
   uint64_t address;
   size_t size_bytes;
   kjit_memory memory;
@@ -39,7 +39,7 @@ struct kj_block {
 
 typedef enum kj_pool_kind {
   KJ_POOL_DEVICE,
-  KJ_POOL_PINNED, /* host memory for the copies of launches */
+  KJ_POOL_PINNED, /* pool of host memory for the copies of launches */
   KJ_POOL_COUNT
 } kj_pool_kind;
 

@@ -1,5 +1,5 @@
-/* Memory blocks and the pools of a device. A pool caches blocks, by size, that arrays and staged
- * launches have released.
+/* Allocates and frees memory blocks. The pools of a device cache, by size, the blocks that arrays
+ * and launches with host arrays have released.
  *
  * A cached block is free in the order of one stream: a new owner can use it at once on this stream,
  * after the work that is queued there. After the host has waited for the device, the block is free
@@ -50,11 +50,11 @@ static void free_own(kj_block *block)
 static void cache_block(kj_block *block)
 {
   kj_pool *pool = block->data;
-  if (kj_is_gone(block)) { /* its users are gone, too */
+  if (kj_is_gone(block)) { /* after a reset, its streams no longer exist */
     kj_drop_block(block);
     return;
   }
-  /* at most its own stream still uses it, see order_uses */
+  /* only the block's own stream can still use it, see order_uses */
   KJ_ASSERT(!kj_read_use(&block->use, 1));
   block->stamp = atomic_load(&block->device->runtime->waits);
   kj_lock_pool(pool);
@@ -116,7 +116,7 @@ static bool order_uses(kj_block *block)
   KJ_ASSERT(!block->stream || block->stream == KJ_STREAM_ALL ||
             block->stream >> KJ_STREAM_BITS == device->number);
   if (is_alive && kj_is_only_use(&block->use, stream)) return true;
-  if (kj_is_gone(block)) return true; /* its users are gone, too */
+  if (kj_is_gone(block)) return true; /* after a reset, its streams no longer exist */
   stream = block->stream;
   if (!block->kind->is_in_order || kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
     return false;
@@ -237,9 +237,9 @@ kjit_status kj_allocate_block(kjit_device *device, kjit_memory memory, size_t si
 
 /* ---- taking ---- */
 
-/* Takes a block of another stream and orders the two streams with an event. The search holds no
- * lock on the order of streams. If the block's stream cannot be waited for now, the search
- * continues and the block is put back at the end. */
+/* Takes a block of another stream and orders the two streams with an event. The search does not
+ * hold the lock on the order of streams. If no stream can wait for the block's stream now, the
+ * search continues, and the block is put back at the end. */
 static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t size_bytes,
                                    kj_stream_id stream)
 {
@@ -315,7 +315,7 @@ void kj_flush_pools(kjit_device *device, bool calls_host)
   kj_lock_pool(pool);
   pool->count.flushes++;
   kj_unlock_pool(pool);
-  /* parked blocks only need a wait for the device, and the caller needs memory */
+  /* a wait for the device frees the parked blocks, and the caller needs memory */
   if (atomic_load(&runtime->parked) && kj_is_waitable(device)) {
     (void)kj_synchronize(device, true, NULL, NULL);
     kj_settle_parked(runtime, calls_host);
@@ -331,7 +331,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   char place[24];
   kj_assert_no_locks();
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
-  /* the application's allocator can first get back the memory that waits for its last uses */
+  /* first, memory that only waits for its last uses is returned to the application's allocator */
   if (!memory && atomic_load(&device->runtime->parked)) {
     kj_flush_pools(device, true);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
@@ -362,7 +362,8 @@ static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
   KJ_ASSERT(!block->next && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
-  block->use.streams[0] = stream; /* at most one stream, in whose order the block was free */
+  block->use.streams[0] =
+    stream; /* a cached block has at most one use: the stream in whose order it was free */
   block->content = 0;
 }
 

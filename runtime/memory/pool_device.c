@@ -1,5 +1,5 @@
-/* The pools of a device as a part of the runtime: their creation and end, resets of the device,
- * waits for the device, and the public functions. */
+/* Connects the pools of a device with the runtime: it creates and destroys the pools, handles
+ * resets of the device and waits for it, and implements the public functions about memory use. */
 #include <stdlib.h>
 
 #include "memory/pool_lists.h"
@@ -14,7 +14,7 @@ static void end_parked(kjit_device *device)
   kj_settle_parked(runtime, true);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
   for (kj_block *block; (block = kj_pop_block(&blocks));) {
-    block->use = (kj_last_use){ 0 }; /* no use follows */
+    block->use = (kj_last_use){ 0 }; /* no further work uses the memory */
     block->kind->free(block);
   }
 }

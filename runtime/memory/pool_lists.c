@@ -1,5 +1,5 @@
-/* The lists of cached blocks of a pool, by size. The caller of most functions holds the pool's
- * mutex. No driver call is made. */
+/* Implements the lists of a pool's cached blocks, one list for each size class. The caller of most
+ * functions holds the pool's mutex. No function calls the driver. */
 #include "memory/pool_lists.h"
 
 enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20 };
@@ -39,7 +39,7 @@ static void check_pool(const kj_pool *pool)
     }
   KJ_ASSERT(pool->count.cached_bytes == cached_bytes);
   KJ_ASSERT(pool->count.used_bytes <= pool->count.peak_bytes);
-  /* the caller counts before or after this check */
+  /* the caller updates the counts before or after this check */
   KJ_ASSERT(pool->count.hits <= pool->count.allocations + 1);
 }
 
@@ -73,8 +73,8 @@ void kj_count_used(kj_pool *pool, const kj_block *block)
     pool->count.peak_bytes = pool->count.used_bytes;
 }
 
-/* Whether all streams have finished with the block. This is so if the block was released without a
- * stream, or if the host has waited for the device after the release. */
+/* Returns whether all streams have finished with the block. They have if no stream used the block
+ * when it was released, or if the host has waited for the device since. */
 static bool is_idle(const kj_block *block)
 {
   return !block->stream ||

@@ -1,4 +1,4 @@
-/* The pool and its lists, for the files of the pool. */
+/* The struct of a pool and its lists of blocks, for the pool_*.c files. */
 #ifndef KJ_POOL_LISTS_H
 #define KJ_POOL_LISTS_H
 
@@ -13,9 +13,10 @@ typedef struct kj_pool {
    * generation are neither cached nor counted. A reset increments the device's number before it
    * informs the pools. */
   uint32_t generation;
-  /* only their stream uses them, or no stream if the host has waited since */
+  /* free blocks by size class; only work on a block's own stream can still use the block, and no
+   * work if the host has waited since */
   kj_block *cached[KJ_POOL_CLASSES];
-  kjit_memory_statistics count; /* except the pinned_... fields */
+  kjit_memory_statistics count; /* counts of this pool, in all fields except pinned_... */
 } kj_pool;
 
 /* ---- pool_lists.c ---- */
@@ -35,7 +36,7 @@ kj_block *kj_find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream);
 void kj_add_cached(kj_pool *pool, kj_block *block);
 /* Takes cached blocks out of the lists, large ones first, until at most keep_bytes remain. */
 kj_block *kj_detach_cached(kj_pool *pool, uint64_t keep_bytes);
-/* Does the same for a caller that does not hold the mutex. */
+/* Like the function above, for a caller that does not hold the mutex. */
 kj_block *kj_detach_blocks(kj_pool *pool, uint64_t keep_bytes);
 /* Takes the first block out of a list of the caller. Returns NULL if the list is empty. */
 kj_block *kj_pop_block(kj_block **list);

@@ -1,4 +1,4 @@
-/* Views with arbitrary shape and strides, or with another element type. */
+/* Implements views with arbitrary shape and strides, and views with another element type. */
 #include <string.h>
 
 #include "memory/array.h"

@@ -1,5 +1,5 @@
-/* Views: elements described by address, extents and strides, and arrays that share the memory of
- * other arrays. */
+/* Implements views: kj_view, which describes elements by address, extents and strides, and arrays
+ * that share the memory of another array. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -323,7 +323,7 @@ typedef struct extents {
   uint32_t rank;
   bool is_empty;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  uint64_t offset; /* irrelevant, and possibly overflowed, for an empty view */
+  uint64_t offset; /* the strides of an empty view are irrelevant, and may have overflowed */
 } extents;
 
 static kjit_status check_position(int64_t position, int64_t extent, uint32_t dimension,
@@ -362,7 +362,7 @@ static kjit_status slice_dimension(const kjit_array *array, uint32_t dimension,
   }
   result->is_empty = result->is_empty || !count || !extent;
   if (!slice->step) return KJIT_OK;
-  /* larger than the extent, so the last index is invalid in any case */
+  /* a result larger than the extent is enough, because the last index is then invalid */
   if (count > (uint64_t)extent) count = (uint64_t)extent + 1;
   if (count > 1) {
     __int128 last = (__int128)slice->first + (__int128)(count - 1) * slice->step;
@@ -462,7 +462,8 @@ static bool divide(const kjit_array *array, const int64_t *shape, uint32_t rank,
     old = old_end;
     fresh = new_end;
   }
-  for (; fresh < rank; fresh++) strides[fresh] = 1; /* dimensions with one element each */
+  for (; fresh < rank; fresh++)
+    strides[fresh] = 1; /* the remaining new dimensions have one element */
   return true;
 }
 

@@ -1,4 +1,5 @@
-/* Failed threads: the failure records of a GPU's kernels, and the error messages. */
+/* Reports failed threads: reads the failure records of kernels on a GPU, and formats the error
+ * messages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,7 +241,8 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
 
 /* ---- failure records of a device ---- */
 
-/* The record is in host memory that the device can write, so reading it needs no driver call. */
+/* A failure record. It is in host memory that the device can write, so the host reads it without a
+ * driver call. */
 struct kj_failure_slot {
   kj_failure_slot *next;
   kj_failing failing;
@@ -267,8 +269,8 @@ kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
   made->record = record;
   made->generation = atomic_load(&device->generation);
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
-  kj_failure_slot **at = &device->failure_slots; /* failures are reported in the order of
-                                                  * registration */
+  kj_failure_slot **at = &device->failure_slots; /* slots are in the order of registration, and
+                                                    failures are reported in this order */
   while (*at) at = &(*at)->next;
   *at = made;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);

@@ -26,7 +26,7 @@ static kj_buffer take_lines(kj_runtime *runtime, bool is_first)
 {
   kj_buffer taken = { 0 };
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
-  KJ_ASSERT(is_first || runtime->is_delivering); /* this thread is delivering */
+  KJ_ASSERT(is_first || runtime->is_delivering); /* true while this thread delivers lines */
   if (!is_first || !runtime->is_delivering) {
     taken = runtime->lines;
     runtime->lines = (kj_buffer){ 0 };
@@ -104,7 +104,7 @@ static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buff
   free(lines);
 }
 
-/* Takes the words of a sink, after its launch has ended or when it has become large. */
+/* Takes the words of a sink, after the launch has ended or when the sink has become large. */
 static kn_print_sink take_words(kn_print_sink *sink)
 {
   kj_lock(&sink->mutex, KJ_LOCK_SINK);
@@ -377,7 +377,8 @@ static void destroy(kj_attachment *attachment)
     device->operations->release(device, &prints->next);
     device->operations->release_mapped(device, prints->ring);
   }
-  KJ_ASSERT(device->prints == prints && !device->failure_slots); /* all code is unloaded */
+  KJ_ASSERT(device->prints == prints &&
+            !device->failure_slots); /* all code that prints is unloaded */
   for (uint32_t i = 0; i < prints->count; i++) free(prints->sources[i]);
   kj_destroy_mutex(&prints->mutex);
   device->prints = NULL;

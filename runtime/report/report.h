@@ -11,9 +11,9 @@ kjit_status kj_open_reports(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* ---- failure.c ---- */
 
-/* Code whose threads can fail. The caller owns all pointers. */
+/* Describes code whose threads can fail, for error messages. The caller owns all pointers. */
 typedef struct kj_failing {
-  bool is_func;     /* a func that the application called, whose message names no thread */
+  bool is_func; /* true for a func that the application has called; its message names no thread */
   const char *name; /* name of the kernel or func */
   const kjit_module *module;
   const kj_code *code;
@@ -23,8 +23,8 @@ typedef struct kj_failing {
 kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record *record,
                              kj_diagnostics *diagnostics);
 
-/* The failure record of loaded code, in host memory that kernels can write, on a device whose
- * kernels are queued. `failing` must live until the slot is closed. */
+/* Opens a slot with the failure record of loaded code, for devices that queue kernels. The record
+ * is in host memory that kernels can write. `failing` must live until the slot is closed. */
 typedef struct kj_failure_slot kj_failure_slot;
 kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
                                  kj_diagnostics *diagnostics, kj_failure_slot **slot,

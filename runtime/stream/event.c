@@ -1,4 +1,5 @@
-/* Events mark a point in the work of a stream, and the time when it was reached. */
+/* Implements events, which mark a point in the work of a stream and store the time at which the
+ * stream reached it. */
 #include <stdlib.h>
 
 #include "stream/stream.h"

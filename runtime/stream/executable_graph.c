@@ -1,4 +1,4 @@
-/* Executable graphs: graphs that can be launched, and their update. */
+/* Implements executable graphs, which can be launched and updated. */
 #include <stdlib.h>
 
 #include "stream/record.h"

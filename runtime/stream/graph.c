@@ -1,7 +1,7 @@
-/* Graphs. If the device captures queued work itself, as a GPU's driver does, a kjit graph adds the
- * objects that have to stay alive. Otherwise the graph keeps the operations and repeats them in the
- * order in which the application queued them, which satisfies the order of the captured streams and
- * events. */
+/* Implements captures and graphs. If the device captures queued work itself, as a GPU's driver
+ * does, a kjit graph adds the objects that have to stay alive. Otherwise the graph keeps the
+ * operations and repeats them in the order in which the application queued them, which satisfies
+ * the order of the captured streams and events. */
 #include <stdlib.h>
 
 #include "memory/pool.h"
@@ -14,7 +14,8 @@ struct kj_capture {
   kjit_stream *origin;
   kj_pointers streams; /* streams that take part in the capture */
   kj_record *record;
-  bool is_broken; /* an object could not be kept alive, so the capture gives no graph */
+  bool
+    is_broken; /* true if an object could not be kept alive; the capture then produces no graph */
 };
 
 /* ---- captures in progress; the caller holds streams_mutex ---- */
@@ -31,7 +32,8 @@ static void check_capture(const struct kj_capture *capture)
   KJ_ASSERT(kj_is_locked_here(&runtime->streams_mutex));
   while (at && at != capture) at = at->next;
   KJ_ASSERT(at && capture->number && capture->record && capture->origin);
-  KJ_ASSERT(atomic_load(&capture->record->references) == 1); /* the record is not shared yet */
+  KJ_ASSERT(atomic_load(&capture->record->references) ==
+            1); /* no other thread has the record yet */
   KJ_ASSERT(capture->streams.count <= capture->streams.capacity);
   for (size_t i = 0; i < capture->streams.count; i++) {
     const kjit_stream *stream = capture->streams.items[i];
@@ -128,7 +130,7 @@ static kj_record *close_capture(struct kj_capture *capture)
   check_capture(capture);
   while (*at && *at != capture) at = &(*at)->next;
   if (*at) *at = capture->next;
-  /* a reset sets the count to 0 */
+  /* a reset of the device has set the count to 0 */
   bool is_counted = capture->origin->object.generation == atomic_load(&device->generation);
   KJ_ASSERT(!is_counted || atomic_load(&device->captures));
   if (is_counted) atomic_fetch_sub(&device->captures, 1);
@@ -419,7 +421,7 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
   else status = close_into(stream, capture, made, diagnostics);
   unlock(device->runtime);
   if (status != KJIT_OK) free_graph(made);
-  /* orders the memory that could not be ordered during the capture */
+  /* orders the uses of memory that could not be ordered during the capture */
   kj_settle_parked(device->runtime, true);
   KJ_TRY(status);
   kj_add_object(device, &made->object, destroy_graph);

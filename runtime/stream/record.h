@@ -1,4 +1,5 @@
-/* The record of a graph: objects that its launches need, and operations that kjit repeats. */
+/* The record of a graph: the objects that its launches need, and the operations that kjit repeats
+ * if the driver does not capture them. */
 #ifndef KJ_RECORD_H
 #define KJ_RECORD_H
 
@@ -38,7 +39,7 @@ static inline void kj_release_native(const kj_object *object,
     release(object->device, native);
 }
 
-/* Returns NULL if out of memory. */
+/* Creates an empty record. Returns NULL if out of memory. */
 kj_record *kj_make_record(void);
 kj_record *kj_retain_record(kj_record *record);
 /* Releases the record. With the last reference all its objects are released. */
@@ -49,7 +50,7 @@ bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item);
 /* Returns whether both records contain the same operations, possibly with other arguments. */
 bool kj_has_form_of(const kj_record *a, const kj_record *b);
 /* Runs the operations in their order. They may call the application, so the caller holds no lock.
- * As on a GPU, a failing kernel does not prevent the following operations; any other failure does.
+ * As on a GPU, the operations after a failing kernel still run. Any other failure ends the run.
  * Returns the first failure. */
 kjit_status kj_run_record(kj_record *record, kjit_stream *stream);
 

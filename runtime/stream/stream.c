@@ -1,4 +1,4 @@
-/* Streams and host callbacks. */
+/* Implements streams and host callbacks. */
 #include "stream/stream.h"
 
 #include "base/interrupt.h"

@@ -11,22 +11,22 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 
 /* ---- graph.c: work that is queued on a captured stream (with .capture) ---- */
 
-/* Returns whether kjit itself captures the stream, because its device cannot. Queued work then
- * becomes an operation of the graph. */
+/* Returns whether kjit itself captures the stream, because the device cannot capture. Work that is
+ * queued becomes an operation of the graph. */
 static inline bool kj_is_recorded(const kjit_stream *stream)
 {
   return stream && atomic_load(&stream->capture) &&
          !stream->object.device->operations->begin_capture;
 }
 
-/* Work that the application queues on such a stream. It runs when the graph is launched. Several
- * threads may run it at once, and one thread recursively, because application code may launch its
- * own graph. */
+/* An operation: work that the application queues on such a stream. It runs when the graph is
+ * launched. Several threads may run it at once, and one thread recursively, because application
+ * code may launch its own graph. */
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
   const void
-    *form; /* an update may replace an operation by another operation if form and run are equal */
+    *form; /* kjit_update_graph may replace an operation by another one if form and run are equal */
 } kj_operation;
 
 /* A kind of object that launches of a graph need. */
@@ -58,7 +58,7 @@ uint64_t kj_capture_number(kjit_stream *stream);
  * stream NULL stands for a stream that cannot join. Errors: MISUSE, also if the capture has ended
  * or the stream is part of another capture. */
 kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics);
-/* Called when the application wraps a native stream once more: if kjit captures the stream, the new
+/* Called when the application wraps a native stream again. If kjit captures the stream, the new
  * object joins the capture. */
 kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics);
 /* Called when the stream is destroyed: discards its capture. */
