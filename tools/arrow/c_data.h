@@ -1,6 +1,6 @@
 /* Arrow's C data interface and C stream interface, by which libraries of one process pass columns
- * without copies. The specifications ask every program to put the structs into its own code, under
- * these guards: https://arrow.apache.org/docs/format/CDataInterface.html */
+ * without copies. The specifications ask every program to copy the structs into its own code with
+ * these include guards: https://arrow.apache.org/docs/format/CDataInterface.html */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 

@@ -14,7 +14,7 @@
 
 namespace {
 
-// One of the kinds of files: the schema, and how to read a column.
+// Base class of the readers: the schema of a file, and a function that reads a column.
 class file {
 public:
   virtual ~file() = default;
@@ -70,7 +70,7 @@ private:
   std::shared_ptr<arrow::io::RandomAccessFile> input;
 };
 
-// A stream in Arrow's IPC format, which is read from its beginning for each column.
+// A stream in Arrow's IPC format. Each column is read from the beginning of the stream.
 class ipc_stream : public file {
 public:
   arrow::Status open(std::shared_ptr<arrow::io::RandomAccessFile> given)
@@ -98,7 +98,8 @@ private:
   std::shared_ptr<arrow::io::RandomAccessFile> input;
 };
 
-// Strings of views point into several buffers; kjit-run reads strings of a single buffer.
+// Converts string views, which can point into several buffers, because kjit-run reads only strings
+// in a single buffer.
 arrow::Result<std::shared_ptr<arrow::ChunkedArray>>
 without_views(std::shared_ptr<arrow::ChunkedArray> column)
 {
@@ -144,7 +145,8 @@ arrow::Result<std::unique_ptr<file>> open_file(const char *path, const void *byt
   return arrow::Status::Invalid("the file is neither a Parquet file nor an Arrow file");
 }
 
-// Calls an action that returns a status. Arrow's Parquet reader can also throw.
+// Calls an action that returns a status. Catches exceptions, because Arrow's Parquet reader can
+// throw.
 template <typename Action> bool attempt(char **message, Action action)
 {
   try {
@@ -181,7 +183,8 @@ int read_column(void *opaque, uint64_t column, ArrowArrayStream *stream, char **
 {
   const bool ok = attempt(message, [&] {
     ARROW_ASSIGN_OR_RAISE(auto made, static_cast<file *>(opaque)->read(static_cast<int>(column)));
-    ARROW_RETURN_NOT_OK(made->ValidateFull()); // offsets and indices of damaged files
+    ARROW_RETURN_NOT_OK(
+      made->ValidateFull()); // rejects invalid offsets and indices of damaged files
     ARROW_ASSIGN_OR_RAISE(made, without_views(std::move(made)));
     return arrow::ExportChunkedArray(std::move(made), stream);
   });

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Changes if the struct changes. */
+/* The version of the interface, which changes whenever the struct changes. */
 enum { KJIT_ARROW_INTERFACE = 1 };
 
 /* The functions never throw. A message is allocated by malloc, and the caller frees it. */

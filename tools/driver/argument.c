@@ -51,8 +51,8 @@ void tool_destroy_arguments(tool_arguments *arguments)
 
 /* ---- generators ---- */
 
-/* Adds a dimension for the lanes of vectors, which is used wherever elements are handled as
- * numbers. */
+/* Adds a dimension for the lanes of vectors. Code that handles elements as numbers uses this
+ * dimension. */
 static bool add_lanes(tool_scanner *scanner, tool_shape *shape)
 {
   if (!shape->lanes) return true;
@@ -242,8 +242,8 @@ static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
   return false;
 }
 
-/* Applies a struct type to an array of a file. Fails if only one of them, the file or the type, has
- * structs. */
+/* Applies a struct type to an array of a file. Fails if the file has structs and the type is none,
+ * or the other way round. */
 static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves,
                         const tool_record *record)
 {
@@ -259,7 +259,7 @@ static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_lea
   return ok;
 }
 
-/* Scans a path up to the end of the text, except for ":as=TYPE" at its end. */
+/* Scans a path, which extends to the end of the text or to ":as=TYPE". */
 static bool scan_file(tool_scanner *scanner, tool_array *array)
 {
   const char *path = scanner->at, *end = path + strlen(path),

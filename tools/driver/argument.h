@@ -1,4 +1,5 @@
-/* --arg NAME=VALUE: scalars, arrays from files and generators, views of other arguments. */
+/* Parses and stores the arguments of --arg NAME=VALUE: scalars, arrays from files and generators,
+ * and views of other arguments. */
 #ifndef TOOL_ARGUMENT_H
 #define TOOL_ARGUMENT_H
 
@@ -6,18 +7,18 @@
 
 typedef struct tool_argument {
   char *name;
-  bool is_array, is_used; /* is_used: another part of the command line names it */
+  bool is_array, is_used; /* is_used: another option of the command line uses the argument */
   tool_value value;       /* value of a scalar */
   tool_array array;
-  struct tool_sparse *sparse; /* not NULL for a matrix from a file of scipy.sparse.save_npz;
-                               * owned */
+  struct tool_sparse *sparse; /* the matrix if the argument is a file of scipy.sparse.save_npz,
+                                 otherwise NULL; owned */
 } tool_argument;
 
 /* A sparse matrix. Its three arrays are additional arguments without names. */
 typedef struct tool_sparse {
   bool is_coo;  /* the arrays are data, rows, columns; otherwise data, columns, offsets */
-  bool is_made; /* `made` is valid: index of the first of the three CSR arrays that were made from a
-                 * COO matrix */
+  bool is_made; /* true if `made` is valid: the index of the first of the three CSR arrays that were
+                   computed from a COO matrix */
   size_t first, made;
   int64_t shape[2];
 } tool_sparse;
@@ -25,7 +26,7 @@ typedef struct tool_sparse {
 typedef struct tool_arguments {
   tool_argument *items;
   size_t count;
-  tool_memory **memories; /* memory of all arrays, each listed once; owned */
+  tool_memory **memories; /* the allocations of all arrays, each listed once; owned */
   size_t memory_count;
   kjit_context *context; /* borrowed: the context whose structs can be named, or NULL */
   tool_size *size;       /* borrowed: a name that stands for an integer, or NULL */
@@ -40,7 +41,7 @@ bool tool_add_array(tool_arguments *arguments, const char *name, size_t length,
 /* Adds an existing array and takes ownership of its memory. */
 void tool_keep_array(tool_arguments *arguments, const char *name, const tool_array *array);
 void tool_destroy_arguments(tool_arguments *arguments);
-/* Returns NULL if there is none. */
+/* Returns the argument with this name, or NULL if there is none. */
 tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length);
 
 /* Scans a value, the part of an --arg after "NAME=". name determines the default seed. The

@@ -10,8 +10,8 @@
 
 enum { MAPPED_BYTES = 1 << 20 };
 
-/* Total bytes of all arrays. If they exceeded the machine's memory, the system would kill the tool
- * without a message when they are written. */
+/* Total size of all arrays. The tools limit it, because the system would kill a tool without a
+ * message when it writes to more memory than the machine has. */
 static _Atomic uint64_t taken_bytes;
 
 bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes)
@@ -268,8 +268,8 @@ static bool scan_slice(tool_scanner *scanner, slice *s)
   return s->step != 0 || tool_scan_fail(scanner, s->at, "the step of a slice must not be 0");
 }
 
-/* Resolves a position. As in the kernel IR, slices are not clamped; a negative position counts from
- * the end. */
+/* Resolves a position in a slice. As in the kernel IR, positions are not clamped. A negative
+ * position counts from the end. */
 static bool resolve(tool_scanner *scanner, const slice *s, int64_t *position, int64_t extent,
                     int64_t lowest, int64_t highest)
 {

@@ -1,5 +1,5 @@
-/* Host arrays of the tools. An array refers to an allocation: to all of it, or as a view with an
- * offset and strides. */
+/* Host arrays of the tools. An array refers to an allocation, either to all of it or, as a view,
+ * with an offset and strides. */
 #ifndef TOOL_ARRAY_H
 #define TOOL_ARRAY_H
 
@@ -14,19 +14,20 @@ typedef struct tool_memory {
   uint64_t size_bytes;
   kjit_type element;
   kjit_array *device; /* copy of the bytes on a GPU, or NULL */
-  /* For elements that can be null: bit k tells whether element k has a value. NULL means that no
-   * element is null. A null float is stored as NaN, so that kernels can read floats; a null of
+  /* Bitmap of the elements that are not null: bit k is 1 if element k has a value. NULL means that
+   * no element is null. A null float is stored as NaN, so that kernels can read floats. A null of
    * another type is stored as 0. */
   uint8_t *validity;
   kjit_array *device_validity; /* copy of the bits on a GPU, or NULL */
   bool has_texts;              /* the elements, i32, are indices into the texts */
   tool_dictionary texts;       /* in ascending order */
-  tool_date date;              /* for elements, i64 or i32, that count times */
+  tool_date
+    date; /* unit and kind of elements (i64 or i32) that are dates, timestamps or durations */
   bool is_mapped;
 } tool_memory;
 
-/* Struct type of an array of structs. The array's elements are bytes, with the struct's bytes as
- * lanes. */
+/* Struct type of an array of structs. On the host, elements of such an array are bytes, and the
+ * bytes of a struct are its lanes. */
 typedef struct tool_record {
   kjit_context *context; /* NULL if the elements are not structs */
   kjit_type type;
@@ -38,7 +39,8 @@ typedef struct tool_array {
   uint32_t rank;
   int64_t shape[TOOL_MAX_RANK], strides[TOOL_MAX_RANK]; /* strides in elements */
   int64_t offset;                                       /* in elements */
-  /* if not 0, the last dimension, which is contiguous, contains the lanes of vectors */
+  /* number of lanes if the last dimension, which is contiguous, contains the lanes of vectors,
+   * otherwise 0 */
   uint32_t lanes;
   tool_record record;
   tool_memory *memory; /* not owned */

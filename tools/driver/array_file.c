@@ -22,9 +22,10 @@ static const char *misfit_nothing(const tool_array *array)
 
 static const struct kind {
   const char *ending;
-  /* returns the array type that the format needs, or NULL if the array can be written */
+  /* returns NULL if the format can store the array, otherwise a description of the arrays that it
+   * can store */
   const char *(*misfit)(const tool_array *array);
-  /* NULL for .npz files and tables, whose arrays have names */
+  /* writes an array; NULL for .npz files and tables, which contain several arrays with names */
   bool (*write)(FILE *file, const tool_array *array);
   bool (*read)(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
   char separator; /* separator of a table, else 0 */
@@ -41,8 +42,8 @@ enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
 enum { NPY, NPZ, CSV, TSV };
 
-/* The end of the file's name in "data.npz:x", "data.csv:x" or "-:x", and the name after the colon
- * or NULL. Returns NULL if the arrays in such a file have no names. */
+/* Splits "data.npz:x", "data.csv:x" or "-:x": returns the end of the file's name, and stores the
+ * name after the colon or NULL. Returns NULL if the arrays in such a file have no names. */
 static const char *split_name(const char *path, const char **name)
 {
   const char *end = tool_split_npz(path, name);
@@ -76,7 +77,7 @@ bool tool_is_table_path(const char *text)
   return kind && kind->separator;
 }
 
-/* Returns the format for writing. Devices have no ending and get the .npy format. */
+/* Returns the format for writing. Paths without an ending, such as devices, get the .npy format. */
 static const struct kind *find_written(const char *path)
 {
   return strncmp(path, "/dev/", 5) ? find_kind(path) : &kinds[0];
@@ -206,7 +207,8 @@ bool tool_save_arrays(tool_error *error, const char *path, const tool_named_arra
 
 /* ---- reading ---- */
 
-/* Formats that kjit-run does not read, by ending and first bytes, and how to convert them. */
+/* Formats that kjit-run does not read, with their endings and first bytes, and advice on how to
+ * convert them. */
 static const struct foreign {
   const char *ending, *magic, *name, *advice;
 } foreign[] = {

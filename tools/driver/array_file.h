@@ -1,7 +1,7 @@
-/* Array files. The ending of the name determines the format: .npy, .npz, .csv, .tsv, .png, .pgm or
- * .ppm. Pictures contain unscaled u8 values, one to four for each pixel; image.h writes other
- * values scaled or in colours. For standard input ("-") and pipes the first bytes determine the
- * format. */
+/* Reads and writes array files. The ending of a file's name determines the format: .npy, .npz,
+ * .csv, .tsv, .png, .pgm or .ppm. Pictures contain unscaled u8 values, one to four for each pixel;
+ * image.h writes other values scaled or in colours. For standard input ("-") and pipes the first
+ * bytes determine the format. */
 #ifndef TOOL_ARRAY_FILE_H
 #define TOOL_ARRAY_FILE_H
 
@@ -34,9 +34,10 @@ bool tool_save_arrays(tool_error *error, const char *path, const tool_named_arra
 /* An array to read. */
 typedef struct tool_array_source {
   const char *path;  /* also "data.npz:x", "data.csv:x" and "-:x" */
-  const char *usual; /* array of a .npz file that is read if the path names none; or NULL */
+  const char *usual; /* name of the array that is read from a .npz file if the path does not name
+                        one, or NULL */
   kjit_type element; /* element type of a table; KJIT_ANY means the type that holds all numbers */
-  bool keeps_texts;  /* dates of a table stay texts */
+  bool keeps_texts;  /* true if dates in a table stay texts */
 } tool_array_source;
 /* Loads an array like tool_read_npy and tool_read_table. From a .npz file without a name it reads
  * the array `usual`, or else the only array. */

@@ -39,7 +39,7 @@ bool tool_is_arrow(const char *bytes, size_t size)
 
 /* ---- the module ---- */
 
-/* Returns the path of the module, in a folder beside libkjit; NULL if it is unknown. */
+/* Returns the path of the module, in a folder next to libkjit, or NULL if the folder is unknown. */
 static char *module_path(void)
 {
   Dl_info info;
@@ -86,7 +86,7 @@ static const kjit_arrow_reader *load_module(tool_error *error, const char *file)
 typedef struct source {
   tool_error *error;
   const char *path;
-  bool is_input; /* the file is standard input or a pipe */
+  bool is_input; /* contents of the file if it is standard input or a pipe */
   const kjit_arrow_reader *reader;
   void *file;
   const char *column; /* name of the chosen column */
@@ -201,10 +201,11 @@ static void close_source(source *s)
 /* How the elements of a column are stored. */
 typedef struct column_type {
   kjit_type element;                          /* KJIT_ANY means texts */
-  bool is_bits, is_null, is_decimal, is_long; /* is_long: texts with offsets of 64 bits */
-  kjit_type index; /* of texts in dictionaries; KJIT_ANY means texts without a dictionary */
+  bool is_bits, is_null, is_decimal, is_long; /* is_long: the texts have 64-bit offsets */
+  kjit_type
+    index; /* index type of dictionary-encoded texts; KJIT_ANY means texts without a dictionary */
   tool_date date;
-  double scale; /* of decimals: the power of ten that divides the integers */
+  double scale; /* for decimals: the power of ten by which the integers are divided */
 } column_type;
 
 static kjit_type number_type(const char *format)
@@ -242,7 +243,8 @@ static bool read_date(const char *format, column_type *type)
   return true;
 }
 
-/* Decimals of 128 bits with at most 15 digits: different decimals then have different floats. */
+/* Reads the format of a 128-bit decimal. Only decimals with at most 15 digits are accepted, because
+ * different decimals are then different floats. */
 static bool read_decimal(const char *format, column_type *type)
 {
   enum { MOST_DIGITS = 15 };

@@ -1,5 +1,5 @@
-/* Reads and writes the cells of a table in text form: CSV according to RFC 4180, also with `;` or
- * tabs as separators, with CRLF, and with a byte order mark. */
+/* Reads and writes the cells of tables in text files: CSV according to RFC 4180, also with `;` or
+ * tabs as separators, with CRLF line ends, and with a byte order mark. */
 #ifndef TOOL_CELLS_H
 #define TOOL_CELLS_H
 
@@ -9,7 +9,7 @@
 /* A cursor over the cells, row by row. Blank lines are skipped. */
 typedef struct tool_cells {
   tool_error *error;
-  const char *path;     /* for errors; borrowed */
+  const char *path;     /* path of the file for error messages; borrowed */
   const char *at, *end; /* the text after the cell; borrowed */
   char separator;
   uint64_t line;      /* line of the cell in the text, from 1 */

@@ -1,4 +1,4 @@
-/* --checks of the tools. */
+/* Parses the option --checks of the tools. */
 #ifndef TOOL_CHECKS_H
 #define TOOL_CHECKS_H
 
@@ -8,7 +8,7 @@
 #define TOOL_CHECKS_EXPECTED \
   "usual, all, none, or some of bounds,division,assert,barrier,uninitialized,races," \
   "integer-division,float-division"
-/* Returns false if the text is invalid. */
+/* Converts a list of checks to flags. Returns false if the text is invalid. */
 bool tool_parse_checks(const char *text, uint32_t *checks);
 
 #endif

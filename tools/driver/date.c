@@ -33,8 +33,8 @@ static int days_of_month(int64_t year, int month)
   return days[month - 1] + (month == 2 && is_leap);
 }
 
-/* Returns the days since 1970-01-01. The years of the computation begin in March, so that the leap
- * day is the last day of a year. */
+/* Returns the days since 1970-01-01. The computation uses years that begin in March, so that the
+ * leap day is the last day of a year. */
 static int64_t days_since_1970(int64_t year, int month, int day)
 {
   const int64_t y = month <= 2 ? year - 1 : year, era = (y >= 0 ? y : y - 399) / 400;
@@ -171,7 +171,7 @@ void tool_date_text(int64_t count, tool_date_unit unit, char *buffer)
   length += snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, "T%02d:%02d:%02d",
                      (int)(seconds / 3600), (int)(seconds / 60 % 60), (int)(seconds % 60));
   if (number == 1) return;
-  char fraction[24]; /* a digit before those of the fraction keeps their zeros */
+  char fraction[24]; /* the additional leading digit keeps the zeros of the fraction */
   const long long beside = number + rest % number;
   snprintf(fraction, sizeof fraction, "%lld", beside);
   snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, ".%s", fraction + 1);

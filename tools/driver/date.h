@@ -16,7 +16,7 @@ typedef enum tool_date_unit {
   TOOL_DATE_UNITS /* number of units */
 } tool_date_unit;
 
-/* How an array counts times. */
+/* The kind and unit of an array's times. */
 typedef enum tool_date_kind { TOOL_NO_DATE, TOOL_TIMESTAMP, TOOL_DURATION } tool_date_kind;
 typedef struct tool_date {
   tool_date_kind kind;
@@ -33,7 +33,7 @@ bool tool_find_date_unit(const char *text, tool_date_unit *unit);
 bool tool_parse_date(const char *text, tool_date_unit unit, int64_t *count);
 /* Writes the text of a date. buffer: TOOL_DATE_TEXT bytes. */
 void tool_date_text(int64_t count, tool_date_unit unit, char *buffer);
-/* Returns the flags of kjit_formula_column for such counts. */
+/* Returns the flags of kjit_formula_column for a column with this kind and unit. */
 uint32_t tool_date_flags(const tool_date *date);
 /* Returns the description of a formula's result with these flags. */
 tool_date tool_date_of_flags(uint32_t flags);

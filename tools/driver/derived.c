@@ -1,4 +1,4 @@
-/* Parses derivatives of funcs on the command line. */
+/* Parses derivatives of funcs on the command line, such as `vjp(f)`, and creates them. */
 #include "derived.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct scanned {
   char *name;
 } scanned;
 
-/* Returns KIND_COUNT if no derivative follows. */
+/* Returns the kind of the derivative that follows, or KIND_COUNT if none follows. */
 static int find_kind(tool_scanner *scanner)
 {
   const size_t length = tool_name_length(scanner);

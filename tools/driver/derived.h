@@ -1,4 +1,4 @@
-/* Derivatives of funcs on the command line: `vjp(f)`, `jvp(grad(f), 0, 1)`. */
+/* Parses derivatives of funcs on the command line: `vjp(f)`, `jvp(grad(f), 0, 1)`. */
 #ifndef TOOL_DERIVED_H
 #define TOOL_DERIVED_H
 
@@ -10,7 +10,7 @@ bool tool_is_derivative(tool_scanner *scanner);
 bool tool_scan_derivative(tool_scanner *scanner, kjit_context *context, kjit_module *module,
                           kjit_function **function);
 
-/* The adjoint of a kernel. */
+/* A kernel's adjoint that was named on the command line. */
 typedef struct tool_adjoint {
   kjit_module *module; /* released by the caller; NULL if there is none */
   kjit_kernel *kernel;

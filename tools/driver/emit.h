@@ -1,4 +1,4 @@
-/* Emits every stage that the tools can show. */
+/* Compiles to any stage that the tools can show and returns its output. */
 #ifndef TOOL_EMIT_H
 #define TOOL_EMIT_H
 

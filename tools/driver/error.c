@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* a status without a row would map to success */
+/* every status must have a row, because a missing row would mean success */
 _Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_LIMIT + 1, "exit_of_status lacks a row");
 static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_OK] = TOOL_EXIT_OK,
@@ -96,8 +96,8 @@ bool tool_prefix(tool_error *error, const char *format, ...)
   return false;
 }
 
-/* Returns the option of the tools that fits a diagnostic. Diagnostics of the library advise
- * programs, for example to call an API function. */
+/* Returns the option of the tools that corresponds to a diagnostic's advice. Diagnostics of the
+ * library are written for programs, and may advise, for example, to call an API function. */
 static const char *option_for(const char *diagnostics)
 {
   static const struct {

@@ -40,9 +40,9 @@ bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status statu
 void tool_note_output_failure(int reason);
 /* Prints "program: error: text", clears the error and returns its exit status. */
 tool_exit tool_report(tool_error *error);
-/* Must be called first. At exit, checks that all output to standard output was written, including
- * that of --help and --list. If not, prints an error and exits with TOOL_EXIT_FILE. Also makes
- * exceeding a file size limit a write error instead of a signal. */
+/* Must be called first in main. At exit, checks that all output to standard output was written,
+ * including that of --help and --list. If not, prints an error and exits with TOOL_EXIT_FILE. Also
+ * makes exceeding a file size limit a write error instead of a signal. */
 void tool_watch_output(void);
 
 /* Returns a malloc'd string; exits if out of memory. */

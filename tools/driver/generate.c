@@ -251,7 +251,7 @@ void tool_generate(const tool_generator *generator, const tool_generator_options
   bool contiguous = tool_is_contiguous(array);
   if (generator->is_constant) {
     generator->element(options, array->element, 0, &constant);
-    /* newly allocated memory is zeroed */
+    /* nothing to do, because newly allocated memory is zeroed */
     if (generator->element != zero_element) fill_constant(array->memory, &constant);
     return;
   }

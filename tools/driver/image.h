@@ -1,4 +1,4 @@
-/* Two-dimensional arrays as pictures: PNG and binary PPM in colour, binary PGM in gray. */
+/* Writes two-dimensional arrays as pictures: PNG and binary PPM in colour, binary PGM in grey. */
 #ifndef TOOL_IMAGE_H
 #define TOOL_IMAGE_H
 

@@ -1,4 +1,4 @@
-/* Inputs that can be read only once: standard input and pipes. */
+/* Handles inputs that can be read only once: standard input and pipes. */
 #ifndef TOOL_INPUT_H
 #define TOOL_INPUT_H
 

@@ -1,11 +1,11 @@
-/* --compile-limit of the tools. */
+/* Parses the option --compile-limit of the tools. */
 #ifndef TOOL_LIMITS_H
 #define TOOL_LIMITS_H
 
 #include <argp.h>
 #include <kjit/kjit.h>
 
-/* key: key of the option; group: group of the help */
+/* The option's row for argp. key is the key of the option, and group its group in the help. */
 #define TOOL_LIMIT_HELP(key, group) \
   { \
     "compile-limit", key, "NAME=N", 0, \

@@ -52,7 +52,7 @@ char *tool_import_path(const tool_module_options *options)
 
 /* ---- externs and constants ---- */
 
-/* Replaces the module by the changed one. */
+/* Replaces the module by the module that a call has returned. */
 static bool replace(tool_error *error, kjit_context *context, kjit_module **module,
                     kjit_status status, kjit_module *changed, const char *doing)
 {

@@ -10,7 +10,7 @@ typedef struct tool_texts {
   size_t count;
 } tool_texts;
 
-/* Options that kjit-run and kjit-compile share. */
+/* Rows for argp of the options that kjit-run and kjit-compile share. */
 typedef struct tool_module_options {
   tool_texts folders;   /* --import-path DIR */
   tool_texts externs;   /* --extern NAME=FILE */
@@ -47,7 +47,7 @@ typedef struct tool_module_options {
   }
 enum { TOOL_KEY_EXTERN = 1000, TOOL_KEY_CONST, TOOL_KEY_GUEST };
 
-/* Handles one of these options. Returns false for any other key. Exits if out of memory. */
+/* Stores one of these options. Returns false for any other key. Exits if out of memory. */
 bool tool_take_module_option(tool_module_options *options, int key, const char *text);
 void tool_destroy_module_options(tool_module_options *options);
 

@@ -1,5 +1,5 @@
-/* Files of numpy.save: format versions 1.0 to 3.0, little-endian scalars of the kernel IR, row- or
- * column-major. */
+/* Reads and writes files of numpy.save: format versions 1.0 to 3.0, with little-endian elements
+ * whose types the kernel IR has, in row- or column-major order. */
 #ifndef TOOL_NPY_H
 #define TOOL_NPY_H
 
@@ -8,7 +8,7 @@
 
 /* Source of the bytes of a .npy file: a file, or an entry of a .npz file. */
 typedef struct tool_bytes {
-  const char *path; /* for error messages */
+  const char *path; /* name of the file for error messages */
   uint64_t size_bytes;
   void *state;
   /* Reads the next `size` bytes completely, or fails. */
@@ -19,9 +19,9 @@ typedef struct tool_bytes {
 /* Opens a regular file for reading. Rejects pipes instead of waiting for data. */
 bool tool_open_regular(tool_error *error, const char *path, int *file, uint64_t *size_bytes);
 
-/* Allocates memory only after the header was compared with the size of the file. An array of
- * structs becomes a byte array with one lane for each byte of an element, and its numbers are
- * appended to *leaves. *leaves stays empty for other arrays. leaves NULL means that arrays of
+/* Reads a file. Allocates memory only after comparing the header with the size of the file. An
+ * array of structs becomes a byte array with one lane for each byte of an element, and its numbers
+ * are appended to *leaves. *leaves stays empty for other arrays. leaves NULL means that arrays of
  * structs are rejected. */
 bool tool_read_npy(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
 bool tool_read_npy_bytes(tool_error *error, const tool_bytes *bytes, tool_array *array,

@@ -72,8 +72,9 @@ static bool read_extent(reader *r, int64_t *extent)
     return tool_fail(r->error, TOOL_EXIT_FILE,
                      "%s: broken .npy header: extent %.*s does not fit in 63 bits", r->header->path,
                      (int)(at - r->at > 40 ? 40 : at - r->at), r->at);
-  r->at = *at == 'L' && r->header->version < 3 ? at + 1 : at; /* Python 2 wrote numbers such as
-                                                               * 3L */
+  r->at = *at == 'L' && r->header->version < 3
+            ? at + 1
+            : at; /* accepts the suffix of numbers such as 3L, which Python 2 wrote */
   return true;
 }
 
@@ -207,7 +208,7 @@ static bool is_padding(const char *text, size_t length, uint64_t *bytes)
 typedef struct nested {
   tool_leaves leaves;
   uint64_t size_bytes, count;
-  bool has_shape; /* also for one element, which then needs an index */
+  bool has_shape; /* an array field of one element also has an index */
 } nested;
 
 /* Adds the numbers of a nested struct for each of its repetitions in the outer struct. */
@@ -276,7 +277,7 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
     if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length))
       return false;
     bool is_gap = is_padding(text, length, &bytes);
-    if (is_gap && !bytes && has_shape_next(r)) /* NumPy rejects this or makes bytes of it */
+    if (is_gap && !bytes && has_shape_next(r)) /* NumPy rejects such a field or reads it as bytes */
       return tool_fail(r->error, TOOL_EXIT_FILE,
                        "%s: a field has the type '|V0' and a shape, so it has no bytes",
                        r->header->path);
@@ -348,7 +349,8 @@ static bool read_one_field(reader *r, uint32_t depth, names *list, uint64_t *siz
   char *path = tool_copy_text(name, length);
   add_name(list, path);
   if (!read_field(r, path, *size_bytes, depth, &bytes)) return false;
-  *size_bytes += bytes; /* no overflow: is_padding and read_field limit both */
+  *size_bytes +=
+    bytes; /* the sum cannot overflow, because is_padding and read_field limit both numbers */
   if (*size_bytes > MOST_STRUCT_BYTES) return too_large(r);
   return accept(r, ")") || bad_header(r, "')' after a field");
 }
@@ -424,7 +426,7 @@ static bool read_entry(reader *r)
     r->header->path, length > 40 ? 40 : (int)length, key);
 }
 
-/* Outside of brackets, lines of a Python expression must not begin with blanks. */
+/* Rejects lines that begin with blanks outside of brackets, as Python does. */
 static bool read_dictionary(reader *r)
 {
   if (*r->at != '{') return bad_header(r, "'{'");

@@ -119,7 +119,7 @@ typedef struct found {
                                     of arrays with the usual name */
   unz64_file_pos first, at_named, at_usual;
   char names[MOST_LISTED_BYTES + 8];
-  bool is_cut; /* the list does not contain all names */
+  bool is_cut; /* true if the list does not contain all names */
 } found;
 
 static void list_name(found *f, const char *name)
@@ -347,7 +347,7 @@ static ssize_t write_entry_bytes(void *zip, const char *from, size_t size)
 
 static bool write_array(zipFile zip, const tool_named_array *named)
 {
-  /* a constant time, so that the same arrays produce the same file */
+  /* the entry's time is constant, so that the same arrays produce the same file */
   const zip_fileinfo info = { .tmz_date = { .tm_mday = 1, .tm_mon = 0, .tm_year = 1980 } };
   enum { UTF8_NAME = 1 << 11, MOST_HEADER_BYTES = 1 << 24 };
   bool is_large = tool_array_bytes(named->array) * 2 >= UINT32_MAX - MOST_HEADER_BYTES;

@@ -1,12 +1,12 @@
-/* Files of numpy.savez and numpy.savez_compressed: ZIP archives in which array x is the entry
- * x.npy. */
+/* Reads and writes files of numpy.savez and numpy.savez_compressed. They are ZIP archives in which
+ * array x is the entry x.npy. */
 #ifndef TOOL_NPZ_H
 #define TOOL_NPZ_H
 
 #include <driver/record.h>
 #include <stdio.h>
 
-/* An array and its name in a file. */
+/* An array, and its name in the file. */
 typedef struct tool_named_array {
   const char *name;
   const tool_array *array;
@@ -21,8 +21,8 @@ const char *tool_split_npz(const char *text, const char **name);
 const char *tool_misfit_npz(const tool_array *array);
 
 /* Reads the array `name`, which must exist. If name is NULL, reads the array `usual`, or else the
- * only array. leaves: see tool_read_npy. Memory use is bounded by the size that the file's bytes
- * can unpack to. The checksum of the archive is verified. */
+ * only array. For leaves see tool_read_npy. The memory use is limited by the size to which the
+ * file's bytes can be unpacked. The checksum of the archive is verified. */
 bool tool_read_npz(tool_error *error, const char *path, const char *name, const char *usual,
                    tool_array *array, tool_leaves *leaves);
 /* Returns whether the file can be read and contains such an array, without reporting errors. */

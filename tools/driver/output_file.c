@@ -59,9 +59,9 @@ static bool is_open_as(int file, const struct stat *status)
   return fstat(file, &other) == 0 && is_same(&other, status);
 }
 
-/* Returns the file that a link points to. Returns NULL if the file must be written in place:
- * readers would not see a new file under that name if the old one is open as standard error or has
- * no name any more. */
+/* Returns the file that a link points to. Returns NULL if the file must be written in place. This
+ * is so if the file is open as standard error or no longer has a name, because its readers would
+ * then not see a new file with this name. */
 static char *find_target(const char *path, const struct stat *status)
 {
   struct stat other;
@@ -85,8 +85,8 @@ static bool create_temporary(tool_error *error, tool_output_file *output, mode_t
   const char *slash = strrchr(output->target, '/');
   int folder_length = slash ? (int)(slash + 1 - output->target) : 0;
   output->temporary = tool_format("%.*s.kjit-XXXXXX", folder_length, output->target);
-  watch_ends(output->temporary); /* before the file exists, because any thread may receive the
-                                  * signal */
+  watch_ends(
+    output->temporary); /* set before the file exists, because any thread may receive the signal */
   int file = mkostemp(output->temporary, O_CLOEXEC);
   if (file >= 0) {
     fchmod(file, mode);

@@ -1,5 +1,5 @@
-/* Files that the tools write completely or not at all. The tools write a temporary file in the same
- * directory and rename it at the end. Until then an existing file with the final name stays
+/* Writes files either completely or not at all. A tool writes a temporary file in the same
+ * directory and renames it at the end. Until then an existing file with the final name stays
  * unchanged. */
 #ifndef TOOL_OUTPUT_FILE_H
 #define TOOL_OUTPUT_FILE_H

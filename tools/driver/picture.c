@@ -150,7 +150,7 @@ static bool decode_png(tool_error *error, const char *path, png_image *image, to
 {
   if (image->format & PNG_FORMAT_FLAG_LINEAR)
     return tool_fail(error, TOOL_EXIT_FILE, "%s: expected 8 bits a colour, not 16", path);
-  /* exclude palettes and BGR order */
+  /* excludes palettes and BGR order */
   image->format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
   if (!create_picture(error, path, image->height, image->width,
                       PNG_IMAGE_PIXEL_CHANNELS(image->format), array))

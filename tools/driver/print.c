@@ -10,7 +10,7 @@ typedef struct printer {
   FILE *to;
   const tool_array *array;
   int64_t index[TOOL_MAX_RANK];
-  bool is_short; /* prints only the ends of each dimension */
+  bool is_short; /* true if only the first and last elements of each dimension are printed */
   int column;
 } printer;
 

@@ -1,4 +1,5 @@
-/* Prints arrays like NumPy: all elements up to 1000, and otherwise the ends of each dimension. */
+/* Prints arrays like NumPy: all elements of arrays with at most 1000 elements, otherwise the first
+ * and last elements of each dimension. */
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* One progress line for the process, which has one stderr. */
+/* The state of the progress line. A process has one such line, because it has one stderr. */
 static struct {
   pthread_t thread;
   pthread_mutex_t lock;
@@ -46,7 +46,7 @@ static void *run(void *unused)
     struct timespec now, until = progress.start;
     clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t elapsed = now.tv_sec - progress.start.tv_sec - (now.tv_nsec < progress.start.tv_nsec);
-    if (elapsed < shown) shown = 0; /* another activity began */
+    if (elapsed < shown) shown = 0; /* another activity has begun meanwhile */
     if (progress.what && elapsed > shown && (isatty(STDERR_FILENO) || elapsed >= 2 * shown))
       write_line(shown = elapsed);
     until.tv_sec += elapsed + 1;
@@ -64,7 +64,7 @@ static void start_thread(void)
   pthread_cond_init(&progress.changed, &attributes);
   pthread_condattr_destroy(&attributes);
   progress.is_stopping = false;
-  /* if this fails, only the progress line is missing */
+  /* if the thread cannot be created, only the progress line is missing */
   progress.is_running = pthread_create(&progress.thread, NULL, run, NULL) == 0;
 }
 

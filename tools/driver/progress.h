@@ -9,7 +9,7 @@
  * time. */
 void tool_progress(const char *what, uint64_t total);
 void tool_progress_at(uint64_t done); /* cheap */
-void tool_stop_progress(void);        /* also erases the line on a terminal */
-void tool_silence_progress(void);     /* no lines from now on */
+void tool_stop_progress(void);    /* Ends the activity. Erases the line if stderr is a terminal. */
+void tool_silence_progress(void); /* Switches progress lines off. */
 
 #endif

@@ -33,8 +33,8 @@ typedef struct field {
   kjit_field given;
   /* scalar type of a field that is not a struct; a pointer counts as u64 */
   kjit_type lane;
-  uint32_t lanes;                    /* lanes of a vector, else 1 */
-  uint32_t offset_bytes, size_bytes; /* size_bytes: size of one element */
+  uint32_t lanes;                    /* lanes of a vector, otherwise 1 */
+  uint32_t offset_bytes, size_bytes; /* size_bytes is the size of one element */
   bool is_struct;
 } field;
 
@@ -359,7 +359,7 @@ bool tool_scan_field(tool_scanner *scanner, tool_array *view)
   const char *at = scanner->at;
   kjit_context *context = view->record.context;
   if (!find_field(scanner, view, &f)) return false;
-  view->rank--; /* the dimension of the struct's bytes */
+  view->rank--; /* the last dimension, which contains the struct's bytes */
   view->offset += f.offset_bytes;
   view->lanes = 0;
   view->record = (tool_record){ 0 };

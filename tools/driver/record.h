@@ -1,12 +1,12 @@
-/* Arrays whose elements are structs. On the host such an array consists of bytes and has one more
- * dimension. The context, which knows the module's structs, defines the fields. */
+/* Handles arrays whose elements are structs. On the host such an array consists of bytes and has
+ * one more dimension. The struct types of the module define the fields. */
 #ifndef TOOL_RECORD_H
 #define TOOL_RECORD_H
 
 #include <driver/array.h>
 #include <stdio.h>
 
-/* A number in a struct, or several equal ones in an array or vector field. */
+/* A leaf: a number in a struct, or the numbers of an array or vector field. */
 typedef struct tool_leaf {
   char *path; /* path of the field, for example "pos.x" */
   kjit_type element;

@@ -1,5 +1,5 @@
-/* Scanner for short texts of the command line, such as argument values and launches. Errors show
- * the text with a caret. */
+/* Scanner for short texts on the command line, such as argument values and launches. Error messages
+ * show the text with a caret. */
 #ifndef TOOL_SCAN_H
 #define TOOL_SCAN_H
 
@@ -9,7 +9,7 @@
 typedef struct tool_size {
   const char *name;
   int64_t value;
-  bool is_used; /* a text uses the name */
+  bool is_used; /* true if a text uses the name */
 } tool_size;
 
 typedef struct tool_scanner {
@@ -17,10 +17,11 @@ typedef struct tool_scanner {
   const char *text, *at;
   tool_error *error;
   kjit_context *context; /* context whose structs can be named, or NULL */
-  /* struct type of a file's elements without `:as=`; NULL means that the text has to name it */
+  /* struct type for elements of a file if the text has no `:as=`; NULL means that the text must
+   * name the type */
   const struct tool_record *record;
-  /* array of a .npz file that is read if the text names none; NULL allows this only if the file has
-   * one array */
+  /* name of the array that is read from a .npz file if the text does not name one; NULL means that
+   * the file must have a single array */
   const char *array_name;
   tool_size *size; /* name that texts may use, or NULL */
 } tool_scanner;
@@ -51,12 +52,12 @@ bool tool_at_end(tool_scanner *scanner);
 bool tool_accept(tool_scanner *scanner, char c); /* skips blanks first */
 bool tool_expect(tool_scanner *scanner, char c);
 bool tool_expect_end(tool_scanner *scanner);
-/* Accepts a word that is not followed by a name character. */
+/* Skips a word if it follows and no name character comes after it. */
 bool tool_accept_word(tool_scanner *scanner, const char *word);
 /* Returns the length of the identifier after blanks, or 0 if there is none. */
 size_t tool_name_length(tool_scanner *scanner);
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
-/* Returns whether the name of the scanner's size follows. */
+/* Returns whether the name of the size (see tool_size) follows. */
 bool tool_is_size(tool_scanner *scanner);
 /* Scans an integer with an optional sign; "1e6", "2.5e3" and "2^20" are integers, too. If the
  * scanner has a size, the size's name and products and quotients of it are integers as well. A

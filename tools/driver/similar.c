@@ -60,8 +60,8 @@ static const struct argp_option common[] = {
   { .name = "help" }, { .name = "usage" }, { .name = "version" }, { 0 }
 };
 
-/* Finds a long option by an unambiguous prefix, like getopt_long. Returns NULL for no match or
- * several matches, which is_known distinguishes. */
+/* Finds a long option by an unambiguous prefix, like getopt_long. Returns NULL if no option or
+ * several options match; *is_known tells these cases apart. */
 static const struct argp_option *find_long(const struct argp_option *table, const char *name,
                                            size_t length, bool *is_known)
 {
@@ -102,7 +102,7 @@ static void refuse_option(const struct argp_option *table, const char *name, siz
   exit(TOOL_EXIT_USAGE);
 }
 
-/* Ends the program if a long option is unknown and a similar one exists. */
+/* Ends the program with an error if a long option is unknown and a similar option exists. */
 static void check_option_names(const struct argp_option *table, int argc, char **argv)
 {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

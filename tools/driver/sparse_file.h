@@ -1,5 +1,5 @@
-/* Sparse matrices in files of scipy.sparse.save_npz: .npz archives with `format`, `shape`, `data`
- * and indices. */
+/* Reads sparse matrices from files of scipy.sparse.save_npz: .npz archives with `format`, `shape`,
+ * `data` and indices. */
 #ifndef TOOL_SPARSE_FILE_H
 #define TOOL_SPARSE_FILE_H
 

@@ -85,7 +85,7 @@ static cell_kind parse_cell(const tool_cells *c, tool_number *number)
   if (!length) return CELL_NULL;
   if (parse_integer(text, length, number, &is_large)) return CELL_NUMBER;
   if (is_large) {
-    parse_real(text, length, number); /* for a floating-point type */
+    parse_real(text, length, number); /* converts the integer for a floating-point type */
     return CELL_LARGE;
   }
   if (parse_bool(text, length, number)) return CELL_NUMBER;
@@ -124,7 +124,7 @@ typedef struct table {
   bool has_negative;
   bool has_texts; /* the values are indices into `texts` */
   tool_dictionary texts;
-  uint64_t large_line; /* line of an integer that f64 cannot represent exactly, or 0 */
+  uint64_t large_line; /* line of the first integer that f64 cannot represent exactly, or 0 */
 } table;
 
 static bool make_room(table *t)
@@ -183,7 +183,7 @@ static const char *name_of(const table *t)
   return t->cells.column < t->name_count ? t->names[t->cells.column] : NULL;
 }
 
-/* Returns whether f64 represents the integer exactly. */
+/* Returns whether f64 can represent the integer exactly. */
 static bool fits_double(const tool_number *number)
 {
   uint64_t limit = (uint64_t)1 << 53;
@@ -265,7 +265,8 @@ static bool take_text(table *t)
   return true;
 }
 
-/* Whether the cell is the first value of a column and a text, so that the column has texts. */
+/* Returns whether the cell makes the column a column of texts: it is the first value of the column,
+ * and it is a text. */
 static bool begins_texts(const table *t, cell_kind kind)
 {
   return kind == CELL_TEXT && t->request->column && t->request->element == KJIT_ANY &&
@@ -378,7 +379,7 @@ static bool read_rows(table *t)
   if (t->request->column) {
     if (!choose_column(t)) return false;
   } else if (!is_head) {
-    /* the first row contains numbers and is read again */
+    /* the first row contains numbers, so it is read again as values */
     char *buffer = t->cells.buffer;
     size_t capacity = t->cells.capacity;
     t->cells = start;
@@ -455,7 +456,9 @@ static bool take_dates(table *t, tool_date *date)
 static bool choose_element(const table *t, const tool_date *date, kjit_type *element)
 {
   if (date->kind) {
-    *element = date->unit == TOOL_DATE_DAYS ? KJIT_I32 : KJIT_I64; /* 32 bits fit into seconds */
+    *element = date->unit == TOOL_DATE_DAYS
+                 ? KJIT_I32
+                 : KJIT_I64; /* 32-bit counts of days can be converted to seconds exactly */
     return true;
   }
   *element = t->has_texts ? KJIT_I32 : t->request->element;
@@ -469,7 +472,7 @@ static bool choose_element(const table *t, const tool_date *date, kjit_type *ele
                    t->cells.path, (unsigned long long)t->large_line);
 }
 
-/* Gives the sorted dictionary to the memory. */
+/* Sorts the dictionary and stores it in the memory. */
 static void give_texts(table *t, tool_memory *memory)
 {
   size_t *ranks = tool_sort_texts(&t->texts);

@@ -10,12 +10,12 @@
 #include "list.h"
 #include "tool.h"
 
-/* State of the build for one target. */
+/* The state while one target is built. */
 typedef struct builder {
   cache_tool *tool;
   kjit_context *context;
   kjit_device *device;
-  char *path; /* path of the module; NULL means the empty module */
+  char *path; /* path of the current module; NULL means an empty module */
   kjit_module *module;
 } builder;
 
@@ -39,7 +39,7 @@ static bool open_module(builder *b, const char *path)
 
 /* ---- steps ---- */
 
-/* Compiles a line such as "scale(f32[:] C, f32)". */
+/* Compiles the kernel of a line such as "scale(f32[:] C, f32)". */
 static bool compile_kernel(builder *b, const char *text)
 {
   const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -72,7 +72,8 @@ static bool perform(builder *b, run_step *step, const char *text)
   return status == KJIT_OK || tool_fail_kjit(&b->tool->error, b->context, status, text);
 }
 
-/* Runs a step with its own arguments, so that several steps can use the same name for a result. */
+/* Runs a step. Each step has its own arguments, so several steps can use the same name for a
+ * result. */
 static bool run_step_line(builder *b, const cache_step *step)
 {
   tool_arguments arguments = { 0 };
@@ -154,7 +155,8 @@ bool cache_build(cache_tool *t)
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
                      "build: expected --target: sm_75 and up, or a level of processors such as "
                      "x86-64-v2 or armv8-a");
-  tool_silence_progress(); /* because the arrays are not really filled */
+  tool_silence_progress(); /* no line about filling arrays, because arrays of a target have no
+                              memory */
   if (!cache_create_context(t, NULL, &all)) return false;
   bool ok = true;
   for (size_t i = 0; i < targets->count && ok; i++) ok = build_target(t, targets->items[i], all);

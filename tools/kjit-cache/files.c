@@ -1,4 +1,4 @@
-/* Merges, lists and writes files of compiled kernels. */
+/* Merges, lists and writes files of compiled kernels (see kjit_open_cache). */
 #include <driver/output_file.h>
 #include <errno.h>
 #include <stdio.h>

@@ -18,7 +18,7 @@ typedef struct list {
   tool_error *error;
   const char *path;
   char *module;                 /* path, or NULL */
-  definitions words, arguments; /* definitions by `for`, and by `arg` */
+  definitions words, arguments; /* names that `for` and `arg` lines have defined */
   bool (*run)(void *user, const cache_step *step);
   void *user;
 } list;

@@ -1,4 +1,5 @@
-/* Lists of kernels for kjit-cache build. Each line is a comment, a definition or a step:
+/* Reads lists of kernels for kjit-cache build. Each line of a list is a comment, a definition or a
+ * step:
  *
  *   # a comment
  *   for T in f32 f64                   later lines with {T} stand for a line with each of the words
@@ -15,7 +16,7 @@
 
 typedef enum cache_step_kind { CACHE_KERNEL, CACHE_LAUNCH, CACHE_CALL } cache_step_kind;
 
-/* One step, in which all braces were replaced. */
+/* A step, in which all names in braces are replaced. */
 typedef struct cache_step {
   cache_step_kind kind;
   const char *text;

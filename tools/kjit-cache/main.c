@@ -172,7 +172,7 @@ typedef struct command {
   bool (*run)(cache_tool *t);
   size_t fewest, most;  /* minimum and maximum number of operands */
   const char *operands; /* description of the expected operands */
-  bool has_directory;   /* otherwise it has --output */
+  bool has_directory;   /* false for a command with the option --output */
 } command;
 
 static const command commands[] = {
@@ -214,7 +214,7 @@ static const command *find_command(cache_tool *t)
   return NULL;
 }
 
-/* Shows only remarks about code that is not stored; other remarks concern the kernels
+/* Shows only remarks about code that is not stored. Other remarks are about the kernels
  * themselves. */
 static void show_left_out(void *user, const kjit_diagnostic *diagnostic)
 {
@@ -226,7 +226,8 @@ bool cache_create_context(cache_tool *t, const char *target, kjit_context **cont
 {
   kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = config.shipped_cache = "";
-  config.libdevice_path = "libclc"; /* libdevice of a toolkit has no version for the key */
+  config.libdevice_path = "libclc"; /* code with libdevice of a toolkit would have no valid key,
+                                       because libdevice has no version */
   config.target = target;
   config.ptxas = target ? t->options.ptxas : NULL;
   config.on_diagnostic = show_left_out;

@@ -1,4 +1,4 @@
-/* Declarations that the files of kjit-cache share. */
+/* Declarations that the source files of kjit-cache share. */
 #ifndef CACHE_TOOL_H
 #define CACHE_TOOL_H
 
@@ -24,8 +24,8 @@ typedef struct cache_tool {
   uint64_t count, bytes, damaged;
 } cache_tool;
 
-/* Creates a context that neither reads nor writes a disk cache. target: see kjit_config; NULL means
- * none. */
+/* Creates a context that neither reads nor writes a disk cache. For target see kjit_config; NULL
+ * means this machine. */
 bool cache_create_context(cache_tool *t, const char *target, kjit_context **context);
 void cache_print_size(uint64_t size_bytes);
 

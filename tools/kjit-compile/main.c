@@ -19,7 +19,7 @@ typedef struct compilation {
   kjit_context *context;
   kjit_module *module;
   kjit_kernel *kernel;
-  tool_adjoint adjoint;    /* owner of the kernel, if --kernel names an adjoint */
+  tool_adjoint adjoint;    /* module that owns the kernel, if --kernel names an adjoint */
   kjit_function *function; /* the func of --func, compiled instead of the kernel */
   const char *kernel_name;
   char *signature;
@@ -139,8 +139,7 @@ static bool compile_module(compilation *c)
   }
   if (!choose_stage(c)) return false;
   if (c->options.stage == KJIT_STAGE_KIR)
-    return emit(c); /* emits the whole module without a
-                     * signature */
+    return emit(c); /* emits the whole module, for which no signature is needed */
   if (c->options.function) return choose_function(c) && emit(c);
   return choose_kernel(c) &&
          compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options,
@@ -152,7 +151,8 @@ int main(int argc, char **argv)
 {
   compilation c = { 0 };
   tool_watch_output();
-  /* so that child processes can be waited for, even if the parent process ignored SIGCHLD */
+  /* the parent process may have ignored SIGCHLD, and then the tool could not wait for child
+   * processes */
   signal(SIGCHLD, SIG_DFL);
   compile_parse_options(argc, argv, &c.options);
   if (create_context(&c)) compile_module(&c);

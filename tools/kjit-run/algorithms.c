@@ -39,7 +39,7 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
 #include "algorithm_calls.inc"
 #undef CALL
 
-/* Sorts pairs if values are given. */
+/* Calls kjit_sort, or kjit_sort_pairs if values are given. */
 static kjit_status call_sort(kjit_context *context, const run_argument *a,
                              const kjit_algorithm_options *options)
 {

@@ -10,7 +10,7 @@ typedef enum run_role {
   RUN_RESULT,
   RUN_INPUT,
   RUN_IN_PLACE, /* read and written */
-  RUN_WRITTEN,  /* a result that is passed like an input */
+  RUN_WRITTEN,  /* a result that the C function takes as a single operand, like an input */
   RUN_OPERATOR,
   RUN_FUNCTION,
   RUN_CALLED,  /* a func followed by its additional arguments */
@@ -25,7 +25,7 @@ typedef enum run_role {
 typedef struct run_parameter {
   const char *name; /* name in the messages of the C function */
   run_role role;
-  bool is_optional, is_repeated; /* is_repeated: takes all remaining arguments */
+  bool is_optional, is_repeated; /* is_repeated: the parameter takes all remaining arguments */
 } run_parameter;
 
 typedef enum run_option {
@@ -52,7 +52,7 @@ typedef enum run_option {
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];
 
-/* Value of a parameter. count 0 means that none was given. */
+/* The value of a parameter. A count of 0 means that no value was given. */
 typedef struct run_argument {
   const kjit_operand *operands;
   size_t count;
@@ -82,13 +82,13 @@ typedef struct run_algorithm {
   bool is_in_place;
   kjit_status (*call)(kjit_context *context, const run_argument *arguments,
                       const kjit_algorithm_options *options);
-  bool takes_no_plan; /* the call makes decisions on the host while it runs, so each run calls it
-                       * again */
+  bool takes_no_plan; /* true if the call makes decisions on the host while it runs; each run then
+                         makes the call again in place of a plan */
 } run_algorithm;
 
 /* NULL: none */
 const run_algorithm *run_find_algorithm(const char *name, size_t length);
-/* A name in NumPy or pandas for an algorithm with an operator: sum(x) is reduce(x, add). */
+/* The name that NumPy or pandas has for an algorithm with an operator: sum(x) is reduce(x, add). */
 typedef struct run_shorthand {
   const char *name, *algorithm, *operator_name;
 } run_shorthand;
@@ -101,6 +101,6 @@ char *run_advise(const char *name, size_t length);
 
 /* Returns "; did you mean 'reduce'?" or "", which the caller frees. */
 char *run_similar_algorithm(const char *name, size_t length);
-char *run_list_algorithms(void); /* "reduce, scan"; free */
+char *run_list_algorithms(void); /* a list such as "reduce, scan", which the caller frees */
 
 #endif

@@ -6,8 +6,8 @@
 
 /* ---- arguments of the C function ---- */
 
-/* Returns whether a part has an operand. Numbers, named operators and results that do not exist yet
- * have none. */
+/* Returns whether a part has an operand. Numbers, built-in operators, and results that do not exist
+ * yet have no operand. */
 static bool has_operand(const run_call *call, const run_part *part)
 {
   run_role role = call->algorithm->parameters[part->parameter].role;
@@ -33,7 +33,7 @@ static void bind_matrix(const run_step *step, const run_part *part, run_argument
                                  { part->shape[0], part->shape[1] } };
 }
 
-/* Binds a part to the argument of its parameter, which may take several parts. */
+/* Adds the operand of a part to the value of its parameter, which can consist of several parts. */
 static void bind_part(const run_step *step, size_t index, run_argument *argument)
 {
   const run_part *part = &step->call->parts[index];
@@ -246,8 +246,8 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 
 /* ---- running the call ---- */
 
-/* Lists device_count devices of the kind of the run's device. If there are fewer, devices
- * repeat. */
+/* Lists device_count devices of the same kind as the run's device. If the machine has fewer
+ * devices, they repeat. */
 static kjit_status choose_devices(kjit_context *context, run_call *call)
 {
   kjit_device_info info = { .size_bytes = sizeof info };

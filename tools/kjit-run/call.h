@@ -6,7 +6,7 @@
 #include "algorithms.h"
 #include "step.h"
 
-/* The value of one parameter: its position among the operands of the step. */
+/* A part of a call: the value of one parameter. */
 typedef struct run_part {
   size_t parameter;   /* index in the algorithm's parameters */
   size_t operand;     /* index of the operand: an array, a value or a func */
@@ -25,17 +25,18 @@ enum { RUN_MOST_DEVICES = 64, RUN_MOST_EXTRAS = 8 };
 
 typedef struct run_call {
   const run_algorithm *algorithm;
-  tool_scanner scanner; /* scanner for errors in the text; `at` is the algorithm's name */
+  tool_scanner
+    scanner; /* scanner for error messages, whose `at` is the position of the algorithm's name */
   run_part *parts;
   size_t part_count;
-  kjit_operand *operands; /* operands of the parts, set when the step is bound */
+  kjit_operand *operands; /* operands of the parts; set when the step is bound */
   kjit_operator *operators;
   kjit_algorithm_options options;
   const char *option_at[RUN_OPTION_COUNT]; /* position of each option in the text, or NULL if it is
                                             * not given */
   int32_t axes[TOOL_MAX_RANK];
   size_t initial;      /* index of the operand, if the option is given */
-  void *initial_bytes; /* bytes of an array element, read before the run */
+  void *initial_bytes; /* bytes of the array element that is the value, read before the run */
   kjit_arg initial_value;
   bool commutes;
   size_t device_count; /* number of devices that share the call; 0 means only the device of the
@@ -48,14 +49,14 @@ typedef struct run_call {
   run_part extras[RUN_MOST_EXTRAS]; /* operands of the epilogue */
   size_t extra_count;
   kjit_operand extra_operands[RUN_MOST_EXTRAS];
-  kjit_plan *plan; /* made by the first run */
+  kjit_plan *plan; /* plan of the call, which the first run creates */
 } run_call;
 
 /* Parses the call to a step and adds its new results to the arguments. */
 bool run_scan_call(const run_maker *m, const char *text, run_step *step);
 /* Queues the call on the device's default stream. */
 bool run_run_call(kjit_context *context, run_step *step);
-void run_destroy_call(run_call *call); /* NULL is fine */
+void run_destroy_call(run_call *call); /* call may be NULL */
 
 /* call_text.c: parses the text. New results are parts without an operand. */
 bool run_scan_call_text(const run_maker *m, run_step *step);

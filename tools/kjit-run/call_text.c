@@ -30,7 +30,7 @@ static bool is_given(const run_call *call, size_t parameter)
 
 /* ---- operands ---- */
 
-/* Scans the shape over which a func is computed, such as "[1000, 50]". */
+/* Scans the shape of an operand that a func computes, such as "[1000, 50]". */
 static bool scan_shape(tool_scanner *scanner, run_part *part)
 {
   if (!tool_accept(scanner, '['))
@@ -116,8 +116,8 @@ static bool is_of_module(const run_maker *m, const char *name)
   return !is_builtin;
 }
 
-/* Scans an operator. A func of the module has priority over kjit's operators, and those over
- * built-ins. */
+/* Scans an operator. A name means a func of the module, or else an operator of kjit, or else a
+ * built-in function. */
 static bool scan_operator(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
 {
   char *name;
@@ -220,7 +220,7 @@ static void add_to_list(char **list, const char *name)
   *list = longer;
 }
 
-/* Lists everything that can be given by name: number parameters, then options. */
+/* Lists the names that a call can give a value: parameters that are numbers, then options. */
 static char *list_options(const run_algorithm *algorithm)
 {
   char *list = tool_copy_text("", 0);
@@ -403,8 +403,8 @@ static bool scan_results(const run_maker *m, tool_scanner *scanner, run_step *st
   return tool_accept(scanner, '=') || tool_expected(scanner, "',' or '='");
 }
 
-/* For calls such as `sort(keys, values)`: uses the operands as results in the same positions,
- * unless results are given. */
+/* For calls such as `sort(keys, values)` without results: uses the operands as results in the same
+ * positions. */
 static void take_places(run_call *call)
 {
   size_t results = 0;

@@ -1,10 +1,10 @@
-/* The device of a run, and copies of arrays on it. */
+/* The device of a run, and the copies of arrays on this device. */
 #ifndef RUN_DEVICE_H
 #define RUN_DEVICE_H
 
 #include "step.h"
 
-/* run_open_device: text is "cpu", "cuda", "cuda:1" or "auto". */
+/* Opens the device. text is "cpu", "cuda", "cuda:1" or "auto". */
 kjit_device_kind run_get_device_kind(const kjit_device *device);
 bool run_open_device(tool_error *error, kjit_context *context, const char *text,
                      kjit_device **device);
@@ -14,9 +14,10 @@ void run_list_devices(kjit_context *context);
 char *run_device_name(const kjit_device *device); /* "cuda:0" */
 char *run_device_text(const kjit_device *device); /* "cuda:0 NVIDIA H200 (sm_90)" */
 
-/* Copies the memory of all operands to a GPU, each memory once. Does nothing on the CPU. */
+/* Copies the allocations of all operands to a GPU, each allocation once. Does nothing on the
+ * CPU. */
 bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps);
-/* Copies memory back from a GPU. */
+/* Copies an allocation back from a GPU. */
 bool run_download(tool_error *error, kjit_context *context, const tool_arguments *arguments);
 
 #endif

@@ -11,11 +11,12 @@ typedef struct run_formula {
   size_t column_count;
   size_t result;       /* index of its operand in the step */
   int64_t count;       /* number of elements */
-  kjit_module *module; /* module with `fill`, or NULL if the result has no nulls that become NaN */
+  kjit_module *module; /* module with the kernel `fill`, or NULL if no nulls of the result are
+                          replaced by NaN */
   kjit_kernel *fill;
 } run_formula;
 
-/* Kernel that gives null elements a value for kernels and files. */
+/* Source of the kernel that sets null elements to a value that kernels and files can use. */
 static const char fill_text[] = "kernel fill(values, validity) {\n"
                                 "  for i in grid_range(len(values)) {\n"
                                 "    if ((validity[i >> 3] >> u8(i & 7)) & 1) == 0 {\n"

@@ -1,4 +1,4 @@
-/* --launch: parses the text, and the operands of the kernel. */
+/* Parses the text of --launch and binds the operands of the kernel. */
 #ifndef RUN_LAUNCH_H
 #define RUN_LAUNCH_H
 

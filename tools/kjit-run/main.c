@@ -168,7 +168,8 @@ int main(int argc, char **argv)
 {
   run r = { 0 };
   tool_watch_output();
-  /* so that child processes can be waited for, even if the parent process ignored SIGCHLD */
+  /* the parent process may have ignored SIGCHLD, and then the tool could not wait for child
+   * processes */
   signal(SIGCHLD, SIG_DFL);
   run_parse_options(argc, argv, &r.options);
   if (r.options.is_quiet) {

@@ -30,7 +30,7 @@ static bool passed(runner *r, kjit_status status, const char *doing)
   return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing);
 }
 
-/* Runs a call with a time limit. Its launches have no limits of their own, so an alarm interrupts
+/* Runs a call with a time limit. The launches of a call have no time limits, so an alarm interrupts
  * them. */
 static bool run_limited_call(runner *r, run_step *step)
 {
@@ -175,7 +175,7 @@ static bool measure_times(runner *r, uint64_t repeat, uint64_t count, times *t)
   if (!make_room(r->error, t, count ? count : 16) || !measure_next(r, repeat, t) ||
       !passed(r, kjit_wait_background(r->context), "waiting for the best code"))
     return false;
-  t->count = 0; /* discards the repetition for warming up */
+  t->count = 0; /* the first repetition only warms up, and its time is discarded */
   if (!count) return measure_moment(r, repeat, t);
   tool_progress("benchmarking, repetition", count);
   for (uint64_t i = 0; i < count; i++) {

@@ -6,7 +6,7 @@
 
 typedef struct run_timing {
   uint64_t first_ns;  /* host time of the first pass over all steps, including compilation */
-  uint64_t device_ns; /* device time from before the first step to after the last step */
+  uint64_t device_ns; /* device time from the start of the first step to the end of the last step */
   uint64_t steps;
 } run_timing;
 
@@ -26,7 +26,7 @@ typedef struct run_measurement {
  * for a short total time. A repetition runs all steps `repeat` times. */
 bool run_measure(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
                  uint64_t repeat, uint64_t count, run_measurement *result);
-/* Does the same and prints the result. */
+/* Measures like the function above and prints the result. */
 bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
                uint64_t repeat, uint64_t count);
 

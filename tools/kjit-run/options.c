@@ -276,7 +276,7 @@ static uint64_t parse_time(struct argp_state *state, const char *text)
   return time_ns ? time_ns : 1;
 }
 
-/* Handles options whose value is stored unchanged or parsed by one function. */
+/* Handles options whose value is stored unchanged, or which a single function parses. */
 static bool take_plain_option(run_options *options, int key, char *text, struct argp_state *state)
 {
   switch (key) {

@@ -24,11 +24,13 @@ typedef struct run_output_text {
 
 typedef struct run_options {
   tool_module_options module;
-  const char *path; /* path of the IR; NULL if none was given, and then no step is a launch */
+  const char
+    *path; /* path of the kernel IR file; NULL if none was given, and no step is then a launch */
   run_texts arguments, emits;
-  const char *sweep, *plot, *csv; /* NULL if not given; for csv NULL means standard output */
+  const char *sweep, *plot,
+    *csv; /* NULL if the option was not given; csv then is standard output */
   run_texts besides;
-  bool plots_bandwidth; /* otherwise the plot shows times */
+  bool plots_bandwidth; /* false if the plot shows times */
   run_step_text *steps; /* steps in the order of the command line */
   size_t step_count;
   run_output_text *outputs; /* outputs in the order of the command line */

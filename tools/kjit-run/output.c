@@ -135,7 +135,7 @@ static bool prepare_output(tool_error *error, const tool_arguments *arguments,
                            const run_output_text *text, run_outputs *outputs, run_output *output)
 {
   tool_scanner scanner = tool_scan(option_names[text->kind], text->text, error);
-  scanner.context = arguments->context; /* for `--check b=@b.npy:as=Body` */
+  scanner.context = arguments->context; /* the struct type of `--check b=@b.npy:as=Body` */
   output->kind = text->kind;
   if (!scan_array(arguments, &scanner, &output->array)) return false;
   output->label = tool_copy_text(text->text, (size_t)(scanner.at - text->text));
@@ -196,7 +196,7 @@ bool run_prepare_outputs(tool_error *error, const run_options *options,
 
 /* ---- after the run ---- */
 
-/* rank: number of dimensions to show. */
+/* Formats an index. rank is the number of dimensions to show. */
 static char *index_text(const tool_array *array, uint64_t position, uint32_t rank)
 {
   int64_t index[TOOL_MAX_RANK];

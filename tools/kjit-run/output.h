@@ -1,4 +1,4 @@
-/* Outputs after the run: --print, --save, --image, --check. */
+/* Handles the options whose output follows the run: --print, --save, --image, --check. */
 #ifndef RUN_OUTPUT_H
 #define RUN_OUTPUT_H
 
@@ -18,7 +18,7 @@ typedef struct run_output {
 typedef struct run_outputs {
   run_output *items;
   size_t count;
-  tool_arguments expected; /* owns the memory of expected arrays */
+  tool_arguments expected; /* arguments that own the memory of expected arrays */
   tool_tolerance tolerance;
   tool_image_range range;
 } run_outputs;

@@ -28,7 +28,7 @@ typedef struct run_plot {
 /* Adds a curve with a copy of the name. The plot owns it, and the pointer is valid until the next
  * curve is added. */
 run_line *run_add_line(run_plot *plot, const char *name);
-run_line *run_find_line(const run_plot *plot, const char *name); /* NULL: none */
+run_line *run_find_line(const run_plot *plot, const char *name); /* NULL if no curve has the name */
 /* Adds a point. Returns false if a coordinate is not positive or not finite, because the axes are
  * logarithmic. */
 bool run_add_point(run_line *line, const plot_point *point);

@@ -36,7 +36,7 @@ static kjit_specialization *find_of_plan(const kjit_plan *plan, size_t index)
 static kjit_specialization *find_specialization(const run_steps *steps, size_t step, size_t index)
 {
   const run_step *found = &steps->items[step];
-  if (found->formula) return NULL; /* the library provides none for a formula */
+  if (found->formula) return NULL; /* the library provides no specialization of a formula */
   if (found->call) return find_of_plan(found->call->plan, index);
   return is_first_of_kernel(steps, step) ? kjit_get_specialization(found->kernel, index) : NULL;
 }
@@ -193,7 +193,7 @@ static bool emit_stage(tool_error *error, tool_emission *emission, const run_ste
   if (!tool_create_output(error, path, &output)) return tool_prefix(error, "--emit");
   visit v;
   size_t step = 0, index = 0;
-  bool ok = true, has_module = false; /* host stage, which contains the whole module */
+  bool ok = true, has_module = false; /* the stage kir contains the whole module */
   while (ok && next_specialization(steps, &step, &index, &v)) {
     tool_emission of_step = *emission;
     if (v.step->call) of_step.module = NULL;

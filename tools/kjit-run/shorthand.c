@@ -1,5 +1,5 @@
-/* Names of functions in NumPy and pandas: the --call that computes them, or advice on what to write
- * instead. */
+/* Maps names of NumPy and pandas functions to the --call that computes them, or to advice on what
+ * to write instead. */
 #include "algorithms.h"
 
 #include <driver/error.h>

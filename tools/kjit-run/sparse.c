@@ -69,7 +69,7 @@ bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, 
   tool_argument *found = length ? tool_find_argument(m->arguments, at, length) : NULL;
   if (!found || !found->sparse)
     return tool_expected(scanner, "an --arg of a sparse matrix, a file of scipy.sparse.save_npz");
-  tool_sparse *sparse = found->sparse; /* this struct stays at its address, but `found` may move */
+  tool_sparse *sparse = found->sparse; /* refers to this struct, because `found` may move */
   found->is_used = true;
   if (sparse->is_coo && !sparse->is_made) {
     kjit_status status = convert(m, found->name, sparse);
@@ -110,7 +110,7 @@ static bool is_silent;
 
 void run_silence_solvers(void) { is_silent = true; }
 
-/* Warns that the solver did not converge; x contains the result so far. */
+/* Warns that the solver did not converge, and that x contains the best result so far. */
 static void warn(const char *name, const kjit_solution *s)
 {
   if (is_silent || s->status <= KJIT_SOLVED_LEAST_SQUARES) return;

@@ -25,7 +25,8 @@ typedef struct run_step {
   uint64_t traffic_bytes; /* bytes of the arrays that are read plus bytes of the arrays that are
                            * written */
   kjit_kernel *kernel;
-  kjit_module *adjoint; /* module of an adjoint kernel; NULL if the kernel belongs to the module */
+  kjit_module *adjoint; /* module of the kernel if it is an adjoint; NULL if the kernel belongs to
+                           the tool's module */
   kjit_launch_config config;
   struct run_call *call;       /* not NULL for an algorithm; there is no kernel then */
   struct run_formula *formula; /* not NULL for a formula; there is no kernel then */
@@ -36,12 +37,12 @@ typedef struct run_steps {
   size_t count;
 } run_steps;
 
-/* Inputs for making steps. */
+/* The inputs from which steps are made. */
 typedef struct run_maker {
   tool_error *error;
   kjit_context *context;
   kjit_module *module;
-  tool_arguments *arguments; /* results of calls are added to them */
+  tool_arguments *arguments; /* the arguments, to which the results of calls are added */
 } run_maker;
 
 /* Makes a step for each text. Without texts, makes a launch of the module's only kernel with
@@ -61,7 +62,7 @@ run_operand *run_append_operand(run_step *step);
 bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_written);
 /* Scans the name of a func of the module or of a built-in. */
 bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *operand);
-/* Sets the arguments of one step for the memory in which its arrays are. device: kind and
+/* Sets the arguments of a step to its arrays in the memory of a device, given by kind and
  * ordinal. */
 void run_bind_step(run_step *step, const kjit_device_info *device);
 

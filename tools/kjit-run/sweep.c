@@ -12,7 +12,8 @@
 typedef struct sizes {
   tool_size size; /* its name is owned */
   int64_t first, last, step;
-  bool is_sum; /* the next size is larger by `step`; otherwise it is `step` times as large */
+  bool is_sum; /* true if each size is larger by `step` than the size before, false if it is `step`
+                  times as large */
 } sizes;
 
 static bool scan_step(tool_scanner *scanner, sizes *s)
@@ -43,7 +44,7 @@ static bool scan_range(tool_scanner *scanner, sizes *s)
          tool_scan_fail(scanner, at, "the last size must not be less than the first");
 }
 
-/* Returns 0 after the last size. */
+/* Returns the next size, or 0 after the last size. */
 static int64_t next_size(const sizes *s, int64_t size)
 {
   int64_t next;
@@ -123,10 +124,10 @@ typedef struct sweep {
   const run_sweeper *s;
   sizes sizes;
   FILE *rows;
-  run_plot plot, beside;       /* plot: curves of this sweep; beside: curves of the tables of
-                                * --beside */
-  uint64_t done;               /* number of sizes finished, for all devices */
-  uint64_t row_count;          /* number of rows written */
+  run_plot plot, beside; /* `plot` has the curves of this sweep, and `beside` the curves from the
+                            tables of --beside */
+  uint64_t done;         /* number of sizes finished, for all devices */
+  uint64_t row_count;    /* number of rows written */
   const kjit_device **devices; /* devices named by --device so far; owned */
   size_t device_count;
 } sweep;
@@ -184,7 +185,7 @@ static bool measure_step(sweep *w, kjit_device *device, run_steps *steps, size_t
                   .least_ns = (double)m.least_ns / (double)o->repeat,
                   .lower_ns = (double)m.lower_ns / (double)o->repeat,
                   .upper_ns = (double)m.upper_ns / (double)o->repeat };
-  tool_stop_progress(); /* because the progress line may be on the same terminal */
+  tool_stop_progress(); /* erases the progress line, which may be on the same terminal */
   run_write_row(&row, w->rows);
   w->row_count++;
   draw(w, &row);
@@ -296,8 +297,8 @@ static bool write_plot(sweep *w, tool_error *error)
   return tool_finish_output(error, &output, true) || tool_prefix(error, "--plot");
 }
 
-/* Keeps the results of a sweep that has failed before its end, and adds to the error where they
- * are. Errors of writing the plot are ignored, because the first error is reported. */
+/* Keeps the results of a sweep that has failed before its end, and adds their location to the error
+ * message. Errors of writing the plot are ignored, because the first error is reported. */
 static void keep_rows(sweep *w, bool has_file)
 {
   tool_error *error = w->s->error, of_plot = { 0 };

@@ -1,4 +1,5 @@
-/* --sweep: runs the steps for several sizes and devices, and writes a table and a plot. */
+/* Implements --sweep, which runs the steps for several sizes and devices and writes a table and a
+ * plot. */
 #ifndef RUN_SWEEP_H
 #define RUN_SWEEP_H
 
@@ -18,7 +19,7 @@ typedef struct run_row {
 typedef struct run_sweeper {
   tool_error *error;
   kjit_context *context;
-  kjit_module *module; /* NULL if there is none */
+  kjit_module *module; /* NULL if the run has none */
   const run_options *options;
 } run_sweeper;
 

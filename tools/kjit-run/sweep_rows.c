@@ -23,7 +23,7 @@ enum {
   UPPER,
   COLUMNS
 };
-/* SIZE has the name given by --sweep. */
+/* The column SIZE has the name that --sweep defines. */
 static const char *const columns[COLUMNS] = {
   [DEVICE] = "device",
   [DEVICE_NAME] = "device_name",
@@ -64,7 +64,7 @@ void run_write_row(const run_row *row, FILE *file)
           row->least_ns);
   if (row->bytes && row->median_ns > 0) fprintf(file, "%.6g", (double)row->bytes / row->median_ns);
   fprintf(file, ",%.10g,%.10g\n", row->lower_ns, row->upper_ns);
-  fflush(file); /* so that each row is visible at once during a long sweep */
+  fflush(file); /* flushes, so that each row is visible at once during a long sweep */
 }
 
 void run_destroy_row(run_row *row)
@@ -76,7 +76,7 @@ void run_destroy_row(run_row *row)
 
 /* ---- reading ---- */
 
-/* A table with a header row: the texts of all cells. */
+/* The texts of all cells of a table with a header row. */
 typedef struct table {
   const char *path;
   tool_error *error;
@@ -151,7 +151,7 @@ static bool find_column(const table *t, const char *name, size_t *column)
          tool_fail(t->error, TOOL_EXIT_FILE, "%s: the table has no column '%s'", t->path, name);
 }
 
-/* Reads a number. *is_there is false for an empty cell, which is not drawn. */
+/* Reads the number in a cell. Sets *is_there to false for an empty cell, which is not drawn. */
 static bool read_number(const table *t, size_t row, size_t column, double *value, bool *is_there)
 {
   const char *cell = t->cells[row * t->columns + column];
@@ -209,7 +209,8 @@ static bool add_point(const table *t, run_line *line, size_t row, const place *p
 static const struct {
   const char *ending;
   run_quantity quantity;
-  double scale; /* factor to seconds or to bytes per second */
+  double
+    scale; /* factor by which values in the unit are converted to seconds or to bytes per second */
 } units[] = {
   { "gb_s", RUN_BANDWIDTH, 1e9 }, { "gb/s", RUN_BANDWIDTH, 1e9 }, { "mb_s", RUN_BANDWIDTH, 1e6 },
   { "mb/s", RUN_BANDWIDTH, 1e6 }, { "b_s", RUN_BANDWIDTH, 1 },    { "b/s", RUN_BANDWIDTH, 1 },

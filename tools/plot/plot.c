@@ -24,7 +24,7 @@ bool plot_has_place(double value) { return value > 0 && !isinf(value); }
 /* ---- axes ---- */
 
 typedef struct axis {
-  double low, high; /* logarithms to base 10 of the ends of the axis */
+  double low, high; /* decimal logarithms of the ends of the axis */
 } axis;
 
 typedef struct axes {
@@ -46,8 +46,8 @@ static void extend(axis *a, double value)
   if (place > a->high) a->high = place;
 }
 
-/* Rounds an end of an axis to a tick at 1, 2 or 5 times a power of ten. So in a plot with few ticks
- * the outer points do not lie on the frame. */
+/* Rounds an end of an axis to a tick at 1, 2 or 5 times a power of ten. This keeps the outer points
+ * off the frame in a plot with few ticks. */
 static double round_out(double place, bool up)
 {
   static const double steps[] = { 0, 0.30102999566398120, 0.69897000433601880, 1 };
@@ -91,8 +91,8 @@ static double place_y(const axes *a, double value)
 
 /* ---- text ---- */
 
-/* Decodes the UTF-8 character at *text and moves *text behind it. A byte that is not valid UTF-8
- * and a character that XML does not allow give U+FFFD. */
+/* Decodes the UTF-8 character at *text and moves *text to the next character. Returns U+FFFD for a
+ * byte that is not valid UTF-8 and for a character that XML does not allow. */
 static unsigned decode(const char **text)
 {
   enum { REPLACEMENT = 0xfffd, LAST = 0x10ffff };
@@ -137,16 +137,17 @@ static void put_escaped(const char *text, FILE *file)
   while (*text) put_character(decode(&text), file);
 }
 
-/* Returns the width of a character in columns. Characters of East Asian scripts, and pictures, are
+/* Returns the width of a character in columns. Characters of East Asian scripts and pictographs are
  * as wide as two letters. */
 static size_t columns_of(unsigned code) { return code < 0x1100 ? 1 : code == 0xfffd ? 1 : 2; }
 
-/* Writes a text that has a width in units of the SVG, in letters of a size. A text that is wider
- * keeps its two ends around an ellipsis, because names of lines often differ at the end only, and
- * the whole text is a tooltip. */
+/* Writes a text in a given font size and with a maximum width, in SVG units. A text that is too
+ * wide keeps its two ends around an ellipsis, because names of lines often differ only at the end.
+ * The whole text is shown as a tooltip. */
 static void put_fitted(const char *text, int width, int size, FILE *file)
 {
-  const double letter = 0.62; /* wide letters of sans-serif fonts, as a share of the size */
+  const double letter =
+    0.62; /* width of wide letters in sans-serif fonts, as a fraction of the font size */
   size_t most = (size_t)(width / (letter * size)), all = 0, column = 0;
   for (const char *at = text; *at;) all += columns_of(decode(&at));
   if (all <= most) {
@@ -166,14 +167,14 @@ static void put_fitted(const char *text, int width, int size, FILE *file)
   fputs("</title>", file);
 }
 
-/* Writes a quantity such as 1000 or 2e-6 with a prefix of its unit: "20 GB/s", "5 µs". Without a
+/* Formats a quantity such as 1000 or 2e-6 with a prefix of its unit: "20 GB/s", "5 µs". Without a
  * unit it writes "10k". A value beyond the prefixes has an exponent: "1e-20 s". */
 static void put_quantity(const char *unit, double value, int digits, FILE *file)
 {
   static const char *const prefixes[] = { "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E" };
   enum { NONE = 4, LAST = sizeof prefixes / sizeof *prefixes - 1 };
   int at = (int)floor(log10(value) / 3 + 1e-9) + NONE;
-  /* prefixes above 1 are not usual for seconds */
+  /* seconds have no prefixes above 1 */
   if (at < 0 || at > LAST || (!strcmp(unit, "s") && at > NONE)) at = NONE;
   fprintf(file, "%.*g%s%s", digits, value / pow(1000, at - NONE), *unit ? " " : "", prefixes[at]);
   put_escaped(unit, file);
@@ -195,7 +196,7 @@ static void put_power_of_two(int exponent, FILE *file)
 typedef struct ticks {
   double values[32];
   size_t count;
-  int digits; /* significant digits that tell the values apart */
+  int digits; /* number of significant digits that are needed to tell the values apart */
 } ticks;
 
 enum { MOST_TICKS = sizeof((ticks *)0)->values / sizeof(double) };
@@ -267,7 +268,7 @@ static void put_binary_ticks_x(const axes *a, FILE *file)
 static void put_decimal_ticks_x(const axes *a, FILE *file)
 {
   ticks t = find_ticks(&a->x);
-  /* half of the widest label: digits, a point and a prefix */
+  /* half of the width of the widest label, which has digits, a point and a prefix */
   double half = 0.3 * TEXT_SIZE * (t.digits + 2);
   for (size_t i = 0; i < t.count; i++) {
     if (place_x(a, t.values[i]) + half > WIDTH) continue;
@@ -281,7 +282,8 @@ static void put_ticks_y(const plot_figure *figure, const axes *a, FILE *file)
 {
   enum { MOST_OF_UNIT = 5 };
   ticks t = find_ticks(&a->y);
-  /* a long unit has no room left of the axis; the name of the axis has the unit, too */
+  /* there is no space for a long unit to the left of the axis; the name of the axis contains the
+   * unit as well */
   const char *unit = strlen(figure->unit) > MOST_OF_UNIT ? "" : figure->unit;
   for (size_t i = 0; i < t.count; i++) {
     double y = place_y(a, t.values[i]);

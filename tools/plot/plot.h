@@ -1,5 +1,5 @@
-/* Figures as SVG: lines with error bands over logarithmic axes. kjit-run and kjit for Python draw
- * with it, so it needs the C library only. */
+/* Draws figures as SVG: lines with error bands over logarithmic axes. kjit-run and the Python
+ * package use this code, so it needs only the C library. */
 #ifndef PLOT_H
 #define PLOT_H
 
@@ -13,7 +13,7 @@ typedef struct plot_point {
 } plot_point;
 
 typedef struct plot_line {
-  const char *name;         /* in the legend */
+  const char *name;         /* name of the line in the legend */
   const plot_point *points; /* points in the order of x */
   size_t count;
 } plot_line;

@@ -1,11 +1,12 @@
-/* Algorithms over whole arrays: converts Python objects to the arguments of a table row. */
+/* Runs algorithms over whole arrays: converts Python objects to the arguments of a row of the table
+ * in algorithm_table.c. */
 #include "algorithm.h"
 #include "expression.h"
 
 /* ---- operands and operators ---- */
 
-/* A call that has ended, whose memory the next call uses. A call is so large that malloc would
- * consolidate its free blocks at each one. */
+/* The memory of a call that has ended, which the next call uses. The struct is so large that malloc
+ * would consolidate its free blocks in each call. */
 static algorithm_call *spare;
 
 algorithm_call *binding_create_call(context_object *context)
@@ -29,7 +30,7 @@ void binding_destroy_call(algorithm_call *call)
   else spare = call;
 }
 
-/* Prepares an array for a result. A plan writes it at each run. */
+/* Prepares an array for a result. A plan writes the array in each run. */
 static int begin_writing(algorithm_call *call, array_object *array)
 {
   if (array->is_read_only == BINDING_ELEMENT) return binding_refuse_write(array);
@@ -71,7 +72,7 @@ static void take_inline(kjit_arg *arg)
   case KJIT_I64:
   case KJIT_U64:
   case KJIT_F64: made.value.u = *(const uint64_t *)bytes; break;
-  default: return; /* for example complex numbers */
+  default: return; /* values that are passed by address, such as complex numbers */
   }
   *arg = made;
 }
@@ -287,7 +288,7 @@ static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
   for (Py_ssize_t i = 0; i < count; i++) {
     long axis = PyLong_AsLong(PyTuple_GetItem(object, i));
     if (axis == -1 && PyErr_Occurred()) return -1;
-    /* stays out of range */
+    /* stays out of range after the conversion */
     axes[i] = axis < -100 ? -100 : axis > 100 ? 100 : (int32_t)axis;
   }
   options->axes = axes;
@@ -356,8 +357,8 @@ static int read_options(algorithm_call *call, given_options *given, kjit_algorit
   return read_devices(call, given, options);
 }
 
-/* Converter for O& of PyArg_ParseTuple, because K and I would reduce numbers modulo 2^64 and
- * 2^32. */
+/* Converters for O& of PyArg_ParseTuple. The formats K and I cannot be used, because they would
+ * reduce numbers modulo 2^64 and 2^32. */
 static int take_count(PyObject *object, void *to)
 {
   PyObject *number = PyNumber_Index(object);
@@ -498,7 +499,8 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
     }
   }
   Py_XDECREF(given.keeper);
-  if (!plan || !told) { /* also if an exception was raised after the plan was made */
+  if (!plan ||
+      !told) { /* the plan is released as well if an exception was raised after it was created */
     kjit_destroy_plan(plan);
     binding_destroy_call(call);
     return told;

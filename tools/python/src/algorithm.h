@@ -38,15 +38,16 @@ enum {
   ALGORITHM_MOST_RESULTS = 16
 };
 
-/* Converted Python objects for the C functions, and the data that they need until the call is
+/* A call: the converted arguments for the C function, and the data that they need until the call is
  * over. */
 typedef struct algorithm_call {
   context_object *context;
   algorithm_argument arguments[ALGORITHM_MOST_ARGUMENTS];
   int object_count, operand_count, operator_count;
-  int is_result;  /* the arrays that are being read are results */
-  int is_planned; /* results are written by each run of a plan */
-  int is_short;   /* too short to be interrupted: there is code, and the arrays are small */
+  int is_result;  /* true while arrays are read that are results */
+  int is_planned; /* true if each run of a plan writes the results */
+  int is_short; /* true if the call is too short to be interrupted, because its code exists and the
+                   arrays are small */
   int written_count;
   binding_block *written[ALGORITHM_MOST_OBJECTS]; /* memory blocks of a plan's results */
   binding_argument objects[ALGORITHM_MOST_OBJECTS];
@@ -76,12 +77,12 @@ int binding_perform(algorithm_call *call, const algorithm_row *row,
 /* Must be called before each run of the call's plan. Returns 0, or -1 with an exception. */
 int binding_write_again(const algorithm_call *call);
 
-/* Returns a Python object for a plan and the data it uses. Takes over the call. Returns NULL with
- * an exception. */
+/* Returns a Python object that owns the plan of a call and the call's data. Returns NULL with an
+ * exception. */
 PyObject *binding_make_plan(context_object *context, kjit_plan *plan, algorithm_call *call);
 
-/* shortcut.c: called for each algorithm that runs, and before an algorithm that Python code runs,
- * so that a shortcut can repeat it. */
+/* Called for each algorithm that runs, and before each algorithm that Python code runs, so that a
+ * shortcut can repeat the algorithm (shortcut.c). */
 void binding_count_algorithm(void);
 void binding_observe_algorithm(const algorithm_row *row, PyObject *arguments,
                                const kjit_algorithm_options *options);

@@ -1,6 +1,7 @@
-/* The table of algorithm names with their C functions and parameters. algorithm_calls.inc, which
- * scripts/make-algorithms.py generates from runtime/algorithm/algorithms.def, contains all
- * functions except conversions to a sparse matrix. */
+/* The table that maps the names of algorithms to their C functions and parameters.
+ * algorithm_calls.inc, which scripts/make-algorithms.py generates from
+ * runtime/algorithm/algorithms.def, contains all functions except conversions to a sparse
+ * matrix. */
 #include "algorithm.h"
 
 /* Reads a matrix from five arguments: data, columns, offsets, number of rows, number of columns. */

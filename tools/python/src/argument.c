@@ -29,7 +29,7 @@ static kjit_type find_scalar(uint8_t code, Py_ssize_t size_bytes)
   return KJIT_VOID;
 }
 
-/* Returns KJIT_VOID if kjit has no such element type. */
+/* Returns the element type for a buffer format, or KJIT_VOID if kjit has no such type. */
 static kjit_type parse_format(const char *format, Py_ssize_t size_bytes)
 {
   static const uint8_t codes[] = { 6, 0, 1, 2 };
@@ -313,7 +313,8 @@ static int take_real(PyObject *object, kjit_arg *arg)
   return 0;
 }
 
-/* Looks up numpy.generic again until numpy is imported. */
+/* Returns whether the object is a NumPy scalar. Each call looks for numpy.generic until numpy is
+ * imported. */
 static int is_numpy_scalar(PyObject *object)
 {
   if (!numpy_generic) {
@@ -438,7 +439,7 @@ static int take_from_buffer(context_object *context, PyObject *object, const cha
   if (ends_program()) return -1;
   PyErr_Clear();
   if (!take_buffer(context, object, name, storage, arg)) return 0;
-  int is_refused = !binding_is_error(); /* the object itself raised the exception */
+  int is_refused = !binding_is_error(); /* keeps the exception that the object itself raised */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   int dated = is_refused ? take_dates(context, object, name, storage, arg) : 1;

@@ -1,4 +1,4 @@
-/* kjit arrays: memory of a device with a shape. */
+/* The Python type of kjit arrays, which have a shape and memory of a device. */
 #include "binding.h"
 #include <structmember.h>
 
@@ -31,7 +31,8 @@ static array_object *take_spare(void)
   return (array_object *)PyObject_Init((PyObject *)self, binding_array_type);
 }
 
-/* Keeps the memory of an object. Returns 0 if enough memory is kept already. */
+/* Keeps the memory of a released object for a new one. Returns 0 if enough memory is kept
+ * already. */
 static int keep_spare(array_object *self)
 {
   if (spare_count == MOST_SPARE) return 0;
@@ -588,7 +589,8 @@ static PyType_Slot own_slots[] = {
   { Py_tp_doc, (void *)"An array in the memory of a device." },
 };
 enum { OWN_SLOTS = sizeof own_slots / sizeof *own_slots, MOST_OPERATORS = 63 };
-static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* includes the slots of operators */
+static PyType_Slot
+  slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* this number includes the slots of operators */
 static PyType_Spec spec = { "kjit._kjit.Array", sizeof(array_object), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
 

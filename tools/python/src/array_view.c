@@ -1,4 +1,5 @@
-/* Views of arrays with arbitrary strides, and the overlap of the memory of two arrays. */
+/* Creates views of arrays with arbitrary strides, and determines whether the memory of two arrays
+ * overlaps. */
 #include "quick.h"
 
 /* Stores the strides in elements. A contiguous tensor may have no strides. */
@@ -158,12 +159,13 @@ static int add_slice(binding_layout *made, PyObject *slice, int64_t extent, int6
   if (PySlice_Unpack(slice, &first, &last, &stride)) return 0;
   Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)extent, &first, &last, stride);
   if (count) made->offset += first * step;
-  /* No second element is reached by a stride beyond the extent, whose product may overflow. */
+  /* If the step exceeds the extent, the slice has a single element, and the stride is not
+   * multiplied by the step, because the product could overflow. */
   return add_axis(made, count, stride > extent || stride < -extent ? step : step * stride);
 }
 
-/* Adds an axis that an integer or a slice selects from. Returns 0 if the item is not valid. An
- * exception of the item's own __index__ stays set. */
+/* Applies an integer or a slice to the next axis. Returns 0 if the item is not valid. An exception
+ * of the item's own __index__ stays set. */
 static int add_selected(binding_layout *made, PyObject *item, int64_t extent, int64_t step)
 {
   if (is_slice(item)) return add_slice(made, item, extent, step);

@@ -27,8 +27,8 @@
  * algorithm.h names the files of algorithms over whole arrays, and expression.h those of array
  * operators, which compute an expression when its value is needed.
  *
- * Lifetimes: each object holds a reference to the Python object of its context, so a kjit_context
- * ends after all objects made from it. Contexts hold no references to these objects. */
+ * Each object holds a reference to the Python object of its context, so a kjit_context ends after
+ * all objects made from it. Contexts hold no references to these objects. */
 #ifndef KJIT_PYTHON_BINDING_H
 #define KJIT_PYTHON_BINDING_H
 
@@ -70,8 +70,9 @@ typedef struct context_object {
   atomic_int calls; /* number of threads in a call of libkjit without the interpreter lock */
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* cache of wrapped streams, see stream.c */
   int wrap_count;
-  PyObject *records;  /* dictionary: NumPy dtype or name -> number of the struct, see record.c */
-  uint32_t gpu_count; /* number of GPUs; 0 if not yet determined, or if there is none */
+  PyObject *records; /* dictionary: NumPy dtype or name -> number of the struct, see record.c */
+  uint32_t
+    gpu_count; /* number of GPUs; 0 if it was not determined yet, or if the machine has no GPU */
   PyObject *device_memory; /* object that allocates GPU memory, see memory.c; NULL if libkjit
                             * allocates it */
 } context_object;
@@ -106,9 +107,9 @@ typedef struct binding_producer {
 typedef struct binding_block binding_block;     /* see expression.h */
 typedef struct binding_pending binding_pending; /* see expression.h */
 
-/* Whether Python code may write to an array. An element that integers for all axes select is a
- * copy, like a scalar of NumPy, so a write to it is an error in the program. Its memory is its own:
- * views of it, and other libraries, may write there. */
+/* Whether Python code may write to an array. If integers for all axes select an element, the
+ * element is a copy, like a scalar of NumPy. A write to this copy would be lost, so it is an error.
+ * The copy has its own memory, to which views of it and other libraries may write. */
 typedef enum binding_protection {
   BINDING_WRITABLE,
   BINDING_READ_ONLY,
@@ -117,15 +118,15 @@ typedef enum binding_protection {
 
 typedef struct array_object {
   PyObject_HEAD context_object *context;
-  kjit_array *array; /* NULL while the array is pending */
+  kjit_array *array; /* NULL while the array is pending (see expression.h) */
   kjit_device *device;
   int is_read_only;          /* a binding_protection */
   binding_producer producer; /* producer of an imported array */
-  binding_block *block;      /* shared state of its memory; NULL if the array has no views and no
-                              * pending array reads it */
-  binding_pending *pending;  /* the recorded operation that computes the array when it is first
-                              * needed; NULL if it has memory */
-  /* Data for kjit.explain about an array that was pending. */
+  binding_block *block; /* state that arrays with the same memory share; NULL if the array has no
+                           views and no pending array reads it */
+  binding_pending *pending; /* the recorded operation that computes the array when it is first
+                             * needed; NULL if it has memory */
+  /* Data about a formerly pending array, for kjit.explain. */
   PyObject *key; /* key of its expression */
   int launch_count, was_fused;
   PyObject *weak_references; /* kept by Python */
@@ -176,7 +177,8 @@ PyObject *binding_raise(context_object *context, kjit_status status);
 /* Delivers printed lines and warnings. Returns 0, or -1 with an exception: that of the status, or
  * one raised during the delivery. */
 int binding_finish(context_object *context, kjit_status status);
-/* Raises the kjit exception class of the status with a message of the binding. Returns NULL. */
+/* Raises the exception class of the status with a message that this extension provides. Returns
+ * NULL. */
 PyObject *binding_fail(kjit_status status, const char *format, ...);
 /* Looks up an attribute. Returns 1 and a new reference in *found, or 0 if the object has no such
  * attribute. Returns -1 if a property or __getattr__ raises an exception other than
@@ -333,7 +335,8 @@ struct binding_argument;
 int binding_begin_following(context_object *context, const struct binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed);
-/* Makes those other streams wait for the launch. Must follow every call of the function above. */
+/* Makes the other streams of the arguments wait for the launch. A call of this function must follow
+ * every call of the function above. */
 kjit_status binding_end_following(binding_followed *followed);
 /* Waits for queued work of other libraries on arrays that are on another device than the launch and
  * that kernels use by peer access. Returns the number of waits, or -1 with an exception. If the
@@ -396,7 +399,8 @@ PyObject *binding_refuse(PyObject *object, const char *what);
 const char *binding_find_flaw(const kjit_tensor *tensor, long device_type, long device_id);
 /* Parses an element type such as "<f4". Returns 0, or -1 if kjit has no such type. */
 int binding_parse_typestr(const char *text, kjit_tensor *tensor);
-/* Returns 0, or -1 with or without an exception. */
+/* Reads `count` integers from a tuple. Returns 0 on success, and -1 on failure; an exception may be
+ * set then. */
 int binding_parse_integers(PyObject *tuple, int64_t *values, int count);
 /* Wraps a tensor as an array that keeps a reference to owner as long as kjit may use the memory.
  * The array also takes over buffer, even on failure, unless it is NULL. stream: see
@@ -468,8 +472,8 @@ PyObject *binding_make_value(kjit_type type, const void *bytes);
 /* Returns whether kjit.Kernel has to convert the argument first: a tuple, a record or a
  * function. */
 int binding_find_composed(PyObject *object);
-extern PyTypeObject *binding_plain_type; /* type of the last object for which binding_find_composed
-                                          * returned 0 */
+extern PyTypeObject *binding_plain_type; /* the type of the last object for which
+                                            binding_find_composed has returned 0 */
 static inline int binding_is_composed(PyObject *object)
 {
   PyTypeObject *type = Py_TYPE(object);
@@ -509,7 +513,7 @@ typedef struct binding_parameters {
                        * each call */
   PyObject *defaults; /* tuple of default values of the last parameters, or a callable that takes
                        * the arguments */
-  int is_typed;       /* Python numbers are i64 and f64, as in Numba */
+  int is_typed;       /* true if Python numbers are i64 and f64, as in Numba */
   PyObject *name;     /* name in messages, for example "add()" */
 } binding_parameters;
 

@@ -1,5 +1,6 @@
-/* Memory blocks that arrays share with their views, and the pending arrays that read them. Before
- * the memory is written, or passed to code that may write it, these pending arrays are computed. */
+/* Manages memory blocks. A block is memory that arrays share with their views, with a list of the
+ * pending arrays that read it. Before kjit writes the memory, or passes it to code that may write
+ * it, it computes these pending arrays. */
 #include "expression.h"
 
 #include <stdlib.h>
@@ -54,8 +55,8 @@ int binding_is_shared(const array_object *array)
   return array->block && (array->block->is_open || array->block->lent);
 }
 
-/* Returns whether code other than pending arrays that read it has a reference to a pending
- * array. */
+/* Returns whether anything has a reference to a pending array other than the pending arrays that
+ * read it. */
 static int is_held(const array_object *array)
 {
   return Py_REFCNT((PyObject *)array) > array->pending->reader_count;
@@ -93,7 +94,7 @@ int binding_before_write(array_object *array)
 {
   if (array->pending && binding_evaluate(array)) return -1;
   if (expression_captures) {
-    /* because each launch of the graph writes the memory again */
+    /* each launch of the captured graph writes the memory again */
     if (!binding_get_block(array)) return -1;
     array->block->is_open = 1;
   }

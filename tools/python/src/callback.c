@@ -1,6 +1,7 @@
-/* Objects posted to streams: an object arrives when the work queued before it is done. A driver
- * thread passes it on without taking a Python lock, because a Python thread that holds such a lock
- * may be waiting for the driver. A Python thread takes the objects (kjit/cuda/callbacks.py). */
+/* Implements posting of objects to streams: a posted object arrives when the work that was queued
+ * before it is done. A driver thread passes it on without taking a Python lock, because a Python
+ * thread that holds such a lock may be waiting for the driver. A Python thread takes the objects
+ * (kjit/cuda/callbacks.py). */
 #include "binding.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ static PyObject *post_after(PyObject *module, PyObject *args)
   BINDING_UNLOCKED(device->context,
                    status = kjit_add_host_callback(device->device, stream, arrive, made));
   Py_XDECREF(keeper);
-  if (status != KJIT_OK) { /* the object will not arrive */
+  if (status != KJIT_OK) { /* the driver will not call arrive() */
     Py_DECREF(made->object);
     free(made);
   }
@@ -89,7 +90,7 @@ static struct timespec time_after(long milliseconds)
   return at;
 }
 
-/* Returns NULL if no object arrives in time, or if the box is closed. */
+/* Waits for an object. Returns NULL if no object arrives in time, or if the box is closed. */
 static posted *wait_for_arrival(long milliseconds, int *is_closed)
 {
   struct timespec end = time_after(milliseconds);

@@ -1,4 +1,5 @@
-/* Selects the operations that become one kernel, and describes such an expression. */
+/* Selects the recorded operations that become one kernel, and describes the expression that they
+ * form. */
 #include "expression.h"
 
 static int64_t count_elements(const kjit_tensor *tensor)
@@ -92,8 +93,8 @@ static void put_layout(binding_expression *e, PyObject *input, const kjit_tensor
   put(e, count_elements(t) == count_elements(result) ? 0 : repeated);
 }
 
-/* Lists the operands of a single operation. Its func has a parameter for each operand, even if two
- * operands are the same array. */
+/* Lists the operands of an expression with a single operation. Its func has a parameter for each
+ * operand, even if two operands are the same array. */
 static void list_operands_apart(const array_object *array, binding_expression *e)
 {
   const binding_pending *pending = array->pending;

@@ -1,9 +1,10 @@
-/* Launches of kjit.cuda: base classes of its Dispatcher and its configured kernels. */
+/* Implements launches of kjit.cuda: the base classes of its Dispatcher and of its configured
+ * kernels. */
 #include "route.h"
 
 #include <structmember.h>
 
-/* Maximum number of configurations of a dispatcher. */
+/* Maximum number of configured kernels that a dispatcher caches. */
 enum { MOST_CONFIGURATIONS = 256 };
 
 static PyTypeObject *dispatcher_type, *configured_type;
@@ -235,7 +236,7 @@ static int traverse_dispatcher(PyObject *object, visitproc visit, void *arg)
   Py_VISIT(self->configurations);
   Py_VISIT(self->extensions);
   for (int i = 0; i < self->route_count; i++) {
-    if (self->routes[i]->uses > 1) continue; /* a running launch uses the route */
+    if (self->routes[i]->uses > 1) continue; /* a launch that runs at this moment uses the route */
     Py_VISIT(self->routes[i]->kept);
     Py_VISIT((PyObject *)self->routes[i]->kernel);
   }

@@ -1,4 +1,4 @@
-/* Contexts, their devices, and modules of kernel IR. */
+/* The Python types of contexts, their devices, and modules of kernel IR. */
 #include "message_queue.h"
 #include "random_state.h"
 
@@ -166,7 +166,7 @@ kjit_device *binding_get_device(context_object *context, PyObject *object)
 {
   if (!object || object == Py_None) {
     if (binding_has_current()) return binding_get_current(context);
-    /* like a launch, prefers the first GPU to the CPU */
+    /* prefers the first GPU to the CPU, like a launch */
     uint32_t count = kjit_get_device_count(context->context, KJIT_DEVICE_CUDA);
     return binding_open_device(context, count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0);
   }

@@ -8,7 +8,7 @@
 /* The struct of DLPack 1.3. Only functions that kjit calls are declared with their types. */
 typedef struct exchange_api {
   uint32_t major, minor;
-  const struct exchange_api *older; /* API of another major version */
+  const struct exchange_api *older; /* the API of another major version, or NULL */
   void (*allocate)(void);
   int (*take)(void *object, kjit_managed_tensor_versioned **tensor);
   void (*give)(void);
@@ -25,7 +25,7 @@ static const exchange_api *find_api(PyTypeObject *type)
   PyErr_Clear();
   while (api && api->major != 1) api = api->older;
   if (api && (!api->look || !api->get_current_stream)) api = NULL;
-  Py_XDECREF(capsule); /* the type keeps the capsule */
+  Py_XDECREF(capsule); /* the type keeps the capsule alive */
   return api;
 }
 
@@ -62,7 +62,7 @@ static PyObject *names[NAME_COUNT]; /* interned */
 /* Attributes of CuPy's arrays and memory pointers are descriptors of their types. They are cached
  * here, because a normal attribute lookup would search the type each time. */
 typedef struct attribute {
-  PyObject *descriptor; /* NULL means a normal attribute lookup */
+  PyObject *descriptor; /* NULL if the attribute needs a normal lookup */
   descrgetfunc get;
 } attribute;
 typedef struct attributes {
@@ -144,7 +144,7 @@ static struct known_dtype {
 } known_dtypes[16];
 static unsigned next_dtype;
 
-/* Returns 0 if kjit has no such element type. */
+/* Reads the element type of a dtype. Returns 0 if kjit has no such element type. */
 static int read_dtype(PyObject *dtype, kjit_tensor *tensor)
 {
   tensor->lanes = 1;

@@ -1,11 +1,11 @@
-/* Computes pending arrays: chooses the operations of one kernel, or single operations if that
- * kernel does not exist. */
+/* Computes pending arrays. It runs all operations of an expression as one kernel, or one by one if
+ * this kernel is not compiled yet. */
 #include "algorithm.h"
 #include "expression.h"
 
 #include <unistd.h>
 
-/* See expression_set_functions. */
+/* Functions of kjit.numpy; see expression_set_functions. */
 static PyObject *functions, *choose_function, *report_failure, *store_computed;
 static int operands_are_counted;
 
@@ -22,10 +22,10 @@ void expression_set_functions(PyObject *known, PyObject *choose, PyObject *fail,
 /* How an expression is computed. */
 typedef struct choice {
   PyObject *key;
-  PyObject *function; /* func of the expression; NULL means to run the operations one by one */
+  PyObject *function; /* func of the expression; NULL means that the operations run one by one */
   PyObject *line;     /* line of the func, or NULL */
   PyObject *later;    /* callable that compiles the func, or NULL */
-  int is_known;       /* the func has been chosen before, so its code probably exists */
+  int is_known;       /* true if the func was chosen before, so its code probably exists */
 } choice;
 
 /* ---- running a kernel ---- */
@@ -160,7 +160,7 @@ static int give_up_fusing(PyObject *key)
   return told ? 0 : -1;
 }
 
-/* Returns an operand without pending operands. */
+/* Returns an operand that has no pending operands. */
 static array_object *find_innermost(array_object *array)
 {
   for (;;) {
@@ -320,7 +320,7 @@ static int reads_elsewhere(const binding_expression *e, array_object *out)
 static void mark_spent(const binding_expression *e, const array_object *outermost, int is_slot)
 {
   const binding_pending *root = outermost->pending;
-  for (int i = e->node_count; i-- > 0;) { /* readers have higher indices than their operands */
+  for (int i = e->node_count; i-- > 0;) { /* an operation has a higher index than its operands */
     array_object *node = e->nodes[i];
     Py_ssize_t references = node->pending->reader_count;
     for (int j = 0; is_slot && j < root->operand_count; j++)

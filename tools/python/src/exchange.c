@@ -15,7 +15,8 @@ typedef struct owned_tensor {
 
 static void drop_owned(owned_tensor *owned)
 {
-  /* after the interpreter has ended, its lock cannot be taken, and the references are leaked */
+  /* after the interpreter has ended, its lock cannot be taken, so the references are never
+   * released */
   if (Py_IsInitialized()) {
     PyGILState_STATE state = PyGILState_Ensure();
     if (owned->buffer.obj) PyBuffer_Release(&owned->buffer);
@@ -294,7 +295,7 @@ static array_object *find_exported(array_object *self, const dlpack_request *req
       ordinal = tensor->device_id;
   if (request->dl_device && !PyArg_ParseTuple(request->dl_device, "ii", &type, &ordinal))
     return NULL;
-  /* other libraries know only one CPU device */
+  /* other libraries know only CPU device 0 */
   int is_here = type == own_type && (type == KJIT_DEVICE_CPU || ordinal == tensor->device_id);
   int may_copy = !request->copy || PyObject_IsTrue(request->copy);
   *is_copied = !is_here || (request->copy && may_copy);

@@ -70,8 +70,8 @@ static int add_operation(long row, uint64_t types, const binding_operation *made
   return (int)operation_count++;
 }
 
-/* Asks kjit.numpy for the operation, which raises an exception if the operands are invalid. Returns
- * the number of the operation, or -1 with an exception. */
+/* Asks kjit.numpy for the operation. kjit.numpy raises an exception if the operands are invalid.
+ * Returns the number of the operation, or -1 with an exception. */
 static int ask_operation(long row, uint64_t types, PyObject *const *operands, int count)
 {
   PyObject *tuple = PyTuple_New(count);
@@ -278,7 +278,7 @@ int binding_evaluate_all(void)
   while (all_pending) {
     array_object *array = all_pending;
     if (array->context->generation != binding_generation) {
-      all_pending = array->pending->next; /* belongs to the parent process */
+      all_pending = array->pending->next; /* the array belongs to the parent process of a fork */
       continue;
     }
     Py_INCREF((PyObject *)array);
@@ -396,7 +396,8 @@ static int fits(const tally *t)
   return t->operations <= EXPRESSION_MOST_OPERATIONS && t->inputs <= EXPRESSION_MOST_INPUTS;
 }
 
-/* Computes operands until the rest fits one kernel, and counts the rest. */
+/* Computes operands until the remaining expression fits one kernel, and counts its operations and
+ * arrays. */
 static int shorten(PyObject *const *operands, int count, tally *t)
 {
   for (;;) {

@@ -24,7 +24,7 @@ enum {
  * list of the operand's memory block, or of the operand itself if it is pending. */
 typedef struct binding_edge {
   array_object *reader;
-  struct binding_edge *next, **place; /* place is NULL if the edge is in no list */
+  struct binding_edge *next, **place; /* `place` is NULL if the edge is in no list */
 } binding_edge;
 
 /* Memory that an array shares with its views. */
@@ -52,7 +52,7 @@ struct binding_pending {
   binding_edge edges[EXPRESSION_MOST_OPERANDS];
   binding_edge *readers; /* pending arrays that have this array as an operand */
   Py_ssize_t reader_count;
-  kjit_tensor tensor; /* has no address */
+  kjit_tensor tensor; /* description of the result, without an address */
   kjit_type element;
   int64_t shape[BINDING_MAX_RANK];
   /* Upper bounds for the whole expression: subexpressions shared by two operands may be counted
@@ -104,13 +104,14 @@ int binding_compute_readers(binding_block *block, uint64_t kept);
 /* ---- expression.c ---- */
 
 extern context_object *expression_context; /* context of the arrays whose operations are recorded */
-/* When operations are executed. */
+/* When kjit executes the recorded operations. */
 enum { FUSE_NEVER, FUSE_LATER, FUSE_NOW };
 extern int expression_mode;
-extern uint64_t expression_changes; /* counts arrays that stopped being pending */
-extern uint64_t expression_walks;   /* counts graph walks; each walk has its number */
-extern int expression_captures;     /* number of running captures; while it is not 0, operations are
-                                     * executed immediately */
+extern uint64_t expression_changes; /* number of arrays that are no longer pending */
+extern uint64_t
+  expression_walks; /* number of walks through the graph so far; each walk has a number */
+extern int expression_captures; /* number of running captures; while it is not 0, operations are
+                                 * executed immediately */
 
 const binding_operation *expression_get_operation(uint32_t number);
 /* Records the operation of a row in kjit.numpy's table as a pending array. Returns NULL without an

@@ -1,4 +1,4 @@
-/* Draws figures as SVG with the same code as kjit-run. */
+/* Draws figures as SVG, with the same code as kjit-run (tools/plot). */
 #define _GNU_SOURCE
 #include "binding.h"
 

@@ -1,5 +1,5 @@
-/* Makes launches run on, or wait for, the streams on which other libraries continue to use the
- * arrays. */
+/* Orders launches with other libraries. A launch runs on, or waits for, the streams on which these
+ * libraries use its arrays. */
 #include "binding.h"
 
 /* Returns a wrapped stream from the cache, or wraps the stream and caches the wrapper if the
@@ -36,7 +36,8 @@ static kjit_status put_in_order(kjit_stream *first, kjit_stream *later, kjit_dev
   return status;
 }
 
-/* Returns NULL if the device does not exist; the launch reports the error. */
+/* Returns the device of a stream, or NULL if the device does not exist; the launch then reports the
+ * error. */
 static kjit_device *device_of(context_object *context, const binding_producer *producer)
 {
   kjit_device *device = NULL;

@@ -1,4 +1,4 @@
-/* Reads the forms of arguments, and converts arguments whose forms are known. */
+/* Reads the forms of arguments (see form.h), and converts arguments whose forms are known. */
 #include "form.h"
 
 #include <stddef.h>
@@ -42,7 +42,7 @@ static PyType_Spec held_spec = { "kjit._kjit.Held", sizeof(held_object), 0,
 
 /* How objects of a class are read. Each reader produces a form of one family. */
 typedef enum form_reader {
-  READ_UNKNOWN, /* depends on the object */
+  READ_UNKNOWN, /* the form depends on the object */
   READ_NUMBER,
   READ_ARRAY,
   READ_HELD,
@@ -146,7 +146,8 @@ static int read_own(form_argument *argument, PyObject *own, uint32_t dtype)
 {
   if (Py_TYPE(own) != binding_array_type) return 0;
   array_object *array = (array_object *)own;
-  if (array->is_read_only) return 0; /* launches of kernels check such arrays */
+  if (array->is_read_only)
+    return 0; /* launches of kernels check such arrays, so they have no form */
   if (binding_before_write(array)) {
     PyErr_Clear(); /* the general conversion raises the exception again */
     return 0;

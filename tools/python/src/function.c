@@ -17,7 +17,7 @@ static PyTypeObject *function_type;
 #define MOST_NOTED 32
 
 typedef struct function_object {
-  PyObject_HEAD module_object *module; /* NULL until the func is loaded */
+  PyObject_HEAD module_object *module; /* NULL before the func is loaded */
   kjit_function *function;             /* owned by the module */
   PyObject *driver;                    /* object that is called instead, or NULL */
   unsigned generation;                 /* process generation when the func was loaded */
@@ -106,13 +106,13 @@ static const char *find_end(const char *text)
   return text;
 }
 
-/* Makes the tuple item at *at and moves *at past it. */
+/* Creates the tuple item at *at and moves *at past the item. */
 static PyObject *make_item(const result_reader *reader, const char *text, size_t length,
                            const char *bytes, size_t *at, size_t *alignment)
 {
   char *part = strndup(text, length);
   if (!part) return PyErr_NoMemory();
-  /* first compute the layout, then read at the aligned position */
+  /* the layout is computed first, and then the item is read at its aligned position */
   size_t size = 0, own = 1;
   PyObject *item = make_result(reader, part, NULL, &size, &own);
   *at = (*at + own - 1) / own * own;
@@ -282,7 +282,7 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
       break;
   PyObject *value = NULL;
   if (taken == count) {
-    /* another thread may load the func again meanwhile */
+    /* keeps the func, because another thread may load it again meanwhile */
     module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
     kjit_function *function = self->function;
     kjit_status status;

@@ -105,7 +105,7 @@ static PyObject *call_dlpack(PyObject *object, int is_on_gpu)
   if (one) PyDict_SetItemString(names, "stream", one);
   PyObject *capsule = names && !PyErr_Occurred() ? PyObject_Call(method, none, names) : NULL;
   if (!capsule && names && PyErr_ExceptionMatches(PyExc_TypeError)) {
-    /* producers older than DLPack 1.0 do not know max_version */
+    /* producers older than DLPack 1.0 do not accept the argument max_version */
     PyErr_Clear();
     PyDict_DelItemString(names, "max_version");
     capsule = PyObject_Call(method, none, names);
@@ -129,7 +129,7 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
   int is_read_only = 0;
   if (is_versioned) {
     kjit_managed_tensor_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-    /* if the major version differs, only the deleter is defined */
+    /* with another major version, only the deleter is defined */
     const char *flaw = m->major == 1 ? binding_find_flaw(&m->tensor, device_type, device_id) : NULL;
     if (flaw) return binding_refuse(object, flaw);
     is_read_only = m->major == 1 && (m->flags & KJIT_DLPACK_READ_ONLY);
@@ -186,7 +186,7 @@ typedef struct cuda_interface {
   kjit_tensor tensor;
   int64_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
   int is_read_only;
-  unsigned long long stream; /* 0 if no stream is given */
+  unsigned long long stream; /* stream handle, or 0 if no stream is given */
 } cuda_interface;
 
 int binding_parse_typestr(const char *text, kjit_tensor *tensor)
@@ -373,7 +373,7 @@ int binding_read_interface(PyObject *object, binding_argument *storage)
 
 PyObject *binding_import(context_object *context, PyObject *object)
 {
-  if (PyType_Check(object)) return NULL; /* a class itself, whose methods are not bound */
+  if (PyType_Check(object)) return NULL; /* the object is a class, whose methods are not bound */
   static const char *const protocol[] = { "__dlpack__", "__dlpack_device__" };
   PyObject *found;
   int has = 1;

@@ -27,7 +27,7 @@ int binding_begin_interruptible(context_object *context, binding_interruptible *
   saved->is_begun = 0;
   struct sigaction action = { .sa_handler = end_call };
   if (!is_main_thread() || sigaction(SIGINT, NULL, &saved->before)) return 0;
-  /* keep an ignored signal ignored; in a nested call the outer call handles the signal */
+  /* an ignored signal stays ignored; in a nested call, the outer call handles the signal */
   if (saved->before.sa_handler == SIG_IGN || saved->before.sa_handler == end_call) return 0;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
@@ -51,7 +51,7 @@ int binding_finish_interruptible(context_object *context, kjit_status status,
                                  binding_interruptible *saved)
 {
   if (binding_end_interruptible(saved)) {
-    /* printed lines and warnings of the call are still delivered */
+    /* the printed lines and warnings of the call are delivered nevertheless */
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     if (binding_finish(context, KJIT_OK)) PyErr_Clear();

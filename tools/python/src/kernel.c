@@ -80,7 +80,8 @@ int kernel_make_ready(kernel_object *self)
 
 /* ---- launching ---- */
 
-/* Waits for arrays of another context, whose streams this context cannot order. */
+/* Waits for the work on arrays of another context, because this context cannot order the other
+ * context's streams. */
 static int wait_for_foreign(context_object *context, kjit_device *device)
 {
   if (!device && !(device = binding_get_device(context, Py_None))) return -1;
@@ -118,7 +119,7 @@ int kernel_launch_taken(kernel_object *self, const kjit_launch_config *given, co
   kjit_device *device = config.device;
   binding_followed followed = { .count = 0 };
   if (binding_begin_following(context, storage, storage_count, &config, &followed)) return -1;
-  /* another thread may load the kernel again meanwhile */
+  /* keeps the kernel, because another thread may load it again meanwhile */
   module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
   kjit_kernel *kernel = self->kernel;
   kjit_status status;

@@ -27,7 +27,7 @@ typedef struct kernel_object {
   int placement;         /* how a launch chooses among several devices */
   module_object *module; /* NULL until the kernel is loaded */
   kjit_kernel *kernel;   /* owned by the module; NULL until the kernel is loaded */
-  int has_run;           /* a further launch rarely compiles */
+  int has_run;           /* true after the first launch; later launches rarely compile */
   PyObject *launchers;   /* dictionary: subscript -> launcher */
 } kernel_object;
 
@@ -54,7 +54,7 @@ typedef struct kernel_call {
 /* Determines parameters and context of a kernel, which a launch needs before it reads its
  * arguments. Returns 0, or -1 with an exception. */
 int kernel_make_known(kernel_object *self);
-/* Loads the kernel as well. */
+/* Does the same and loads the kernel. */
 int kernel_make_ready(kernel_object *self);
 /* Launches with arguments of any kind. keywords: see binding_arrange. */
 PyObject *kernel_launch(kernel_object *self, const kjit_launch_config *config,

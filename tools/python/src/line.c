@@ -1,19 +1,23 @@
-/* Lines: C functions that compute an expression of small arrays on the CPU. A line is a loop over
- * arrays without gaps, and the extension calls it without an algorithm of libkjit.
+/* Implements lines. A line is a C function that computes an expression of small arrays on the CPU:
+ * a loop over contiguous arrays, which the extension calls directly and not through an algorithm of
+ * libkjit.
  *
- * A line takes the place of an expression's func in the dictionary of funcs. It counts the small
- * arrays that are computed, and asks kjit.numpy at MOST_USES to compile the C function on another
- * thread. Until then, and for all other arrays, the func is used. kjit.numpy makes lines only for
- * operations whose results have the same bits in all code. */
+ * A line replaces an expression's func in the dictionary of funcs. It counts how often small arrays
+ * are computed, and after MOST_USES times asks kjit.numpy to compile the C function on another
+ * thread. Before the function is compiled, and for all other arrays, the func is used. kjit.numpy
+ * makes lines only for operations whose results have the same bits in all code. */
 #include "kernel.h"
 
 #include "algorithm.h"
 #include "expression.h"
 
 enum {
-  MOST_USES = 64,          /* computations of small arrays before the C function is compiled */
-  MOST_ELEMENTS = 1 << 16, /* maximum elements of the result times operations and result */
-  FIRST_INPUT = 2 /* a line's argument is an array: extent, address of the result, inputs */
+  MOST_USES =
+    64, /* number of computations of small arrays after which the C function is compiled */
+  MOST_ELEMENTS =
+    1 << 16, /* maximum of the number of elements times the number of operations plus 1 */
+  FIRST_INPUT =
+    2 /* the argument of a line is an array of words: extent, address of the result, inputs */
 };
 
 typedef void (*line_function)(const uint64_t *words);

@@ -1,7 +1,7 @@
-/* Lines printed by kernels and compiler warnings arrive on threads that must not wait for the
- * interpreter lock: they may hold locks of libkjit, and while the interpreter shuts down they would
- * never get the lock. So the message queue stores them, and the Python thread that made the call
- * delivers them after the call. */
+/* Stores lines that kernels print, and warnings of the compiler. They arrive on threads that must
+ * not wait for the interpreter lock: they may hold locks of libkjit, and while the interpreter
+ * shuts down they would never get the lock. So the message queue stores them, and the Python thread
+ * that made the call delivers them after the call. */
 #include "message_queue.h"
 
 #include <pthread.h>
@@ -18,11 +18,11 @@ typedef struct binding_text {
   size_t size, capacity;
 } binding_text;
 
-/* The current stage of a compilation, one for each name of a kernel or func. */
+/* The current stage of a compilation. There is one for each name of a kernel or func. */
 typedef struct binding_stage {
   struct binding_stage *next;
   const char *stage;
-  char name[]; /* followed by the stage */
+  char name[]; /* followed by the name of the stage */
 } binding_stage;
 
 struct binding_message_queue {
@@ -187,7 +187,7 @@ static int give_warnings(const binding_text *text)
   while (!outcome && at < end) {
     const char *place = at + strlen(at) + 1, *message = place + strlen(place) + 1;
     const char *quoted = message < end ? message + strlen(message) + 1 : end;
-    if (quoted >= end) break; /* the rest is missing, because memory ran out */
+    if (quoted >= end) break; /* memory was exhausted, so the remaining strings are missing */
     char *colon;
     long line = strtol(place, &colon, 10), column = strtol(colon + 1, NULL, 10);
     PyObject *result = PyObject_CallMethod(errors, "warn", "sllsz", at, line, column, message,
@@ -221,7 +221,7 @@ int binding_deliver_messages(binding_message_queue *queue)
 int binding_finish(context_object *context, kjit_status status)
 {
   if (atomic_load_explicit(&context->messages->is_filled, memory_order_relaxed)) {
-    /* report the failure, not an exception of writing the lines */
+    /* the failure of the call is reported, not an exception from writing the lines */
     if (status != KJIT_OK) {
       binding_raise(context, status);
       PyObject *type, *value, *trace;

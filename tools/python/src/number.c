@@ -161,7 +161,7 @@ static kjit_arg make_integer(uint64_t bits, kjit_type wanted)
   }
 }
 
-/* A value of 16 bytes is passed by address. */
+/* Stores a 16-byte value, which is passed by address. */
 static kjit_arg make_complex(form_number *number, kjit_type wanted)
 {
   int is_complex = class_of(number->type) == COMPLEX;

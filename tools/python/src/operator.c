@@ -1,5 +1,5 @@
-/* Array operators, which record operations, and the functions by which kjit.numpy defines the
- * operations. */
+/* Implements the operators of arrays, which record operations, and the functions with which
+ * kjit.numpy defines these operations. */
 #include "expression.h"
 
 static PyObject *operate_at_once; /* function of kjit.numpy: operate(row, operands), for operands of
@@ -89,8 +89,8 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
   return outcome;
 }
 
-/* self += other. kjit.numpy handles operands that do not fit, and reports errors. An element is
- * replaced by a new array, as a scalar of NumPy is. */
+/* Implements self += other. kjit.numpy handles operands that do not fit, and reports errors. If
+ * self is a copied element, the result is a new array, as for a scalar of NumPy. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {
   PyObject *operands[] = { self, other };

@@ -153,7 +153,8 @@ int binding_check_protection(binding_describe_parameter *describe, void *callee,
       continue;
     kjit_parameter_info info = { .size_bytes = sizeof info };
     if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
-    /* code as in Numba may pass parts of arrays that it only reads to functions that could write */
+    /* code for Numba may pass parts of arrays, which it only reads, to functions that could write
+     * them */
     if (self->is_typed && info.is_read) continue;
     binding_fail(KJIT_ERROR_ARGUMENT,
                  "parameter `%s`: the function writes to the array, but the array is %s", info.name,

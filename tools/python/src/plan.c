@@ -1,11 +1,11 @@
-/* kjit.Plan: an algorithm that is prepared once and run many times. */
+/* Implements kjit.Plan, an algorithm that is prepared once and can run many times. */
 #include "algorithm.h"
 
 static PyTypeObject *plan_type;
 
 typedef struct plan_object {
   PyObject_HEAD kjit_plan *plan;
-  algorithm_call *call; /* owns its operands */
+  algorithm_call *call; /* the call, which owns the operands of the plan */
   unsigned generation;
 } plan_object;
 

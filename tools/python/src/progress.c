@@ -12,7 +12,8 @@
 
 int binding_shows_progress;
 
-/* List of the calls in the process with the number `generation`. */
+/* List of the running calls. `generation` is the number of the process to which the calls
+ * belong. */
 static binding_call *first;
 static uint64_t last_number;
 static unsigned generation;
@@ -29,8 +30,8 @@ static int line = -1;
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  uint64_t ended, gone; /* ended: number of calls with such a line that have ended; gone: number of
-                         * those whose line was removed */
+  uint64_t ended, gone; /* `ended` is the number of ended calls with such a line, and `gone` the
+                           number of calls whose line was removed */
 } own_lines;
 
 static void open_own_lines(void)
@@ -226,7 +227,7 @@ static PyObject *name_device(const binding_call *call)
   return binding_name_place(call->context, info.kind, info.ordinal);
 }
 
-/* Returns NULL if the call has ended. */
+/* Finds a running call by its number. Returns NULL if the call has ended. */
 static binding_call *find_call(uint64_t number)
 {
   binding_call *call = first;

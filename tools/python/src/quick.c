@@ -1,7 +1,7 @@
-/* The table of quick functions, and the arguments of their calls. */
+/* Contains the table of quick functions (see quick.h) and reads the arguments of their calls. */
 #include "quick.h"
 
-#define ONLY "" /* a parameter that cannot be given by its name */
+#define ONLY "" /* name of a parameter that can be given by position only */
 #define CREATION "dtype", "order", "device"
 #define LIKE ONLY, "dtype", "order", "subok", "shape", "device"
 
@@ -70,7 +70,8 @@ static int find_parameter(const quick_row *row, const quick_call *call, PyObject
   return -1;
 }
 
-/* Returns 0 for arguments that do not fit the row. */
+/* Assigns the arguments of a call to the parameters of a row. Returns 0 if the arguments do not fit
+ * the row. */
 static int read_call(const quick_row *row, PyObject *const *args, Py_ssize_t count, PyObject *names,
                      quick_call *call)
 {

@@ -1,6 +1,7 @@
-/* Quick functions: calls of kjit.numpy with common arguments that C code runs from end to end. A
- * quick function handles small arrays on the CPU, numbers, and arguments of the most frequent
- * types. It leaves all other calls, and all errors, to the Python function of the same name.
+/* Declarations for quick functions. A quick function executes frequent calls of a kjit.numpy
+ * function entirely in C: calls with small arrays on the CPU, numbers, and arguments of the most
+ * frequent types. It leaves all other calls, and all errors, to the Python function of the same
+ * name.
  *
  * quick.c has the table of quick functions and reads the arguments of calls. The functions are in
  * quick_elements.c (indexing, assignments), quick_scalars.c (single elements), quick_create.c (new
@@ -14,17 +15,19 @@
 
 enum {
   QUICK_MOST_PARAMETERS = 7,
-  QUICK_MOST_ELEMENTS = 1 << 14, /* algorithms of libkjit are faster for more elements */
-  QUICK_NUMBER_BYTES = 16        /* size of the largest scalar type */
+  QUICK_MOST_ELEMENTS =
+    1 << 14,              /* number of elements above which an algorithm of libkjit is faster */
+  QUICK_NUMBER_BYTES = 16 /* size of the largest scalar type */
 };
 
-/* Results of functions that may leave a call to the Python layer. */
+/* Results of functions that may leave the call to the Python layer. */
 enum { QUICK_FAILED = -1, QUICK_LEFT, QUICK_DONE };
 
 /* The arguments of a call. */
 typedef struct quick_call {
-  PyObject *values[QUICK_MOST_PARAMETERS]; /* by parameter; NULL if the argument is not given */
-  PyObject *const *rest; /* positional arguments after the parameters, if the row accepts them */
+  PyObject *values[QUICK_MOST_PARAMETERS]; /* arguments in the order of the parameters; NULL if an
+                                              argument is not given */
+  PyObject *const *rest; /* further positional arguments, if the row accepts them */
   Py_ssize_t rest_count;
   PyObject *names; /* names of keyword arguments after `rest`, or NULL */
   long number;     /* number of the shortcut: a row of kjit.numpy's table, or an axis */
@@ -36,7 +39,7 @@ typedef struct quick_row {
    * function has to handle the call. */
   PyObject *(*run)(const quick_call *call);
   int positional;     /* number of parameters that can be given by position */
-  int takes_the_rest; /* further arguments are not parsed but passed as `rest` */
+  int takes_the_rest; /* true if further arguments are passed as `rest` */
   const char *parameters[QUICK_MOST_PARAMETERS];
 } quick_row;
 
@@ -45,13 +48,14 @@ typedef struct quick_row {
 /* Returns the row of a quick function, or NULL. */
 const quick_row *quick_find(const char *name);
 /* Runs a quick function. Returns NULL without an exception if the Python function has to handle the
- * call. kjit's exceptions count as such a case, because the Python function raises them again. */
+ * call. A kjit exception also leaves the call to the Python function, which raises the exception
+ * again. */
 PyObject *quick_run(const quick_row *row, long number, PyObject *const *args, Py_ssize_t count,
                     PyObject *names);
-/* Clears an exception that the Python function of a call raises again. Leaves others, such as
- * KeyboardInterrupt. */
+/* Clears the current exception if the Python function will raise it again. Other exceptions, such
+ * as KeyboardInterrupt, stay set. */
 void quick_clear_error(void);
-/* Returns the context of new arrays, or NULL if the Python layer has to make one. */
+/* Returns the context of new arrays, or NULL if the Python layer has to create it. */
 context_object *quick_context(void);
 int quick_add(PyObject *module);
 
@@ -70,15 +74,16 @@ typedef struct quick_view {
   char *first;
   kjit_type element;
   int rank;
-  size_t size_bytes;                                                 /* of an element */
+  size_t size_bytes; /* size of an element in bytes */
   int64_t count, shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK]; /* strides in elements */
 } quick_view;
 
-/* Number of elements of an array, which may be pending. Returns -1 if the array is not on the CPU
- * or does not belong to kjit.numpy's context. */
+/* Returns the number of elements of an array, which may be pending. Returns -1 if the array is not
+ * on the CPU or does not belong to kjit.numpy's context. */
 int64_t quick_count(const array_object *array);
-/* quick_read describes the elements of an array, and computes a pending array first. quick_write
- * also prepares the array for a write, and leaves read-only arrays to the Python layer. */
+/* quick_read describes the elements of an array; it computes a pending array first. quick_write
+ * does the same and prepares the array for a write. It leaves read-only arrays to the Python
+ * layer. */
 int quick_read(array_object *array, quick_view *view);
 int quick_write(array_object *array, quick_view *view);
 /* Returns whether the elements are contiguous in row-major order. */
@@ -105,8 +110,9 @@ PyObject *quick_int(const quick_call *call);
 PyObject *quick_bool(const quick_call *call);
 PyObject *quick_item(const quick_call *call);
 PyObject *quick_iterate(const quick_call *call);
-/* Returns an array without dimensions with a copy of the element at an offset, in elements, of an
- * array on the CPU. Returns NULL without an exception if the Python layer has to copy. */
+/* Returns a zero-dimensional array with a copy of an element of an array on the CPU. The element is
+ * given by its offset in elements. Returns NULL without an exception if the Python layer has to
+ * copy. */
 PyObject *quick_copy_element(array_object *array, int64_t offset);
 
 /* ---- quick_create.c ---- */
@@ -114,7 +120,8 @@ PyObject *quick_copy_element(array_object *array, int64_t offset);
 /* Returns a new array with undefined contents on the device, or NULL with an exception. */
 array_object *quick_new(context_object *context, kjit_device *device, kjit_type element, int rank,
                         const int64_t *shape, quick_view *view);
-/* Finds the scalar type for an argument dtype=. Returns 0 if kjit.numpy has to find it. */
+/* Finds the scalar type that an argument dtype= names. Returns 0 if kjit.numpy has to find the
+ * type. */
 int quick_find_element(PyObject *dtype, kjit_type *element);
 int quick_add_creation(PyObject *module);
 

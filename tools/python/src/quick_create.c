@@ -18,9 +18,9 @@ static kjit_device *find_cpu(context_object *context)
   return found;
 }
 
-/* Returns the device of new arrays that _engine.device_name finds: that of the argument device=,
- * the thread's current device, or the one of the environment. Returns NULL for names that only the
- * Python layer understands. */
+/* Returns the device of new arrays, by the same rules as _engine.device_name: the device of the
+ * argument device=, or else the thread's current device, or else the device that the environment
+ * names. Returns NULL for names that only the Python layer understands. */
 static kjit_device *find_device(context_object *context, PyObject *device)
 {
   if (!quick_is_none(device))
@@ -39,8 +39,8 @@ static struct {
   kjit_type type;
 } known_names[MOST_NAMES];
 static unsigned name_count;
-static PyObject *find_text; /* function of kjit.numpy: find(dtype), the name of the type, or None if
-                             * the object may mean another type later */
+static PyObject *find_text; /* function of kjit.numpy: find(dtype) returns the name of the type, or
+                               None if the object may mean another type later */
 
 int quick_find_element(PyObject *dtype, kjit_type *element)
 {
@@ -88,7 +88,7 @@ array_object *quick_new(context_object *context, kjit_device *device, kjit_type 
   return made;
 }
 
-/* What a call asks for. */
+/* The properties of a new array that a call requests. */
 typedef struct request {
   context_object *context;
   kjit_device *device;
@@ -122,7 +122,7 @@ static int read_shape(request *r, PyObject *shape)
   return 1;
 }
 
-/* Reads dtype= and device=. Returns 0 if the Python layer has to. */
+/* Reads the arguments dtype= and device=. Returns 0 if the Python layer has to read them. */
 static int read_place(request *r, PyObject *dtype, PyObject *device, kjit_type usual)
 {
   r->context = quick_context();
@@ -137,7 +137,7 @@ static array_object *create(const request *r, quick_view *view)
   return quick_new(r->context, r->device, r->element, r->rank, r->shape, view);
 }
 
-/* Returns whether the elements of the new array can be written here. */
+/* Returns whether this file can write the elements of the new array. */
 static int is_on_cpu(const request *r)
 {
   kjit_device_info info = { .size_bytes = sizeof info };
@@ -204,7 +204,7 @@ PyObject *quick_full(const quick_call *call)
   return create_full(&r, number);
 }
 
-/* Reads the arguments of empty_like and similar functions: an array of kjit, and a type. */
+/* Reads the arguments of empty_like and similar functions: a kjit array, and a type. */
 static int read_like(const quick_call *call, request *r)
 {
   PyObject *const *v = call->values;
@@ -264,7 +264,7 @@ static void fill_line(const quick_view *view, int64_t start, int64_t step)
   }
 }
 
-/* arange for integers that a double represents exactly */
+/* Implements arange for integers that a double can represent exactly. */
 PyObject *quick_arange(const quick_call *call)
 {
   PyObject *const *v = call->values;
@@ -315,7 +315,7 @@ PyObject *quick_eye(const quick_call *call)
 
 /* ---- conversions ---- */
 
-/* Returns the item of a list or tuple, borrowed. */
+/* Returns an item of a list or tuple, borrowed. */
 static PyObject *get_item(PyObject *items, Py_ssize_t i)
 {
   return PyList_CheckExact(items) ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i);
@@ -333,13 +333,13 @@ static kjit_type find_common(PyObject *items, Py_ssize_t count)
                                  : KJIT_VOID;
 }
 
-/* Creates an array of a list or tuple of numbers. */
+/* Creates an array from a list or tuple of numbers. */
 static PyObject *create_from(PyObject *items, PyObject *device)
 {
   if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return NULL;
   request r;
   quick_view view;
-  /* first, because other threads may change the list while a device is opened */
+  /* the device is opened first, because other threads may change the list meanwhile */
   if (!read_place(&r, NULL, device, KJIT_VOID) || !is_on_cpu(&r)) return NULL;
   Py_ssize_t count = PyList_CheckExact(items) ? PyList_Size(items) : PyTuple_Size(items);
   r.element = count <= QUICK_MOST_ELEMENTS ? find_common(items, count) : KJIT_VOID;
@@ -356,8 +356,8 @@ static PyObject *create_from(PyObject *items, PyObject *device)
   return NULL;
 }
 
-/* Returns an array of kjit itself if it has the type that is asked for. The Python layer returns
- * writable views of elements. */
+/* Returns a kjit array itself if it has the requested type. Copied elements are left to the Python
+ * layer, which returns writable views of them. */
 PyObject *quick_asarray(const quick_call *call)
 {
   PyObject *const *v = call->values;

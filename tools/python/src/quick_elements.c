@@ -58,7 +58,8 @@ int quick_is_dense(const quick_view *view)
   return 1;
 }
 
-/* Stores the addresses of the lowest byte and after the highest byte. The view has elements. */
+/* Stores the address of the lowest byte and the address after the highest byte of a view that has
+ * elements. */
 static void find_range(const quick_view *view, const char **low, const char **high)
 {
   *low = view->first;
@@ -79,7 +80,8 @@ int quick_are_apart(const quick_view *a, const quick_view *b)
   return high <= other_low || other_high <= low;
 }
 
-/* Copies elements between lines with steps in elements. step 0 repeats one element. */
+/* Copies one-dimensional sequences of elements with given strides. A stride of 0 repeats one
+ * element. */
 static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t count,
                       size_t size)
 {
@@ -95,7 +97,7 @@ static void copy_line(char *to, int64_t to_step, const char *from, int64_t from_
 #undef COPY
 }
 
-/* Copies the dimensions from `axis` on. from_strides may be zeros. */
+/* Copies all dimensions from `axis` on. from_strides may contain zeros. */
 static void copy_axes(const quick_view *to, char *target, const char *source,
                       const int64_t *from_strides, int axis)
 {
@@ -126,7 +128,8 @@ static int are_zeros(const char *bytes, size_t size)
   return !any;
 }
 
-/* Doubles the filled part until all is filled, which memcpy does by the processor's vectors. */
+/* Fills memory by doubling the filled part, because memcpy uses the processor's vector
+ * instructions. */
 static void fill_dense(char *to, size_t size, const char *bytes, size_t element_bytes)
 {
   if (are_zeros(bytes, element_bytes)) {
@@ -165,8 +168,7 @@ static int put_integer(kjit_type type, int64_t value, char *bytes)
   return 1;
 }
 
-/* Writes a float. Floats that an f32 cannot represent as a finite number are left to NumPy, which
- * may warn. */
+/* Writes a float. A finite number that would overflow an f32 is left to NumPy, which may warn. */
 static int put_float(kjit_type type, double value, char *bytes)
 {
   float single = (float)value;
@@ -178,7 +180,8 @@ static int put_float(kjit_type type, double value, char *bytes)
 
 int quick_put_number(kjit_type type, PyObject *number, char *bytes)
 {
-  const int64_t exact = (int64_t)1 << 53; /* a double represents integers up to this one */
+  const int64_t exact = (int64_t)1
+                        << 53; /* largest magnitude up to which a double represents every integer */
   int is_float = PyFloat_CheckExact(number), overflow = 0;
   if (!is_float && !PyLong_CheckExact(number) && !PyBool_Check(number)) return 0;
   double real = is_float ? PyFloat_AsDouble(number) : 0;
@@ -209,23 +212,24 @@ PyObject *quick_fill_method(const quick_call *call)
 
 /* ---- arrays as keys ---- */
 
-/* The elements of a key, and of the array along the axis that the key selects from. */
+/* Describes a key that is an array, and the array along the axis from which the key selects. */
 typedef struct selection {
   quick_view x, key;
-  int64_t step;      /* from one element or row of x to the next, in bytes */
+  int64_t step;      /* distance, in bytes, from one element or row of x to the next */
   int64_t key_step;  /* in bytes */
-  size_t row_bytes;  /* size of what one index selects */
-  int64_t row_count; /* elements of what one index selects */
+  size_t row_bytes;  /* size of the elements that one index selects */
+  int64_t row_count; /* number of elements that one index selects */
 } selection;
 
-/* Returns the step of a view that counts as one line, in bytes, or 0. */
+/* Returns the stride, in bytes, of a view that is equivalent to a one-dimensional array, or 0 for
+ * other views. */
 static int64_t find_step(const quick_view *view)
 {
   if (view->rank == 1) return view->strides[0] * (int64_t)view->size_bytes;
   return quick_is_dense(view) ? (int64_t)view->size_bytes : 0;
 }
 
-/* Reads a mask of the array's shape. */
+/* Reads a key that is a mask with the array's shape. */
 static int read_mask(selection *s)
 {
   s->step = find_step(&s->x);
@@ -237,7 +241,7 @@ static int read_mask(selection *s)
   return QUICK_DONE;
 }
 
-/* Reads indices along the first axis. The other axes have to be contiguous. */
+/* Reads a key of indices into the first axis. The other axes must be contiguous. */
 static int read_indices(selection *s)
 {
   quick_view rest = s->x;
@@ -273,7 +277,8 @@ static int are_in_bounds(const selection *s)
   return 1;
 }
 
-/* Returns whether a key, or a value, is better computed as a part of the general operation. */
+/* Returns whether a key or value is a pending array that is better computed as a part of the
+ * general operation. */
 static int is_left(const array_object *array)
 {
   int64_t count = quick_count(array);
@@ -281,7 +286,7 @@ static int is_left(const array_object *array)
          (array->pending && expression_mode == FUSE_NOW);
 }
 
-/* Reads the key of a selection whose array is described, or is described by this function. */
+/* Reads the key of a selection. Describes the array first unless this was done already. */
 static int read_selection(array_object *array, PyObject *object, selection *s)
 {
   array_object *key = (array_object *)object;
@@ -337,7 +342,7 @@ PyObject *quick_get(array_object *array, PyObject *key)
   return s.key.element == KJIT_BOOL ? select_by_mask(array, &s) : select_by_indices(array, &s);
 }
 
-/* take(x, indices) of a vector */
+/* Implements take(x, indices) for a vector. */
 PyObject *quick_take(const quick_call *call)
 {
   PyObject *x = call->values[0], *indices = call->values[1];
@@ -347,7 +352,7 @@ PyObject *quick_take(const quick_call *call)
   return tensor && tensor->rank == 1 && !is_mask ? quick_get((array_object *)x, indices) : NULL;
 }
 
-/* Stores a number for a key that is an array. */
+/* Stores a number in all elements that an array as key selects. */
 static int set_by_array(array_object *array, PyObject *key, const char *bytes)
 {
   selection s;

@@ -1,14 +1,16 @@
-/* Quick functions that order elements: sorts, extremes and unique elements of vectors.
+/* Quick functions that compare elements: sorts, extremes and unique elements of vectors.
  *
- * Elements of all types are compared by keys of 64 bits: unsigned integers in the order of the
- * elements, with equal keys for equal elements. 0.0 equals -0.0, and NaNs come last. */
+ * Elements of all types are compared by 64-bit keys. A key is an unsigned integer; keys have the
+ * order of the elements, and equal elements have equal keys. 0.0 equals -0.0, and NaNs come
+ * last. */
 #include "quick.h"
 
 enum {
-  MOST_SORTED = 256, /* NumPy's sort, which the Python layer calls, is faster for more elements */
-  MOST_IN_SETS = 1 << 12,  /* maximum elements for `unique` */
-  MOST_SEARCHED = 1 << 12, /* libkjit's reductions are faster for more elements */
-  RUN = 8                  /* elements of a run that is sorted by insertion */
+  MOST_SORTED =
+    256, /* number of elements above which NumPy's sort, which the Python layer calls, is faster */
+  MOST_IN_SETS = 1 << 12,  /* maximum number of elements for `unique` */
+  MOST_SEARCHED = 1 << 12, /* number of elements above which libkjit's reductions are faster */
+  RUN = 8                  /* number of elements in a run that is sorted by insertion */
 };
 
 #define NAN_KEY UINT64_MAX
@@ -79,7 +81,7 @@ static void merge(sort_item *to, const sort_item *a, int64_t a_count, const sort
                   int64_t b_count)
 {
   const sort_item *a_end = a + a_count, *b_end = b + b_count;
-  while (a < a_end && b < b_end) { /* without a branch that depends on the elements */
+  while (a < a_end && b < b_end) { /* has no branch that depends on the elements */
     int is_later = b->key < a->key;
     *to++ = is_later ? *b : *a;
     b += is_later;
@@ -89,8 +91,8 @@ static void merge(sort_item *to, const sort_item *a, int64_t a_count, const sort
   memcpy(to + (a_end - a), b, (size_t)(b_end - b) * sizeof *b);
 }
 
-/* Sorts by keys and keeps the order of equal ones. Returns the sorted items: `items`, or `other`, a
- * buffer of the same size. */
+/* Sorts the items by their keys; the sort is stable. Returns the sorted items: `items`, or `other`,
+ * a buffer of the same size. */
 static sort_item *sort_items(sort_item *items, sort_item *other, int64_t count)
 {
   for (int64_t i = 0; i < count; i += RUN) sort_run(items + i, count - i < RUN ? count - i : RUN);
@@ -114,7 +116,7 @@ typedef struct sorted_vector {
   sort_item *memory, *items;
 } sorted_vector;
 
-/* Describes an array whose elements are one line in row-major order. */
+/* Describes an array as a one-dimensional sequence in row-major order. */
 static int read_line(array_object *array, int64_t most, quick_view *x, int64_t *step)
 {
   int64_t count = quick_count(array);
@@ -147,7 +149,7 @@ static void copy_element(char *to, const sorted_vector *v, int64_t index)
   memcpy(to, v->x.first + index * v->step, v->x.size_bytes);
 }
 
-/* Returns whether the argument axis= means the only axis of a vector. */
+/* Returns whether the argument axis= names the only axis of a vector. */
 static int is_only_axis(PyObject *axis)
 {
   int overflow = 0;
@@ -171,7 +173,7 @@ static array_object *create_like(PyObject *object, kjit_type element, int rank,
   return quick_new(model->context, model->device, element, rank, shape, made);
 }
 
-/* sort(x, axis) and argsort(x, axis) of vectors; the number tells them apart */
+/* Implements sort(x, axis) and argsort(x, axis) of vectors; the row's number tells them apart. */
 enum { ELEMENTS, INDICES };
 
 PyObject *quick_sort(const quick_call *call)
@@ -194,13 +196,13 @@ PyObject *quick_sort(const quick_call *call)
 
 /* ---- the smallest and the largest element ---- */
 
-/* argmin(x, axis) and argmax(x, axis); the number tells them apart. The first NaN comes before all
- * numbers. */
+/* Implements argmin(x, axis) and argmax(x, axis); the row's number tells them apart. The first NaN
+ * comes before all numbers. */
 enum { SMALLEST, LARGEST };
 
 /* Defines a function that returns the index of the first extreme element of a vector. `is_worse` is
- * true if the second value is better or a NaN. The inner loop only asks whether a block of elements
- * has such a value, which seldom is the case after the first elements. */
+ * true if the second value is better or a NaN. The inner loop only tests whether a block of
+ * elements contains such a value. After the first elements this is rare. */
 enum { SEARCH_BLOCK = 16 };
 #define DEFINE_SEARCH(name, c_type, is_worse) \
   static int64_t name(const char *first, int64_t step, int64_t count) \
@@ -271,7 +273,8 @@ PyObject *quick_find_extreme(const quick_call *call)
 
 /* ---- unique elements ---- */
 
-/* The results of `unique` by their order in the tuple. Only the asked ones are created. */
+/* The results of `unique`, in the order in which the tuple has them. Only requested results are
+ * created. */
 enum { VALUES, FIRST_INDICES, INVERSE, COUNTS, UNIQUE_RESULTS };
 
 typedef struct unique_request {
@@ -315,7 +318,7 @@ static void fill_results(const sorted_vector *v, const quick_view *made, const u
   }
 }
 
-/* Creates the asked arrays. Returns a tuple, or one array if only the values are asked. */
+/* Creates the requested arrays. Returns a tuple, or one array if only the values are requested. */
 static PyObject *create_results(PyObject *x, sorted_vector *v, const unique_request *r)
 {
   quick_view made[UNIQUE_RESULTS];
@@ -341,8 +344,8 @@ static PyObject *create_results(PyObject *x, sorted_vector *v, const unique_requ
   return tuple;
 }
 
-/* Returns the results of `unique`, or NULL, without an exception if the Python layer has to compute
- * them. */
+/* Returns the results of `unique`. Returns NULL with an exception, or NULL without an exception if
+ * the Python layer has to compute them. */
 static PyObject *find_unique(PyObject *x, const unique_request *request)
 {
   sorted_vector v;
@@ -355,8 +358,9 @@ static PyObject *find_unique(PyObject *x, const unique_request *request)
 }
 
 /* small_unique(x, return_index, return_inverse, return_counts, equal_nan, keeps_shape): returns the
- * unique elements of a small array on the CPU, or a tuple of them and the other results that are
- * asked for. Returns None for other arrays. keeps_shape: the inverse has the shape of x. */
+ * unique elements of a small array on the CPU, or a tuple with the unique elements and the other
+ * requested results. Returns None for other arrays. If keeps_shape is true, the inverse has the
+ * shape of x. */
 static PyObject *small_unique(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
   (void)module;
@@ -375,15 +379,16 @@ static PyObject *small_unique(PyObject *module, PyObject *const *args, Py_ssize_
   return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
-/* Returns an argument's truth, or 0 if it is not given. Other objects than bools set *is_other. */
+/* Returns the value of a bool argument, or 0 if the argument is not given. Sets *is_other if the
+ * argument is not a bool. */
 static int read_flag(PyObject *object, int *is_other)
 {
   if (object && !PyBool_Check(object)) *is_other = 1;
   return object == Py_True;
 }
 
-/* unique(x, return_index, return_inverse, return_counts, axis, equal_nan, sorted); the number is
- * 1 if the inverse has the shape of x, as in NumPy 2 */
+/* unique(x, return_index, return_inverse, return_counts, axis, equal_nan, sorted); the row's number
+ * is 1 if the inverse has the shape of x, as in NumPy 2 */
 PyObject *quick_unique(const quick_call *call)
 {
   PyObject *const *v = call->values;

@@ -3,8 +3,8 @@
 
 /* ---- conversions ---- */
 
-/* Returns the only element of an array as a Python number; NULL without an exception if there are
- * several. */
+/* Returns the only element of an array as a Python number, or NULL without an exception if the
+ * array has several elements. */
 static PyObject *get_number(PyObject *object)
 {
   quick_view view;
@@ -24,7 +24,8 @@ static PyObject *convert(const quick_call *call, PyObject *function(PyObject *))
 
 PyObject *quick_float(const quick_call *call) { return convert(call, PyNumber_Float); }
 
-/* NumPy's messages for NaN and infinity come from the Python layer. */
+/* Conversions of NaN and infinity are left to the Python layer, which raises exceptions with
+ * NumPy's messages. */
 static PyObject *find_integer(PyObject *number)
 {
   PyObject *made = PyNumber_Long(number);
@@ -46,7 +47,7 @@ PyObject *quick_bool(const quick_call *call)
   return PyBool_FromLong(*view.first);
 }
 
-/* item() and item(index), which counts in row-major order */
+/* Implements item() and item(index); index counts elements in row-major order. */
 PyObject *quick_item(const quick_call *call)
 {
   PyObject *object = call->values[0], *index = call->values[1];
@@ -65,7 +66,8 @@ PyObject *quick_item(const quick_call *call)
   return binding_make_value(view.element, view.first + i * step * (int64_t)view.size_bytes);
 }
 
-/* iter(x): an iterator over the rows, which ends at the first index out of bounds */
+/* Implements iter(x): returns an iterator over the rows that ends at the first index out of
+ * bounds. */
 PyObject *quick_iterate(const quick_call *call)
 {
   const kjit_tensor *tensor =
@@ -75,15 +77,17 @@ PyObject *quick_iterate(const quick_call *call)
 
 /* ---- copies of single elements ---- */
 
-/* A copied element is an array without dimensions, where NumPy has a scalar. Its memory is a part
- * of an array of some elements, which is used until each part has been taken once. */
+/* Where NumPy returns a scalar, kjit returns a zero-dimensional array with a copy of the element.
+ * Its memory is one element of a small array. Each element of this array is used once; then a new
+ * array is created. */
 enum { SHARED_ELEMENTS = 64 };
 typedef struct element_memory {
   array_object *array;
   int64_t taken;
 } element_memory;
 
-/* Takes a part of the memory. Returns the part's number, or -1 with an exception or without memory.
+/* Takes an element of this memory and returns its index. Returns -1 with an exception, or if there
+ * is no memory.
  */
 static int64_t take_part(element_memory *memory, const array_object *model, kjit_type element)
 {
@@ -106,7 +110,9 @@ static int64_t take_part(element_memory *memory, const array_object *model, kjit
 PyObject *quick_copy_element(array_object *array, int64_t offset)
 {
 #ifdef Py_GIL_DISABLED
-  element_memory own = { NULL, 0 }, *memory = &own; /* other threads could take the same part */
+  element_memory own = { NULL, 0 },
+                 *memory = &own; /* memory for this call alone, because without the GIL other
+                                    threads could take the same element */
 #else
   static element_memory shared[KJIT_SCALAR_COUNT];
   element_memory *memory = &shared[binding_get_element(array)];

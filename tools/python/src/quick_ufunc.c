@@ -3,7 +3,7 @@
 
 /* ---- element-wise functions ---- */
 
-/* Records the operation of a row, and stores it in `out` if that is an array. */
+/* Records the operation of a row. If `out` is an array, stores the result in it. */
 static PyObject *operate(long row, PyObject *const *operands, int count, PyObject *out)
 {
   if (quick_is_none(out)) {
@@ -44,8 +44,8 @@ PyObject *quick_choice(const quick_call *call)
 
 /* ---- __array_ufunc__ ---- */
 
-/* The rows that compute a ufunc for operands of certain types. Ufuncs are never freed, because the
- * table has references to them. */
+/* A cache of the rows that compute a ufunc for operands of certain types. The table has references
+ * to the ufuncs, so their addresses stay valid. */
 enum { MOST_LOOPS = 512, NO_ROW = -1 };
 static struct {
   PyObject *ufunc;
@@ -54,8 +54,8 @@ static struct {
   long row;
 } loops[MOST_LOOPS];
 static unsigned loop_count;
-static PyObject *find_row; /* function of kjit.numpy: find(ufunc, operands), the row that computes
-                            * the ufunc with NumPy's types, or -1 */
+static PyObject *find_row; /* function of kjit.numpy: find(ufunc, operands) returns the row that
+                              computes the ufunc with NumPy's types, or -1 */
 
 static long ask_row(PyObject *ufunc, PyObject *const *operands, int count)
 {
@@ -80,7 +80,7 @@ static long get_row(PyObject *ufunc, PyObject *const *operands, int count)
     if (loops[place].ufunc == ufunc && loops[place].types == types && loops[place].count == count)
       return loops[place].row;
     if (loops[place].ufunc) continue;
-    if (!find_row) return NO_ROW; /* kjit.numpy sets it at the first call */
+    if (!find_row) return NO_ROW; /* kjit.numpy sets the function at the first call */
     long row = ask_row(ufunc, operands, count);
     if (PyErr_Occurred()) return NO_ROW;
     if (loop_count >= MOST_LOOPS / 2 || loops[place].ufunc) return row;
@@ -122,13 +122,14 @@ PyObject *quick_array_ufunc(const quick_call *call)
 
 /* ---- __array_function__ ---- */
 
-/* Arguments for which a function of kjit.numpy has the results of NumPy's function. */
+/* Kinds of arguments for which a function of kjit.numpy returns the same results as NumPy's
+ * function. */
 enum { FLOATS, SEQUENCE_OF_FLOATS, MASK_AND_FLOATS };
 
-static PyObject *protocol_functions; /* dictionary: NumPy's function -> (kjit.numpy's function, one
-                                      * of the numbers above) */
+static PyObject *protocol_functions; /* dictionary that maps NumPy's function to (function of
+                                        kjit.numpy, one of the kinds above) */
 
-/* Returns the type of an array with elements and dimensions, or KJIT_VOID. */
+/* Returns the element type of an array, or KJIT_VOID if the array is empty or zero-dimensional. */
 static kjit_type get_type(PyObject *object)
 {
   if (!quick_is_array(object) || quick_count((array_object *)object) < 1) return KJIT_VOID;
@@ -136,7 +137,7 @@ static kjit_type get_type(PyObject *object)
   return tensor && tensor->rank ? binding_get_element((array_object *)object) : KJIT_VOID;
 }
 
-/* Returns whether the items from `first` on are arrays of one float type. */
+/* Returns whether all items from `first` on are arrays with the same float type. */
 static int are_floats(PyObject *tuple, Py_ssize_t first)
 {
   Py_ssize_t count = PyTuple_CheckExact(tuple) ? PyTuple_Size(tuple) : 0;

@@ -22,7 +22,7 @@ static PyObject *copy(array_object *array, int rank, const int64_t *shape)
   return result;
 }
 
-/* Returns whether an argument is not given, or is the string "C". */
+/* Returns whether an argument `order` is not given or is the string "C". */
 static int is_row_major(PyObject *order)
 {
   return !order || (PyUnicode_CheckExact(order) && !PyUnicode_CompareWithASCIIString(order, "C"));
@@ -34,7 +34,8 @@ PyObject *quick_copy_method(const quick_call *call)
   return copy((array_object *)call->values[0], 0, NULL);
 }
 
-static long cast_rows[KJIT_SCALAR_COUNT]; /* kjit.numpy's rows of conversions, or 0 */
+static long cast_rows[KJIT_SCALAR_COUNT]; /* numbers of kjit.numpy's rows for conversions to each
+                                             type, or 0 */
 
 /* set_quick_casts({name of a type: row}) */
 static PyObject *set_casts(PyObject *module, PyObject *casts)
@@ -52,8 +53,8 @@ static PyObject *set_casts(PyObject *module, PyObject *casts)
 
 static int is_complex(kjit_type type) { return type == KJIT_C64 || type == KJIT_C128; }
 
-/* x.astype(dtype), without other arguments. The result of a matrix in column-major order is in this
- * order too, which the Python layer sees to. */
+/* x.astype(dtype), without other arguments. A matrix in column-major order is left to the Python
+ * layer, which keeps this order in the result. */
 PyObject *quick_astype(const quick_call *call)
 {
   PyObject *const *v = call->values;
@@ -77,7 +78,7 @@ PyObject *quick_astype(const quick_call *call)
 
 typedef struct new_shape {
   int64_t extents[BINDING_MAX_RANK], known;
-  int rank, open; /* open: index of the extent -1, or -1 */
+  int rank, open; /* open: index of the extent that is -1, or -1 if none is */
 } new_shape;
 
 static int add_extent(new_shape *s, PyObject *item)
@@ -92,7 +93,8 @@ static int add_extent(new_shape *s, PyObject *item)
   return 1;
 }
 
-/* Completes the shape for a number of elements. Returns 0 if that is not possible. */
+/* Determines the open extent from the number of elements. Returns 0 if the number of elements does
+ * not fit the shape. */
 static int complete(new_shape *s, int64_t count)
 {
   if (s->open < 0) return s->known == count;
@@ -204,7 +206,8 @@ PyObject *quick_squeeze(const quick_call *call)
   return restride((array_object *)call->values[0], axes, kept);
 }
 
-/* Reads an axis for a rank. Returns -1 for other objects than integers in its range. */
+/* Reads an axis of an array with this rank. Returns -1 if the object is not an integer in the valid
+ * range. */
 static int read_axis(PyObject *object, int rank)
 {
   int overflow = 0;
@@ -229,11 +232,11 @@ enum { MOST_JOINED = 16 };
 
 typedef struct join {
   quick_view parts[MOST_JOINED];
-  array_object *arrays[MOST_JOINED]; /* references, because other code may change the list */
+  array_object *arrays[MOST_JOINED]; /* owned references, because other code may change the list */
   int count;
 } join;
 
-/* Adds an array, which has to have the type and the device of the others. */
+/* Adds an array, which must have the same type and device as the other arrays. */
 static int add_part(join *j, PyObject *item)
 {
   array_object *array = (array_object *)item;
@@ -261,7 +264,7 @@ static int read_parts(PyObject *items, join *j)
   Py_ssize_t count = is_list ? PyList_Size(items) : PyTuple_Size(items);
   if (count < 1 || count > MOST_JOINED) return QUICK_LEFT;
   for (Py_ssize_t i = 0; i < count; i++) {
-    /* computing the array before may have run Python code that changed the list */
+    /* computing the previous array may have run Python code that changed the list */
     if (is_list && PyList_Size(items) != count) return QUICK_LEFT;
     int outcome = add_part(j, is_list ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i));
     if (outcome != QUICK_DONE) return outcome;
@@ -289,7 +292,7 @@ static int fit(const quick_view *a, const quick_view *b, int axis)
   return 1;
 }
 
-/* Joins the parts along an axis. */
+/* Concatenates the parts along an axis. */
 static PyObject *join_parts(const join *j, int axis)
 {
   const quick_view *first = &j->parts[0];
@@ -312,7 +315,7 @@ static PyObject *join_parts(const join *j, int axis)
   return (PyObject *)made;
 }
 
-/* The numbers of the functions that join arrays along an existing axis: concat, hstack, vstack. */
+/* Row numbers of the functions that join arrays along an existing axis: concat, hstack, vstack. */
 enum { ALONG_AXIS, ALONG_COLUMNS, ALONG_ROWS };
 
 static PyObject *concatenate(join *j, const quick_call *call)
@@ -359,7 +362,7 @@ static int is_nonzero(const char *bytes, size_t size)
   return 0;
 }
 
-/* nonzero of vectors of bools and integers */
+/* Implements nonzero for vectors of bools and integers. */
 PyObject *quick_nonzero(const quick_call *call)
 {
   quick_view x, made;

@@ -1,5 +1,6 @@
-/* The generators behind np.random and the module random in functions of kjit.njit. As in Numba each
- * is a Mersenne Twister, and each thread has one of each kind. */
+/* Implements the random generators that np.random and the module random use in functions of
+ * kjit.njit. As in Numba each generator is a Mersenne Twister, and each thread has one for
+ * np.random and one for random. */
 #include "random_state.h"
 
 #include <errno.h>
@@ -15,10 +16,10 @@ enum { WORDS = 624, SHIFT = 397 };
 
 typedef struct twister {
   uint32_t words[WORDS];
-  int next;      /* the position of the next word; WORDS: new words are to be made */
-  int is_seeded; /* 0 until the first use of the generator in its thread */
+  int next;      /* position of the next word; WORDS means that new words must be computed first */
+  int is_seeded; /* 0 before the first use of the generator in its thread */
   int has_normal;
-  double normal; /* the second number of the last pair, if has_normal */
+  double normal; /* the unused second number of the last pair, if has_normal is set */
 } twister;
 
 static _Thread_local twister of_numpy, of_python;
@@ -36,8 +37,8 @@ static void seed(twister *t, uint32_t number)
   t->is_seeded = 1;
 }
 
-/* Seeds a generator with random bytes of the operating system. If it has none, the seed is made
- * from the time and the process, as in NumPy. */
+/* Seeds a generator with random bytes from the operating system. If the system provides none, the
+ * time and the process id determine the seed, as in NumPy. */
 static void seed_with_entropy(twister *t)
 {
   struct timespec now;
@@ -50,10 +51,11 @@ static void seed_with_entropy(twister *t)
     if (got < 0 && errno != EINTR) break;
     if (got > 0) made += (size_t)got;
   }
-  t->words[0] |= 1u << 31; /* not all words may be 0 */
+  t->words[0] |= 1u << 31; /* a state in which all words are 0 would be invalid */
 }
 
-/* The child of a fork has other numbers than its parent. */
+/* Makes the child of a fork seed its generators again, so that it does not repeat the parent's
+ * numbers. */
 static void forget_seeds(void) { of_numpy.is_seeded = of_python.is_seeded = 0; }
 
 static twister *seeded(twister *t)
@@ -96,14 +98,15 @@ static double get_double(twister *t)
   return (double)((uint64_t)high << 26 | low) / 9007199254740992.0;
 }
 
-/* A number of the standard normal distribution, by the polar method. */
+/* Returns a number from the standard normal distribution, by the polar method. */
 static double get_normal(twister *t)
 {
   if (t->has_normal) {
     t->has_normal = 0;
     return t->normal;
   }
-  volatile double a, b, squares; /* volatile: no product and sum become one instruction */
+  volatile double a, b, squares; /* volatile, so that the compiler does not contract a product and a
+                                    sum to one instruction */
   do {
     a = 2.0 * get_double(t) - 1.0;
     b = 2.0 * get_double(t) - 1.0;
@@ -122,8 +125,8 @@ static double numpy_double(void) { return get_double(seeded(&of_numpy)); }
 
 static double numpy_normal(void) { return get_normal(seeded(&of_numpy)); }
 
-/* Returns a number of `bits` bits, from 1 to 64: the low bits of words, the high word first, as
- * NumPy has it. */
+/* Returns a number with `bits` bits, 1 to 64. Uses the low bits of words, the high word first, like
+ * NumPy. */
 static uint64_t numpy_bits(int32_t bits)
 {
   twister *t = seeded(&of_numpy);
@@ -138,8 +141,8 @@ static double python_double(void) { return get_double(seeded(&of_python)); }
 
 static double python_normal(void) { return get_normal(seeded(&of_python)); }
 
-/* Returns a number of `bits` bits, from 1 to 64: the high bits of words, the low word first, as
- * Python has it. */
+/* Returns a number with `bits` bits, 1 to 64. Uses the high bits of words, the low word first, like
+ * Python. */
 static uint64_t python_bits(int32_t bits)
 {
   twister *t = seeded(&of_python);

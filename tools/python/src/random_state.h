@@ -1,4 +1,4 @@
-/* The generators behind np.random and the module random in functions of kjit.njit. */
+/* The random generators that np.random and the module random use in functions of kjit.njit. */
 #ifndef RANDOM_STATE_H
 #define RANDOM_STATE_H
 

@@ -1,4 +1,4 @@
-/* Records: NumPy dtypes with fields, and date dtypes, become structs of the kernel IR.
+/* Converts record dtypes (NumPy dtypes with fields) and date dtypes to structs of the kernel IR.
  * kjit._records determines the fields of a struct; this file makes the types and stores them for
  * each context. */
 #include "binding.h"

@@ -1,15 +1,16 @@
 /* Keeps sources and syntax trees compiled by exec, eval and compile that are not in a file, because
  * the source of functions in them is available nowhere else. Python calls its audit hooks for each
- * compilation. A hook written in Python would slow down all other events; this C hook hardly
- * does. */
+ * compilation. A hook in Python would slow down all audit events; a hook in C takes hardly any
+ * time. */
 #include "binding.h"
 
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Programs that create functions from syntax trees use trees with few statements. Trees of whole
- * modules, which test tools compile, would take much memory. */
+/* Maximum number of statements in a kept syntax tree. Programs that create functions from syntax
+ * trees use small trees. Trees of whole modules, which test tools compile, would take much
+ * memory. */
 enum { MOST_SOURCES = 1000, MOST_BYTES = 1 << 20, MOST_STATEMENTS = 16 };
 
 typedef int (*hook_function)(const char *event, PyObject *args, void *data);
@@ -44,7 +45,8 @@ static int is_wanted(PyObject *source)
   return has_function(text, size);
 }
 
-/* Returns whether no file has this name. For a syntax tree Python does not pass the name. */
+/* Returns whether no file has this name. For a syntax tree, Python does not pass the name to the
+ * hook. */
 static int is_elsewhere(PyObject *file)
 {
   if (file == Py_None) return 1;
@@ -80,7 +82,7 @@ static PyObject *listen_to_compilations(PyObject *module, PyObject *unused)
 {
   (void)module, (void)unused;
   if (kept) Py_RETURN_TRUE;
-  /* not declared in the limited API */
+  /* the limited API does not declare this function */
   add_function add;
   *(void **)&add = dlsym(RTLD_DEFAULT, "PySys_AddAuditHook");
   if (!add) Py_RETURN_FALSE;

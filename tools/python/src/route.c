@@ -24,7 +24,7 @@ static int is_taken_by(const route *self, const form_list *list)
   return 1;
 }
 
-/* Returns NULL if there is no matching route. */
+/* Finds the route for a combination of forms. Returns NULL if there is none. */
 static route *find_route(dispatcher_object *self, const form_list *list)
 {
   for (int i = 0; i < self->route_count; i++) {
@@ -66,7 +66,7 @@ static int wait_for(PyObject *object)
   return done ? 0 : -1;
 }
 
-/* Returns 0, or -1 with an exception. */
+/* Calls the callables with the arguments. Returns 0, or -1 with an exception. */
 static int launch_by(const configured_object *self, const route *taken, form_list *list)
 {
   kjit_arg args[FORM_MOST];

@@ -20,7 +20,7 @@ typedef struct route_row {
 } route_row;
 
 typedef struct route {
-  int uses;              /* references: the dispatcher's, and running launches */
+  int uses;              /* number of references, by the dispatcher and by running launches */
   unsigned generation;   /* process generation, see binding_generation */
   PyObject *kept;        /* tuple of the objects whose addresses are in the rows */
   kernel_object *kernel; /* kernel to launch; the items of tuples are separate arguments */
@@ -31,21 +31,21 @@ typedef struct route {
 typedef struct dispatcher_object {
   PyObject_HEAD PyObject *configurations; /* dictionary: subscript -> configured kernel */
   PyObject *extensions;                   /* list of extensions */
-  route *routes[MOST_ROUTES];             /* most recently used first */
+  route *routes[MOST_ROUTES];             /* linked list of routes, most recently used first */
   int route_count;
 } dispatcher_object;
 
 typedef struct configured_object {
   PyObject_HEAD vector_function call;
   dispatcher_object *dispatcher;
-  launcher_object *launcher; /* NULL until it is needed */
+  launcher_object *launcher; /* NULL before it is needed */
   PyObject *before, *after;  /* objects to wait for before and after each launch, or NULL */
   PyObject *callbacks;       /* list of callables that are called before each launch */
   int has_stream, is_on_cpu;
 } configured_object;
 
 void route_forget_all(dispatcher_object *dispatcher);
-/* Launches by a route. Returns 1, 0 if there is no route for the arguments, or -1 with an
+/* Launches by a route. Returns 1 after a launch, 0 if the arguments have no route, or -1 with an
  * exception. */
 int route_try(configured_object *self, PyObject *const *items, Py_ssize_t count);
 /* Configured._keep(args, wanted, kernel): stores the route of a launch. wanted contains for each

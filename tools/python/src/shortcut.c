@@ -7,7 +7,7 @@
  *
  * A recipe is only made if the call has performed exactly one algorithm, the function has returned
  * the array to which the algorithm has written, and all other operands are positional arguments of
- * the call. The function must not depend on the values of elements.
+ * the call. In addition, the function must not depend on the values of elements.
  *
  * Shortcuts can have a quick function (quick.h) instead of recipes, or before them. shortcut_type.c
  * has the type. */
@@ -19,9 +19,9 @@ enum {
   MOST_WORDS = 48,    /* maximum words of a key */
   MOST_OPERANDS = 4,  /* maximum operands of a recipe, including the result */
   MOST_CONSTANTS = 8, /* maximum Python objects that a recipe keeps alive */
-  WAYS = 2,           /* places of a recipe in the table, next to each other */
-  OF_RESULT = -1,     /* the operand is the result */
-  /* Elements of a pending operand on the CPU up to which it is computed first. */
+  WAYS = 2,           /* number of adjacent slots of the table in which a recipe can be */
+  OF_RESULT = -1,     /* marks the operand that is the result */
+  /* Maximum number of elements of a pending operand on the CPU that is computed before the call. */
   MOST_COMPUTED = 1 << 14
 };
 
@@ -37,7 +37,7 @@ typedef struct shortcut_key {
 
 enum { ITEM_ARRAY = 1, ITEM_SINGLETON, ITEM_INTEGER, ITEM_TUPLE, ITEM_NAME };
 
-/* Returns false if the key is full. */
+/* Adds words to the key. Returns false if the key is full. */
 static int put(shortcut_key *key, uint64_t word)
 {
   if (key->count == MOST_WORDS) return 0;
@@ -71,7 +71,7 @@ static int put_integer(shortcut_key *key, PyObject *object)
   return !overflow && put(key, (uint64_t)value);
 }
 
-/* Returns false for objects that a key cannot describe. */
+/* Adds an argument to the key. Returns false for objects that a key cannot describe. */
 static int put_object(shortcut_key *key, PyObject *object)
 {
   if (Py_TYPE(object) == binding_array_type) return put_array(key, (array_object *)object);
@@ -120,14 +120,15 @@ static int make_key(shortcut_key *key, PyObject *const *args, Py_ssize_t count, 
 typedef struct shortcut_recipe recipe;
 
 struct shortcut_recipe {
-  int references; /* the table and the running calls */
+  int references; /* references by the table and by running calls */
   uint64_t words[MOST_WORDS], hash;
   int word_count;
   Py_ssize_t first;
   const algorithm_row *row;
   int sources[MOST_OPERANDS]; /* index of each operand among the arguments, or OF_RESULT */
   int operand_count;
-  algorithm_argument arguments[ALGORITHM_MOST_ARGUMENTS]; /* operands are set for each call */
+  algorithm_argument arguments[ALGORITHM_MOST_ARGUMENTS]; /* arguments of the algorithm; the
+                                                             operands are set for each call */
   signed char first_operands[ALGORITHM_MOST_ARGUMENTS];   /* index of the argument's operand, or
                                                            * -1 */
   kjit_operator operator_;
@@ -136,7 +137,7 @@ struct shortcut_recipe {
   int64_t shape[BINDING_MAX_RANK];
   uint32_t rank;
   kjit_type element;
-  int is_short; /* the call takes so little time that nobody interrupts it */
+  int is_short; /* true if the call is too short to be interrupted */
   /* Objects whose addresses the key contains, or whose strings the arguments use. */
   PyObject *constants[MOST_CONSTANTS];
   int constant_count;
@@ -171,12 +172,13 @@ static void add_recipe(shortcut_object *self, recipe *made)
 
 /* ---- observing a call ---- */
 
-/* The call whose algorithms are observed. A second thread that starts a call meanwhile, or a
- * shortcut that the function calls, does not observe. */
+/* The call whose algorithms are observed. Only one call is observed at a time: neither a call that
+ * another thread starts meanwhile, nor a shortcut that the observed function calls, is observed. */
 static struct {
-  int is_active, count; /* count: algorithms that any thread has performed since the start */
+  int is_active, count; /* `count` is the number of algorithms that all threads have run since the
+                           observed call began */
   const algorithm_row *row;
-  PyObject *arguments; /* arguments of the last algorithm that a recipe can contain */
+  PyObject *arguments; /* arguments of the last observed algorithm, if a recipe can contain them */
   kjit_algorithm_options options;
   int32_t axes[BINDING_MAX_RANK];
 } observed;
@@ -299,7 +301,7 @@ static int add_result(recipe *r, const shortcut_key *key, const array_object *re
   return 1;
 }
 
-/* Makes a recipe from the observed algorithm. Returns false if there is none for such calls. */
+/* Makes a recipe from the observed algorithm. Returns false if such calls cannot have a recipe. */
 static int fill_recipe(recipe *r, const shortcut_key *key, const observed_call *call,
                        PyObject *names)
 {
@@ -392,8 +394,9 @@ static PyObject *call_recipe(const recipe *r, PyObject *const *args)
   return result;
 }
 
-/* Returns whether computing a pending array first takes less time than the Python code that makes
- * the algorithm compute it in its own pass. kjit.numpy.fuse("now") asks for one pass. */
+/* Returns whether a pending operand is computed before the algorithm. For small arrays this takes
+ * less time than the Python code that lets the algorithm compute the operand in its own pass. After
+ * kjit.numpy.fuse("now") the operand is computed in the algorithm's pass. */
 static int is_worth_computing(const array_object *array)
 {
   if (!array->pending || expression_mode == FUSE_NOW ||
@@ -425,7 +428,8 @@ PyObject *shortcut_call(PyObject *object, PyObject *const *args, size_t given, P
   if (!make_key(&key, args, count, names)) return call_function(self, args, count, names);
   recipe *r = find_recipe(self, &key);
   if (r) {
-    r->references++; /* another thread can replace it while this one runs the algorithm */
+    r->references++; /* another thread can replace the recipe while this thread runs the algorithm
+                      */
     PyObject *result = call_recipe(r, args);
     shortcut_release_recipe(r);
     return result;

@@ -1,11 +1,12 @@
-/* Shortcuts of Python functions: shortcut.c has the calls, shortcut_type.c the type. */
+/* Declarations for shortcuts of Python functions. shortcut.c implements their calls, and
+ * shortcut_type.c their Python type. */
 #ifndef KJIT_PYTHON_SHORTCUT_H
 #define KJIT_PYTHON_SHORTCUT_H
 
 #include "kernel.h"
 #include "quick.h"
 
-enum { SHORTCUT_SLOTS = 64 }; /* recipes of a shortcut; a power of two */
+enum { SHORTCUT_SLOTS = 64 }; /* maximum number of recipes of a shortcut; a power of two */
 
 typedef struct shortcut_recipe shortcut_recipe; /* see shortcut.c */
 
@@ -13,7 +14,7 @@ typedef struct shortcut_object {
   PyObject_HEAD PyObject *function;
   vector_function call;
   const quick_row *quick;    /* or NULL */
-  long number;               /* for the quick function */
+  long number;               /* number that is passed to the quick function */
   shortcut_recipe **recipes; /* table of SHORTCUT_SLOTS recipes, or NULL */
 } shortcut_object;
 

@@ -6,7 +6,7 @@
 
 #include <structmember.h>
 
-enum { MOST_ITEMS = 16 }; /* maximum arguments in a tuple and a dictionary of a call */
+enum { MOST_ITEMS = 16 }; /* maximum number of arguments of a call with a tuple and a dictionary */
 
 static PyTypeObject *shortcut_type;
 static PyObject *method_type; /* types.MethodType */
@@ -75,7 +75,7 @@ static PyObject *call_with_tuple(PyObject *object, PyObject *args, PyObject *opt
   return result;
 }
 
-/* Attributes, such as the name and the documentation, are those of the function. */
+/* Returns an attribute of the Python function, such as its name or its documentation. */
 static PyObject *get_attribute(PyObject *object, PyObject *name)
 {
   static const char *const own[] = { "__class__", "__reduce__", "__reduce_ex__" };

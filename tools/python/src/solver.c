@@ -1,11 +1,12 @@
-/* Linear systems: kjit_cg and kjit_lsmr, for matrices and for Python functions. */
+/* Solves linear systems by kjit_cg and kjit_lsmr, with matrices or Python functions as
+ * operators. */
 #include "algorithm.h"
 
-/* A Python function as the operator of a system, and the exception that it raised. */
+/* A Python function that is the operator of a system, and the exception that it has raised. */
 typedef struct python_operator {
   context_object *context;
-  PyObject *multiply[2]; /* multiply by the matrix, and by the transposed matrix; NULL if not
-                          * given */
+  PyObject *multiply[2]; /* functions that multiply by the matrix and by the transposed matrix; NULL
+                            if not given */
   PyObject *type, *value, *trace;
 } python_operator;
 

@@ -1,4 +1,4 @@
-/* Streams of kjit and of other libraries, events and graphs. */
+/* The Python types of streams, events and graphs, and wrappers for streams of other libraries. */
 #include "expression.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ typedef struct event_object {
 typedef struct graph_object {
   PyObject_HEAD context_object *context;
   stream_object *stream;
-  kjit_graph *graph;                 /* NULL until captured */
-  kjit_executable_graph *executable; /* NULL until first launched */
+  kjit_graph *graph;                 /* NULL before the work is captured */
+  kjit_executable_graph *executable; /* NULL before the first launch */
 } graph_object;
 
 /* ---- streams of other libraries ---- */
@@ -63,7 +63,9 @@ static int read_attribute(PyObject *object, const char *name, uint64_t *handle)
  * read_protocol. */
 static int read_handle(PyObject *object, uint64_t *handle)
 {
-  static const char *const names[] = { "cuda_stream", "ptr", "handle" }; /* PyTorch, CuPy, Numba */
+  static const char *const names[] = {
+    "cuda_stream", "ptr", "handle"
+  }; /* names of the attribute in PyTorch, CuPy and Numba */
   if (PyBool_Check(object)) return 0;
   int has = read_number(object, handle) ? 1 : read_protocol(object, handle);
   for (size_t i = 0; !has && i < sizeof names / sizeof *names; i++)
@@ -225,7 +227,7 @@ static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* Returns whether the work is done, for a status that is NOT_READY while it is not. */
+/* Converts a status to a bool: whether the work is done. NOT_READY means that it is not. */
 static PyObject *answer(context_object *context, kjit_status status)
 {
   if (status == KJIT_NOT_READY) Py_RETURN_FALSE;
@@ -437,7 +439,7 @@ static PyObject *exit_graph(PyObject *object, PyObject *args)
   kjit_graph *graph = NULL;
   kjit_status status;
   BINDING_UNLOCKED(self->context, status = kjit_end_capture(self->stream->stream, &graph));
-  if (type != Py_None) { /* keep the exception of the `with` block */
+  if (type != Py_None) { /* keeps the exception of the `with` block */
     if (status == KJIT_OK) kjit_destroy_graph(graph);
     Py_RETURN_FALSE;
   }
