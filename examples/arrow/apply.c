@@ -1,8 +1,9 @@
-/* apply.c: functions of columns, and filters: maps and compactions of kjit over a column's arrays.
+/* apply.c: applies functions to columns, and filters columns, by kjit_map and kjit_select over the
+ * columns' arrays.
  *
- * A function of two columns is kjit_map with up to four operands. Each column has an operand for
- * its values, an array or, for booleans, a func that reads a bit, and an operand that says whether
- * the value is valid, a func. */
+ * A function of two columns is a call of kjit_map with up to four operands. For each column there
+ * is an operand with its values (an array, or for booleans a func that reads a bit) and, if the
+ * column has nulls, an operand that tells whether a value is valid (a func). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,10 @@ struct column_function {
   size_t operand_count;
   column_nulls nulls;
   kjit_module *text, *module;
-  kjit_function *plain;  /* the function as it was given */
-  kjit_function *values; /* of values, then whether each is valid; see write_wrappers */
-  kjit_function *holds;  /* the same, as a predicate */
+  kjit_function *plain; /* the module with the application's function */
+  kjit_function *
+    values; /* a wrapper that takes the values and then whether each is valid; see write_wrappers */
+  kjit_function *holds; /* the same wrapper as a predicate */
 };
 
 /* ---- operands ---- */
@@ -48,7 +50,7 @@ void column_validity_operand(const column *c, column_operand *o)
   else column_operand_set(c->engine, o, "always", c->length, NULL, 0);
 }
 
-/* A byte of bits from the eighth part of a row on. */
+/* Makes an operand that reads the bits of 8 rows as a byte. */
 static void set_bytes(const column *c, column_operand *o, kjit_array *bits)
 {
   kjit_arg arguments[] = { kjit_arg_array(bits), kjit_arg_i64(c->offset), kjit_arg_i64(c->length) };
@@ -79,7 +81,8 @@ kjit_status columns_pack(columns_engine *engine, kjit_array *flags, int64_t leng
   return status;
 }
 
-/* Valid where all operands are. NULL: everywhere. */
+/* Computes the validity of a result: a row is valid if all operands are. Stores NULL in *validity
+ * if no operand has nulls. */
 static kjit_status join_validity(columns_engine *engine, column *const *operands, size_t count,
                                  kjit_array **validity)
 {
@@ -105,8 +108,9 @@ static kjit_status join_validity(columns_engine *engine, column *const *operands
 
 /* ---- functions ---- */
 
-/* The text around a function F of two columns with nulls: %F is its name, %V are the parameters v0,
- * v1, values; %K k0, k1, whether they are valid; %A is k0 and k1, %P is (v0, k0), (v1, k1). */
+/* Source of the wrappers around a function. For a function of two columns, %F stands for its name,
+ * %V for the values v0, v1, %K for the validities k0, k1, %A for `k0 and k1`, and %P for (v0, k0),
+ * (v1, k1). */
 static const char propagating[] = "extern func %F(%V)\n"
                                   "func columns_values(%V, %K) {\n"
                                   "  var value = zero(dtype(%F(%V)))\n"
@@ -139,7 +143,7 @@ static void write_wrappers(FILE *text, const column_function *f)
   }
 }
 
-/* Parses the wrappers and links them with the host's text. */
+/* Parses the wrappers and links them with the application's function. */
 static kjit_status make_wrappers(column_function *f)
 {
   columns_engine *engine = f->engine;
@@ -221,11 +225,11 @@ typedef struct call {
   const column_function *function;
   column *const *columns;
   int64_t length;
-  bool has_nulls; /* the kernel sees which values are valid */
+  bool has_nulls; /* true if the kernel gets the validity of values */
   column_operand operands[2 * MOST_OPERANDS];
   kjit_operand list[2 * MOST_OPERANDS];
   size_t count;
-  kjit_type result; /* the type of its values */
+  kjit_type result; /* type of the result's values */
 } call;
 
 static kjit_status check_lengths(columns_engine *engine, column *const *columns, size_t count,
@@ -293,8 +297,8 @@ static kjit_status prepare(const column_function *f, column *const *columns, boo
   return find_result(c);
 }
 
-/* The arrays that kernels write, with one element for each row. flags belongs to functions that
- * handle nulls. */
+/* The arrays that kernels write, with one element for each row. Only functions that handle nulls
+ * write flags. */
 static kjit_status run(call *c, kjit_array **values, kjit_array **flags)
 {
   const column_function *f = c->function;
@@ -343,7 +347,7 @@ kjit_status columns_apply(columns_engine *engine, const column_function *functio
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function is of another engine");
   COLUMNS_TRY(prepare(function, operands, false, &c));
   kjit_status status = run(&c, &values, &flags);
-  /* waits, so that an error that the function raises is reported here */
+  /* waits, so that this call reports an error that the function raises */
   if (status == KJIT_OK)
     status = columns_check(engine, kjit_synchronize_device(engine->device), function->name);
   if (status == KJIT_OK) status = finish(&c, &values, flags, result);
@@ -399,7 +403,7 @@ kjit_status column_take_rows(const column *c, kjit_array *places, int64_t count,
   return status;
 }
 
-/* The places of the rows that stay; how many there are is on the device. */
+/* Computes the indices of the rows that stay. Their number is on the device. */
 static kjit_status find_places(call *c, kjit_array *flags, kjit_array *places, kjit_array *number)
 {
   columns_engine *engine = c->function->engine;

@@ -1,5 +1,5 @@
-/* columns.h: columns with nulls, computed with by functions in the kernel IR, exchanged through
- * Arrow's C data interface.
+/* columns.h: a library of columns with nulls. Functions in the kernel IR compute with them, and
+ * Arrow's C data interface exchanges them with other libraries.
  *
  * A column is a primitive array of Arrow: integers, floats, booleans, and dates, times, timestamps
  * and durations, which functions receive as integers. The CPU uses a column without a copy. A GPU
@@ -23,12 +23,13 @@ typedef struct columns_engine columns_engine; /* a context of kjit, and a device
 typedef struct column column;
 typedef struct column_function column_function;
 
-/* device: "cpu" or "cuda"; folder: the folder of columns.kir. Errors: ARGUMENT, and the errors from
- * kjit_get_device and kjit_parse_module. After a failure *engine has the message, and the caller
- * closes it; NULL means out of memory. */
+/* Creates an engine. device is "cpu" or "cuda". folder is the folder that contains columns.kir.
+ * Errors: ARGUMENT, and the errors from kjit_get_device and kjit_parse_module. After a failure
+ * *engine has the message, and the caller closes it; NULL means out of memory. */
 KJIT_API KJIT_CHECK kjit_status columns_open(const char *device, const char *folder,
                                              columns_engine **engine);
-/* The context goes when columns, functions and exported arrays are released, too. */
+/* Closes the engine. Its context is destroyed when columns, functions and exported arrays are
+ * released as well. */
 KJIT_API void columns_close(columns_engine *engine);
 /* Returns the message of the last failed call, borrowed until the next failed call. */
 KJIT_API const char *columns_get_error(const columns_engine *engine);
@@ -50,14 +51,14 @@ KJIT_API KJIT_CHECK kjit_status columns_export(column *exported, struct ArrowSch
 KJIT_API void column_release(column *released); /* NULL is fine */
 
 KJIT_API int64_t column_get_length(const column *c);
-/* Counts the nulls at the first call, if the producer has not counted them. */
+/* Returns the number of nulls. The first call counts them if the producer has not. */
 KJIT_API KJIT_CHECK kjit_status column_count_nulls(column *c, int64_t *count);
 
 /* ---- functions ---- */
 
 typedef enum column_nulls {
-  /* The function has the values as parameters. Where an operand is null, the result is, and the
-   * function is not called. */
+  /* The function receives the values. If an operand is null, the result is null, and the function
+   * is not called. */
   COLUMN_NULLS_PROPAGATE,
   /* The function is also called for nulls, with undefined values, and its results for nulls are
    * ignored. This allows vector code for functions that cannot fail. */
@@ -67,9 +68,9 @@ typedef enum column_nulls {
   COLUMN_NULLS_HANDLED
 } column_nulls;
 
-/* Makes a func in the text a function of the given number of columns. The function is generic: kjit
- * compiles it for each combination of column types. Errors: NAME, TYPE (another number of
- * parameters), and the errors from kjit_parse_module. */
+/* Creates a function of the given number of columns from a func in the text. The function is
+ * generic: kjit compiles it for each combination of column types. Errors: NAME, TYPE (another
+ * number of parameters), and the errors from kjit_parse_module. */
 KJIT_API KJIT_CHECK kjit_status columns_define(columns_engine *engine, const char *text,
                                                const char *name, size_t operand_count,
                                                column_nulls nulls, column_function **function);

@@ -1,6 +1,7 @@
-/* columns_check.c: tests the columns library with handmade Arrow arrays against plain loops over
- * fresh random data. It tests functions, filters and groups of columns of several types, with and
- * without nulls, at offsets that are not multiples of 8; the release of arrays; and the errors.
+/* columns_check.c: tests the columns library. It builds Arrow arrays from fresh random data and
+ * compares the results with plain loops. It tests functions, filters and groups of columns of
+ * several types, with and without nulls, at offsets that are not multiples of 8; the release of
+ * arrays; and the errors.
  *
  *   columns_check [cpu|cuda] [folder of columns.kir] [rows] [seed]
  */
@@ -15,7 +16,7 @@
 #include "columns.h"
 
 static columns_engine *engine;
-static int releases; /* of producers' arrays and schemas */
+static int releases; /* number of released arrays and schemas of producers */
 
 static void stop(const char *what, const char *file, int line)
 {
@@ -42,12 +43,12 @@ static uint64_t draw(void) /* splitmix64 */
 
 /* ---- a producer ---- */
 
-/* A column as plain C has it. */
+/* A column in plain C arrays. */
 typedef struct plain {
   const char *format;
   int64_t length, offset;
   void *values;
-  uint8_t *bits; /* NULL: no nulls */
+  uint8_t *bits; /* NULL if the column has no nulls */
 } plain;
 
 typedef struct producer {
@@ -101,7 +102,8 @@ static plain make_plain(const char *format, int64_t length, int64_t offset, unsi
     if (*format == 'l') ((int64_t *)p.values)[i] = v * INT64_C(1234567890123);
     if (*format == 'g') ((double *)p.values)[i] = (double)v / 4;
     if (!nulls) continue;
-    if (i % 8 == 0) p.bits[i / 8] = (uint8_t)draw(); /* garbage behind the end, too */
+    if (i % 8 == 0)
+      p.bits[i / 8] = (uint8_t)draw(); /* the bits after the end are arbitrary as well */
     bool valid = draw() % nulls != 0;
     p.bits[i / 8] = (uint8_t)((p.bits[i / 8] & ~(1 << i % 8)) | valid << i % 8);
   }
@@ -339,7 +341,9 @@ static void check_releases(void)
   plain a = make_plain("l", 100, 3, 4);
   int before = releases;
   column *c = take(&a);
-  REQUIRE(releases >= before + 1); /* the schema; on a GPU the array, too, which was copied */
+  REQUIRE(releases >=
+          before +
+            1); /* the schema is released, and on a GPU also the array, because it was copied */
   exported e = export(c);
   column_release(c);
   for (int64_t i = 0; i < a.length; i++)
@@ -450,7 +454,7 @@ static void check_round(int64_t rows, const char *first, const char *second, uns
   free_plain(&flags);
 }
 
-/* A whole number, or the usage and the end. */
+/* Returns a whole number, or prints the usage and exits. */
 static int64_t read_number(const char *text, int64_t least, int64_t most)
 {
   char *end;
@@ -476,7 +480,7 @@ int main(int argc, char **argv)
   check_round(rows, "c", "i", 0);
   check_round(rows - (int64_t)(draw() % 16), "l", "g", 5);
   for (int64_t few = 0; few < 10; few += 1 + (few == 2) * 5) check_round(few, "l", "g", 2);
-  check_round(17, "l", "g", 1); /* all are null */
+  check_round(17, "l", "g", 1); /* all values are null */
   check_calls();
   check_releases();
   check_refusals();

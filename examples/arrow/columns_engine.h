@@ -8,11 +8,14 @@
 
 #include "columns.h"
 
-enum { MOST_OPERANDS = 7 }; /* kjit takes 16 funcs a call: two a nullable boolean, and a function */
+enum {
+  MOST_OPERANDS = 7
+}; /* maximum number of operands: a call of kjit takes 16 funcs, of which a nullable boolean needs
+      two, and one is the function */
 
 struct columns_engine {
-  atomic_int references; /* one reference for the application, and one for each column, function and
-                            exported array */
+  atomic_int references; /* number of references: one for the application, and one for each column,
+                            function and exported array */
   kjit_context *context;
   kjit_device *device;
   bool is_cpu;
@@ -20,12 +23,12 @@ struct columns_engine {
   char *error;
 };
 
-/* An element type as Arrow writes it. */
+/* An element type of Arrow. */
 typedef struct column_type {
-  const char *format; /* ends in ':', followed by a time zone */
+  const char *format; /* true if the format ends in ':' and a time zone follows */
   kjit_type element;
   uint32_t bits;
-  bool is_time; /* a date, time, timestamp or duration */
+  bool is_time; /* true for a date, time, timestamp or duration */
 } column_type;
 
 /* Row i is element offset + i of values (for booleans, bit offset + i). It is valid if bit offset +
@@ -35,10 +38,10 @@ struct column {
   const column_type *type;
   char *format;
   int64_t length, offset; /* 0 to 7 */
-  kjit_array *values;     /* elements; of booleans bytes */
-  kjit_array *rows;       /* of other types: values from the offset on */
-  kjit_array *validity;   /* bytes; NULL: all are valid */
-  int64_t null_count;     /* -1: not known yet */
+  kjit_array *values;     /* number of elements, or of bytes for booleans */
+  kjit_array *rows;       /* for other types than bool: view of the values from the offset on */
+  kjit_array *validity;   /* array of bytes; NULL if all values are valid */
+  int64_t null_count;     /* -1 means not known yet */
 };
 
 /* Stores the error message and returns status. */
@@ -58,22 +61,23 @@ void columns_retain(columns_engine *engine);
 
 /* Returns the column type for a function's result type, or NULL if no column has this type. */
 const column_type *column_find_type(kjit_type element);
-/* A column that holds these arrays, on failure too; row 0 is element 0. validity NULL: no nulls.
- * Takes nothing over where it fails. */
+/* Creates a column from these arrays, whose element 0 is row 0. validity is NULL if there are no
+ * nulls. The column takes over the references to the arrays; if the call fails, the caller keeps
+ * them. */
 kjit_status column_make(columns_engine *engine, const char *format, int64_t length,
                         kjit_array *values, kjit_array *validity, column **made);
 /* Allocates count elements, padded to a multiple of 64 bytes as Arrow recommends. */
 kjit_status column_make_array(columns_engine *engine, kjit_type element, int64_t count,
                               kjit_array **array);
-/* A func of columns.kir. */
+/* Returns a func of columns.kir. */
 kjit_function *columns_find(const columns_engine *engine, const char *name);
-/* kjit_map of a func of columns.kir. */
+/* Calls kjit_map with a func of columns.kir. */
 kjit_status columns_map(columns_engine *engine, kjit_array *result, const char *function,
                         const kjit_operand *operands, size_t count);
 /* Copies the array's first number to the host. */
 kjit_status columns_read_number(columns_engine *engine, const kjit_array *array, int64_t *number);
 
-/* A func as an operand with `extent` elements, and the arguments of its calls. */
+/* Returns an operand with `extent` elements that a func with these arguments computes. */
 typedef struct column_operand {
   kjit_operand operand;
   kjit_arg arguments[8];
@@ -82,13 +86,13 @@ typedef struct column_operand {
 
 void column_operand_set(const columns_engine *engine, column_operand *o, const char *function,
                         int64_t extent, const kjit_arg *arguments, size_t count);
-/* Operands for a row's value and for whether the row is valid. */
+/* Return the operands for a row's value and for a row's validity. */
 void column_value_operand(const column *c, column_operand *o);
 void column_validity_operand(const column *c, column_operand *o);
 
 static inline int64_t bytes_of_bits(int64_t bits) { return bits / 8 + (bits % 8 != 0); }
 
-/* One bool a row becomes bits. */
+/* Packs one bool for each row into bits. */
 kjit_status columns_pack(columns_engine *engine, kjit_array *flags, int64_t length,
                          kjit_array **bits);
 /* Returns a column of the same type with the rows at the given indices. */

@@ -1,4 +1,5 @@
-/* exchange.c: the engine, columns, and their way in and out by Arrow's C data interface. */
+/* exchange.c: implements the engine, columns, and their import and export by Arrow's C data
+ * interface. */
 #define _GNU_SOURCE /* vasprintf */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -142,7 +143,7 @@ kjit_status column_make_array(columns_engine *engine, kjit_type element, int64_t
   return columns_check(engine, status, "a new column");
 }
 
-/* The arrays become the column's. */
+/* Gives the arrays to the column. On failure the caller keeps them. */
 static kjit_status set_arrays(column *c, kjit_array *values, kjit_array *validity)
 {
   kjit_array_slice used = { c->offset, c->offset + c->length, 1 };
@@ -233,7 +234,7 @@ kjit_status column_count_nulls(column *c, int64_t *count)
 
 /* ---- in ---- */
 
-/* An array from another library, which lives until its last buffer is no longer used. */
+/* An array from another library. It is released when the last of its buffers is no longer used. */
 typedef struct import {
   atomic_int references;
   struct ArrowArray array;
@@ -278,7 +279,8 @@ static kjit_tensor tensor_of(const void *data, kjit_type element, int64_t *exten
                         .shape = extent };
 }
 
-/* The other library's memory itself: it goes with the array of kjit. */
+/* Uses the other library's memory without a copy. The memory is released together with the kjit
+ * array. */
 static kjit_status share_buffer(columns_engine *engine, import *owner, const void *data,
                                 kjit_type element, int64_t count, kjit_array **array)
 {
@@ -312,7 +314,8 @@ static kjit_status copy_buffer(columns_engine *engine, const void *data, kjit_ty
   return columns_check(engine, status, "an Arrow array");
 }
 
-/* Kernels need elements at multiples of their size, which Arrow recommends and does not demand. */
+/* Kernels need elements at multiples of their size. Arrow recommends this alignment but does not
+ * require it. */
 static kjit_status take_buffer(columns_engine *engine, import *owner, const char *data,
                                kjit_type element, int64_t first, int64_t count, kjit_array **array)
 {
@@ -432,8 +435,8 @@ kjit_status columns_take(columns_engine *engine, struct ArrowSchema *schema,
 typedef struct export
 {
   columns_engine *engine;
-  kjit_array *arrays[2]; /* on the CPU: whose memory it is */
-  void *copies[2];       /* of a GPU's */
+  kjit_array *arrays[2]; /* on the CPU: the arrays that own the memory */
+  void *copies[2];       /* on a GPU: copies in host memory */
   const void *buffers[2];
 }
 export;

@@ -1,8 +1,8 @@
-/* group.c: groups of rows. The keys of a row lie side by side in words of up to 64 bits. If one
- * word with few values is enough, groups are found by slots (group_slots.c). Otherwise they are
- * found by sorting: `places` has the rows in the order of their keys, `offsets` the start of each
- * group, and a reduction of segments computes the aggregates. With several words, places are sorted
- * by one word after the other, from the last one on, because the sort is stable. */
+/* group.c: groups rows by keys. The keys of a row are packed into words of up to 64 bits. If a
+ * single word with few possible values is enough, each value gets a slot (group_slots.c). Otherwise
+ * the rows are sorted: `places` has the row numbers in the order of their keys, `offsets` has the
+ * start of each group, and a segmented reduction computes the aggregates. If there are several
+ * words, stable sorts by one word after the other, beginning with the last one, order the rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static kjit_status open_line(columns_engine *engine, const column *c, line *l)
   return columns_map(engine, l->values, "same", &value.operand, 1);
 }
 
-/* Makes an operand that calls a func of columns.kir with the places, the values of a line and
- * `more`, which may be NULL. If the line has nulls, the func is `nullable`, which also takes the
- * valid bits. */
+/* Makes an operand that calls a func of columns.kir with the places, the values of an operand
+ * `line` and `more`, which may be NULL. If the values have nulls, the func is `nullable`, which
+ * also takes the valid bits. */
 static void set_line(const grouping *g, const line *l, const char *function, const char *nullable,
                      const kjit_arg *more, column_operand *o)
 {
@@ -53,8 +53,8 @@ static void set_validity(const grouping *g, const line *l, const char *function,
 
 /* ---- words ---- */
 
-/* A field of each row: the number of a key. A key whose numbers need all 64 bits has another field,
- * which says whether the key is null. */
+/* A field of a row's words: a key as a number. A key whose numbers need all 64 bits has another
+ * field, which tells whether the key is null. */
 typedef struct field {
   column_operand operand;
   uint32_t bits;
@@ -101,7 +101,7 @@ static void set_key(const grouping *g, const line *key, uint64_t least, uint64_t
                      arguments, has_nulls ? 5 : 2);
 }
 
-/* Computes the minimum or maximum of a key's numbers. null: the number that stands for a null. */
+/* Computes the minimum or maximum of a key's numbers. `null` is the number that replaces a null. */
 static kjit_status reduce_key(grouping *g, const line *key, const char *name, uint64_t null,
                               uint64_t *number)
 {
@@ -150,7 +150,8 @@ static kjit_status add_key(grouping *g, const line *key)
 
 /* ---- the order ---- */
 
-/* Makes an array of bools: whether all keys of a row are valid. It stays NULL if no key has nulls.
+/* Makes an array of bools: whether all keys of a row are valid. The array is NULL if no key has
+ * nulls.
  */
 static kjit_status mark_valid_keys(grouping *g, kjit_array **flags)
 {
@@ -188,7 +189,7 @@ kjit_status find_places(grouping *g, kjit_array *flags, int64_t length, kjit_arr
   return status;
 }
 
-/* Leaves rows with a null among their keys out of the places. */
+/* Removes rows with a null key from `places`. */
 static kjit_status drop_nulls(grouping *g)
 {
   kjit_array *flags = NULL;
@@ -199,7 +200,7 @@ static kjit_status drop_nulls(grouping *g)
   return status;
 }
 
-/* Sorts the places by a word. */
+/* Sorts `places` by a word. */
 static kjit_status sort_by(grouping *g, word *w)
 {
   columns_engine *engine = g->engine;
@@ -287,7 +288,7 @@ static kjit_status take_first_places(grouping *g, kjit_array *firsts)
   return columns_map(g->engine, firsts, "same", &first.operand, 1);
 }
 
-/* The keys of each group are those of its first row. */
+/* Returns the keys of the groups: the keys of the first row of each group. */
 static kjit_status take_keys(grouping *g, column **results)
 {
   columns_engine *engine = g->engine;
@@ -355,7 +356,7 @@ static kjit_type reduced_type(column_aggregation aggregation, kjit_type element)
   return element == KJIT_BOOL ? KJIT_U8 : element;
 }
 
-/* Returns a value that changes no sum, minimum or maximum of this type. bytes receives its bits. */
+/* Returns the identity element for sums, minima or maxima of this type. bytes receives its bits. */
 static kjit_arg empty_value(column_aggregation aggregation, kjit_type type, bool is_bool,
                             uint64_t *bytes)
 {
@@ -376,7 +377,7 @@ static kjit_arg empty_value(column_aggregation aggregation, kjit_type type, bool
   return kjit_arg_value(type, bytes);
 }
 
-/* Computes the sums, minima or maxima of the groups. For means it computes the sums. */
+/* Computes the sums, minima or maxima of the groups, and for means the sums. */
 static kjit_status reduce_values(grouping *g, const line *l, column_aggregation aggregation,
                                  kjit_type type, kjit_array **reduced)
 {

@@ -1,4 +1,4 @@
-/* The state of one group-by, for group.c and group_slots.c. */
+/* Declarations for group.c and group_slots.c: the state of a group-by. */
 #ifndef GROUP_H
 #define GROUP_H
 
@@ -7,15 +7,15 @@
 /* Values of a column as an array with one element for each row. */
 typedef struct line {
   const column *column;
-  kjit_array *values; /* of bools one byte each */
+  kjit_array *values; /* values; a bool is one byte */
 } line;
 
-/* Some fields of the keys side by side, the first one in the highest bits: an unsigned number for
- * each row. */
+/* A word of the packed keys: an unsigned number for each row, whose highest bits contain the first
+ * field. */
 typedef struct word {
   uint32_t bits;
-  kjit_array *rows;   /* in the order of the rows */
-  kjit_array *sorted; /* of the first word: in the order of `places` */
+  kjit_array *rows;   /* the words in the order of the rows */
+  kjit_array *sorted; /* for the first word: the words in the order of `places` */
 } word;
 
 typedef struct grouping {
@@ -24,42 +24,42 @@ typedef struct grouping {
   size_t key_count;
   word *words;
   size_t word_count;
-  int64_t length, used_length; /* all rows; rows that are in groups */
+  int64_t length, used_length; /* number of all rows, and number of rows that are in groups */
   bool drops_nulls;
   kjit_type index;
-  kjit_array *places; /* the rows that are in groups, sorted by their keys if there are no slots;
-                       * NULL means all rows in order */
+  kjit_array *places; /* numbers of the rows that are in groups, sorted by their keys unless slots
+                         are used; NULL means all rows in order */
   kjit_array *number; /* one i64 */
-  int64_t count;      /* of groups */
-  /* groups by sorting: the start of each group in places, and the end of the last one; i64 */
+  int64_t count;      /* number of groups */
+  /* if rows are sorted: the start of each group in `places`, and the end of the last group; i64 */
   kjit_array *offsets;
-  /* groups by slots: a group has the number of its word as its slot */
-  int64_t slot_count;      /* 0: groups by sorting */
-  kjit_array *slot_counts; /* rows of each slot; i64 */
-  kjit_array *present;     /* the slots that have rows, in order: the slot of each group */
+  /* number of slots, if slots are used: the slot of a group is the value of its word */
+  int64_t slot_count;      /* 0 if rows are sorted */
+  kjit_array *slot_counts; /* number of rows in each slot; i64 */
+  kjit_array *present; /* the slots that have rows, in ascending order: the slot of each group */
 } grouping;
 
-/* The parameter `places` of funcs in columns.kir. */
+/* Returns the argument for the parameter `places` of funcs in columns.kir. */
 static inline kjit_arg places_of(const grouping *g)
 {
   if (g->places) return kjit_arg_array(g->places);
   return g->index == KJIT_I32 ? kjit_arg_i32(0) : kjit_arg_i64(0);
 }
 
-/* Returns whether the words of the keys are few enough for an array with an element for each. */
+/* Returns whether the keys have few enough possible values for slots. */
 bool has_slots(const grouping *g);
 /* Finds the groups by slots: sets slot_counts, present and count. */
 kjit_status find_slots(grouping *g);
-/* Writes the first row of each group, in numbers of rows. */
+/* Writes the row number of the first row of each group. */
 kjit_status find_first_rows(grouping *g, kjit_array *firsts);
 /* Writes the number of rows of each group. */
 kjit_status take_slot_counts(const grouping *g, kjit_array *counts);
-/* Reduces x, which has an element for each place, by slots. name: "add", which needs a result of
- * i64, u64 or f64, or another operator, which combines `empty` with the values. */
+/* Reduces x, which has an element for each place, by slots. name is the operator. "add" needs an
+ * i64, u64 or f64 result. Other operators combine the values with `empty`. */
 kjit_status reduce_slots(const grouping *g, const kjit_operand *x, kjit_type element,
                          const char *name, const kjit_arg *empty, kjit_array *result);
-/* Finds the rows for which flags are not 0, an array of length elements. Returns their number and
- * an array of them. */
+/* Finds the rows whose element of flags is not 0. Returns the number of these rows and an array
+ * with their numbers. */
 kjit_status find_places(grouping *g, kjit_array *flags, int64_t length, kjit_array **places,
                         int64_t *count);
 

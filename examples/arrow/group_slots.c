@@ -1,10 +1,10 @@
-/* group_slots.c: groups of keys with few values. Each value of the keys' word has a slot, and one
- * pass over the rows adds to the slots, so nothing is sorted. */
+/* group_slots.c: groups rows by keys with few possible values. Each value of the packed keys has a
+ * slot, and one pass over the rows updates the slots, so no sort is needed. */
 #include "group.h"
 
 #include <string.h>
 
-/* An array of so many slots fits into a cache of a core. */
+/* Maximum number of slots, whose array fits into the cache of a core. */
 enum { MOST_SLOT_BITS = 16 };
 
 bool has_slots(const grouping *g)
@@ -12,14 +12,14 @@ bool has_slots(const grouping *g)
   return g->word_count == 1 && g->words[0].bits <= MOST_SLOT_BITS && g->length > 0;
 }
 
-/* The slot of each place. */
+/* Returns an operand with the slot of each place. */
 static void set_slots(const grouping *g, column_operand *slots)
 {
   kjit_arg arguments[] = { places_of(g), kjit_arg_array(g->words[0].rows) };
   column_operand_set(g->engine, slots, "taken_value", g->used_length, arguments, 2);
 }
 
-/* Takes the elements of the slots that have rows. */
+/* Selects the elements of the slots that have rows. */
 static kjit_status take_present(const grouping *g, kjit_array *slots, kjit_array *result)
 {
   column_operand taken;

@@ -57,7 +57,8 @@ typedef struct fit {
   kjit_array *rows;                  /* [ROWS][count]: errors, derivatives by a, k, w */
   kjit_array *products;              /* [ROWS][ROWS]: scalar products of the rows */
   kjit_array *parameters, *gradient; /* [PARAMETERS] */
-  kjit_array *sum, *one;             /* [1]: the misfit, and its derivative by itself */
+  kjit_array *sum, *one; /* arrays of one element: the sum of squared errors, and its derivative
+                            with respect to itself (1) */
   kjit_module *module, *derived, *reversed;
   kjit_function *slopes; /* error and its derivatives by a, k and w */
   kjit_kernel *misfit, *adjoint;
@@ -131,8 +132,8 @@ static void compute_gradient(const fit *f, const double *parameters, double *gra
   TRY(kjit_copy_to_host(f->gradient, gradient, PARAMETERS * sizeof *gradient, NULL));
 }
 
-/* Computes the scalar products of the errors and their derivatives. Row 0 of the result has the
- * gradient, and the other rows have the matrix of the normal equations. */
+/* Computes the scalar products of the errors and their derivatives. Row 0 of the result contains
+ * the gradient, and the other rows contain the matrix of the normal equations. */
 static void compute_products(const fit *f, const double *parameters, double products[ROWS][ROWS])
 {
   const kjit_tensor *all = kjit_get_tensor(f->rows);
@@ -175,8 +176,8 @@ static void solve(double a[PARAMETERS][PARAMETERS], double b[PARAMETERS])
   }
 }
 
-/* Computes the parameters after a step that is damped by the factor. Returns the length of the
- * step, compared with the parameters, or NaN if the step cannot be computed. */
+/* Computes the parameters after a step with this damping factor. Returns the length of the step
+ * relative to the parameters, or NaN if the step cannot be computed. */
 static double make_step(const fit *f, const double *parameters, double damping, double *next)
 {
   double products[ROWS][ROWS], a[PARAMETERS][PARAMETERS], step[PARAMETERS], length = 0;
@@ -195,7 +196,7 @@ static double make_step(const fit *f, const double *parameters, double damping, 
   return length;
 }
 
-/* Changes the parameters to those of the fit. Returns false if the method does not converge. */
+/* Fits the parameters. Returns false if the method does not converge. */
 static bool minimize(const fit *f, double *parameters)
 {
   double next[PARAMETERS], damping = 1e-3, misfit = compute_misfit(f, parameters);

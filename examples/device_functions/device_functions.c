@@ -1,5 +1,5 @@
-/* device_functions.c: a kernel of CUDA C calls a function in the kernel IR, as an engine for tables
- * (cuDF, for example) calls the functions of its users.
+/* device_functions.c: a kernel in CUDA C calls a function in the kernel IR, in the same way as a
+ * table engine such as cuDF calls the functions of its users.
  *
  *   device_functions path/of/transform.ptx path/of/of_row.kir
  *
@@ -32,7 +32,7 @@ static void check_cuda(CUresult result, const char *what)
   exit(1);
 }
 
-/* Returns the content of a file and a 0 byte. */
+/* Returns the content of a file, followed by a 0 byte. */
 static void *read_file(const char *path, size_t *size_bytes)
 {
   enum { MOST_BYTES = 1 << 22 };
@@ -60,7 +60,7 @@ static char *compile_function(kjit_function *function, const char *target, size_
   return ptx;
 }
 
-/* Returns whether the function gives a float64, as transform.cu declares. */
+/* Returns whether the function returns an f64, as transform.cu declares. */
 static int is_declared(kjit_function *function)
 {
   kjit_type type;

@@ -1,6 +1,6 @@
-// transform.cu: a kernel of an engine for tables. It calls of_row for each row, a function that the
-// user of the engine writes in the kernel IR. kjit compiles of_row while the engine runs, and the
-// driver links it with this code:
+// transform.cu: a kernel of a table engine. For each row it calls of_row, a function that a user of
+// the engine writes in the kernel IR. kjit compiles of_row while the engine runs, and the driver
+// links it with this code:
 //
 //   nvcc -rdc=true -ptx -arch=compute_75 transform.cu -o transform.ptx
 extern "C" __device__ double of_row(double price, long long count);

@@ -19,7 +19,7 @@ typedef struct part {
   kjit_device *device;
   kjit_stream *stream;
   kjit_event *has_edges, *has_stepped;
-  kjit_array *strips[2]; /* with the neighbours' rows before and after */
+  kjit_array *strips[2]; /* the strip, with a row of each neighbour before and after it */
   int64_t first, rows;
 } part;
 

@@ -15,13 +15,13 @@
 typedef struct run {
   int rank, ranks;
   field_size size;
-  int64_t first, rows; /* of this rank */
+  int64_t first, rows; /* first row and number of rows of this rank's strip */
   kjit_context *context;
   kjit_device *device;
   kjit_stream *stream;
   kjit_module *module;
   kjit_kernel *kernel;
-  kjit_array *strips[2]; /* with the neighbours' rows before and after */
+  kjit_array *strips[2]; /* the strip, with a row of each neighbour before and after it */
   float *edges[4]; /* host memory: this rank's rows above and below, and the neighbours' rows above
                       and below */
 } run;
@@ -59,7 +59,7 @@ static void open_device(run *r, const char *kind)
   bool is_cuda = strcmp(kind, "cuda") == 0;
   uint32_t gpus = kjit_get_device_count(r->context, KJIT_DEVICE_CUDA);
   if (is_cuda && !gpus) stop(r, "no GPU");
-  /* ranks of one host share its GPUs in turn */
+  /* the ranks of a host are assigned to its GPUs in turn */
   MPI_Comm host;
   int on_host = 0;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
@@ -81,7 +81,7 @@ static void load_kernel(run *r, const char *path)
   free(text);
 }
 
-/* Row `row` of a strip as an array of its own. */
+/* Returns row `row` of a strip as an array. */
 static kjit_tensor row_of(const run *r, int strip, int64_t row, int64_t *cols)
 {
   kjit_tensor tensor = *kjit_get_tensor(r->strips[strip]);
@@ -97,7 +97,7 @@ static void make_strips(run *r)
 {
   int64_t shape[] = { r->rows + 2, r->size.cols };
   size_t count = (size_t)(shape[0] * shape[1]);
-  float *start = calloc(count, sizeof *start); /* rows beyond the field stay zero */
+  float *start = calloc(count, sizeof *start); /* rows outside of the field stay zero */
   if (!start) stop(r, "out of memory");
   for (int64_t row = 0; row < r->rows; row++)
     for (int64_t col = 0; col < r->size.cols; col++)
@@ -123,7 +123,7 @@ static void launch(run *r, int from)
   check(r, kjit_launch(r->kernel, &config, arguments, 2), "launch");
 }
 
-/* The first launch writes what the first step writes again. */
+/* The first launch compiles the kernel. The first step writes the same rows again. */
 static void share_code(run *r)
 {
   void *blob = NULL;

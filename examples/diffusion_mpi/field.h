@@ -1,4 +1,5 @@
-/* Common code of the two programs: the field, and the same scheme as a plain loop for the check. */
+/* Code that both programs share: the initial field, and the same scheme as a plain loop, with which
+ * the result is checked. */
 #ifndef FIELD_H
 #define FIELD_H
 
@@ -28,7 +29,7 @@ static inline int field_has_device(int argc, char **argv, int n)
   return n >= argc || strcmp(argv[n], "cpu") == 0 || strcmp(argv[n], "cuda") == 0;
 }
 
-/* A few round spots of several temperatures. */
+/* Fills the field with a few round spots of different temperatures. */
 static inline float field_start(const field_size *size, int64_t row, int64_t col)
 {
   float heat = 0;
@@ -71,14 +72,15 @@ static inline double field_error(const float *result, const field_size *size)
     now = next;
     next = swap;
   }
-  for (size_t i = 0; i < count && most >= 0; i++) /* a NaN is the largest, too */
+  for (size_t i = 0; i < count && most >= 0; i++) /* a NaN counts as the largest difference */
     if (!(fabs((double)result[i] - now[i]) <= most)) most = fabs((double)result[i] - now[i]);
   free(now);
   free(next);
   return most;
 }
 
-/* Rounding differs by the order of the sums: far below the hottest spot's 80. */
+/* Maximum difference due to rounding, which depends on the order of additions. The hottest spot has
+ * a temperature of 80. */
 static const double field_tolerance = 1e-3;
 
 /* Returns the number of rows in part `index` of `count`, and the first row. */

@@ -2,7 +2,7 @@
  * call tables and functions of the program. The program calls the laws for single points and as C
  * function pointers, and applies them to arrays.
  *
- * functions        prints what it did; the exit status is 0 if all results are right */
+ * functions        prints its results; the exit status is 0 if all results are right */
 #include <kjit/kjit.h>
 #include <math.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ static int launch(kjit_context *context, kjit_module *module, const double *step
   kjit_kernel *kernel;
   kjit_device *cpu;
   kjit_arg arguments[3] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from), kjit_arg_f64(9) };
-  /* where the host's function is */
+  /* address of the program's function */
   kjit_status status = kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu);
   kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu };
   if (status == KJIT_OK) status = kjit_get_kernel(module, "stresses", &kernel);

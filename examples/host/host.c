@@ -118,7 +118,7 @@ static int64_t count_wrong_rows(const columns *c, double limit)
   return wrong;
 }
 
-/* Runs the batches of one query, prints for each batch whether its code was already compiled, and
+/* Runs the batches of a query, prints for each batch whether its code was compiled before, and
  * checks every row. */
 static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *device, columns *c,
                        const char *name)
@@ -127,7 +127,7 @@ static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *dev
   for (int batch = 0; batch < BATCHES; batch++) {
     double limit = 10 + batch;
     fill_columns(c, batch);
-    /* The limit is a plain number: it takes the type of the columns, as a literal would. */
+    /* The limit is an untyped number: it takes the type of the columns, like a literal. */
     kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&c->tensors[0]), KJIT_ACCESS_OUT),
                              kjit_arg_tensor(&c->tensors[1]), kjit_arg_tensor(&c->tensors[2]),
                              kjit_arg_number(limit) };

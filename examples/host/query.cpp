@@ -22,7 +22,7 @@ bool run_batches(const kjit::context &context, const kjit::kernel &udf, const ch
     }
     auto before = context.statistics();
     udf(kjit::out(out), a, b,
-        kjit::number(limit)); // the limit takes the type of the columns, as a literal would
+        kjit::number(limit)); // the limit takes the type of the columns, like a literal
     auto after = context.statistics();
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < rows; i++)

@@ -45,7 +45,7 @@ static struct {
   kjit_kernel *prepare, *find, *merge, *find_flat, *add_flat;
   kjit_function *finish;
   part parts[MOST_PARTS];
-  kjit_array *others, *distances, *places; /* on the first device */
+  kjit_array *others, *distances, *places; /* arrays on the first device */
 } run;
 
 #define TRY(call) try((call), #call)

@@ -6,7 +6,8 @@
  *
  * Building needs the headers of OptiX 8 or 9 (https://github.com/NVIDIA/optix-dev) and of CUDA.
  * OptiX itself is a part of NVIDIA's driver. */
-#define OPTIX_ENABLE_SDK_MIXING /* gives the functions of optix_stubs.h internal linkage */
+#define OPTIX_ENABLE_SDK_MIXING /* with this macro the functions of optix_stubs.h have internal \
+                                   linkage */
 #include <kjit/kjit.h>
 #include <math.h>
 #include <optix.h>
@@ -32,7 +33,7 @@ static const float colors[][4] = { { 0.8f, 0.8f, 0.75f, 1 },
                                    { 0.2f, 0.6f, 0.9f, 1 },
                                    { 0.9f, 0.65f, 0.2f, 1 },
                                    { 0.3f, 0.8f, 0.4f, 1 } };
-static const float sun[3] = { 0.55f, 0.75f, 0.36742346f }; /* a vector of length 1 */
+static const float sun[3] = { 0.55f, 0.75f, 0.36742346f }; /* a vector with length 1 */
 
 enum { SPHERES = sizeof spheres / sizeof *spheres };
 
@@ -371,7 +372,9 @@ int main(int count, char **arguments)
   check(kjit_create_context(NULL, &context), "kjit_create_context");
   check(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &device), "kjit_get_device");
   check(kjit_create_stream(device, &stream), "kjit_create_stream");
-  check_cuda(cuInit(0), "cuInit"); /* OptiX uses the current context, kjit the primary one */
+  check_cuda(
+    cuInit(0),
+    "cuInit"); /* OptiX uses the current context, and kjit uses the primary context of the GPU */
   check_cuda(cuDevicePrimaryCtxRetain(&primary, 0), "cuDevicePrimaryCtxRetain");
   check_cuda(cuCtxSetCurrent(primary), "cuCtxSetCurrent");
   render(arguments[1], width, height, pixels);
@@ -379,7 +382,7 @@ int main(int count, char **arguments)
   for (uint32_t i = 0; i < width * height; i++)
     wrong += (size_t)differ(pixels[i], trace(i % width, i / width, width, height));
   if (count > 2) write_picture(arguments[2], pixels, width, height);
-  /* a ray that passes close to an edge may hit the object on either side */
+  /* a ray close to an edge may hit the object in one picture and miss it in the other */
   int is_right = wrong * 100 < (size_t)width * height;
   printf("%u x %u pixels: %zu differ from those of the CPU\n", width, height, wrong);
   free(pixels);

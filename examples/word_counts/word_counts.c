@@ -1,4 +1,5 @@
-/* word_counts.c: counts the words of a text, by algorithms over whole arrays alone.
+/* word_counts.c: counts the words of a text. It uses only algorithms over whole arrays and no
+ * kernel.
  *
  *   word_counts cpu|cuda [--all] FILE...
  *
@@ -75,7 +76,7 @@ typedef struct text {
   int64_t count;
 } text;
 
-/* Appends a file, and a blank, so that no word goes on in the next file. */
+/* Appends a file and a blank, so that no word continues in the next file. */
 static int read_file(const char *path, text *t)
 {
   char part[1 << 16];
@@ -106,7 +107,7 @@ static kjit_array *make(kjit_type type, int64_t count)
   return array;
 }
 
-/* The first `count` elements, without a copy. */
+/* Returns a view of the first `count` elements. */
 static kjit_array *head(kjit_array *array, int64_t count)
 {
   kjit_array *view;
@@ -133,7 +134,7 @@ static kjit_function *find(const char *name)
 
 typedef struct counts {
   int64_t words, distinct;
-  int64_t *count, *place; /* of each distinct word, the most frequent one first */
+  int64_t *count, *place; /* for each distinct word, the most frequent word first */
 } counts;
 
 /* Sorts the positions by the hashes of their words and stores the sorted hashes in keys. Returns
@@ -163,8 +164,8 @@ static int sort_words(kjit_array *letters, kjit_array *places, int64_t words, ui
   return collisions == 0;
 }
 
-/* Runs of equal keys: how many, their lengths, and where each word is first, the most frequent word
- * first. */
+/* Finds the runs of equal keys. Computes their number, their lengths and the first position of each
+ * word, and orders them with the most frequent word first. */
 static void count_runs(kjit_array *sorted_keys, kjit_array *sorted_places, counts *c)
 {
   kjit_array *keys = make(KJIT_U64, c->words), *lengths = make(KJIT_I64, c->words),
@@ -175,7 +176,7 @@ static void count_runs(kjit_array *sorted_keys, kjit_array *sorted_places, count
   TRY(kjit_run_lengths(context, &first_of_run, &length, &start, &count, &x, NULL, NULL));
   c->distinct = read_count(number);
 
-  /* by first place, then by count; equal counts stay in the order of places */
+  /* sorted by first position and then, stably, by count */
   kjit_array *some_lengths = head(lengths, c->distinct),
              *by_place[] = { make(KJIT_I64, c->distinct), make(KJIT_I64, c->distinct) },
              *by_count[] = { make(KJIT_I64, c->distinct), make(KJIT_I64, c->distinct) };

@@ -66,7 +66,8 @@ static int wait_for(PyObject *object)
   return done ? 0 : -1;
 }
 
-/* Calls the callables with the arguments. Returns 0, or -1 with an exception. */
+/* Converts the arguments and launches the kernel of the route. Returns 0, or -1 with an
+ * exception. */
 static int launch_by(const configured_object *self, const route *taken, form_list *list)
 {
   kjit_arg args[FORM_MOST];
