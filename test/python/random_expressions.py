@@ -1,4 +1,5 @@
 # RUN: %kjit-python %s
+# RUN: env KJIT_CPU_DEVICES=2 KJIT_DEVICE=cpu:1 %kjit-python %s
 """Random programs with expressions of kjit.numpy against NumPy, computed at once, one by one and as fused kernels: aliases, views of views,
 updates in place, masks, arrays of indices, out= and where=, arrays without dimensions, bools.
 

@@ -1,5 +1,5 @@
 /* The Python type of kjit arrays, which have a shape and memory of a device. */
-#include "binding.h"
+#include "expression.h"
 #include <structmember.h>
 
 PyTypeObject *binding_array_type;
@@ -178,9 +178,7 @@ static PyObject *create_empty(PyObject *module, PyObject *args)
   return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
 }
 
-/* Copies a kjit array, whose elements can be records, dates and other types that a tensor cannot
- * describe. */
-static kjit_status copy_array(kjit_device *device, kjit_array *source, kjit_array **array)
+kjit_status binding_copy_array(kjit_device *device, kjit_array *source, kjit_array **array)
 {
   const kjit_tensor *tensor = kjit_get_tensor(source);
   kjit_array_config config = { .size_bytes = sizeof config,
@@ -220,7 +218,7 @@ static PyObject *create_copy(PyObject *module, PyObject *args)
     kjit_status status;
     BINDING_UNLOCKED(context,
                      status = arg.kind == KJIT_ARG_ARRAY
-                                ? copy_array(place, arg.value.array, &array)
+                                ? binding_copy_array(place, arg.value.array, &array)
                                 : kjit_create_array_from(place, arg.value.tensor, NULL, &array));
     if (!binding_finish(context, status)) result = binding_wrap_array(context, array, 0);
   }
@@ -467,11 +465,41 @@ static PyObject *copy_to_host(PyObject *object, PyObject *unused)
   return result;
 }
 
+/* Returns the only element of an array that has memory, as a Python number. */
+static PyObject *read_number(array_object *self)
+{
+  kjit_type element = kjit_get_array_element(self->array);
+  const kjit_tensor *own = kjit_get_tensor(self->array);
+  union {
+    double numbers[2];
+    unsigned char bytes[1];
+  } value = { { 0 } };
+  kjit_tensor host = kjit_make_tensor(&value, element, (uint32_t)own->rank, own->shape);
+  kjit_arg to = kjit_arg_tensor(&host), from = kjit_arg_array(self->array);
+  kjit_status status;
+  BINDING_LONG(self->context, status = kjit_copy(self->context->context, &to, &from, NULL),
+               .what = "copy", .device = self->device);
+  return binding_finish(self->context, status) ? NULL : binding_make_value(element, value.bytes);
+}
+
+/* Returns the only element of an array of numbers that has memory or is a recorded copy. Returns
+ * NULL without an exception for other arrays. */
+static PyObject *get_number(array_object *self)
+{
+  if (binding_get_element(self) >= KJIT_SCALAR_COUNT || binding_get_element(self) == KJIT_BF16)
+    return NULL;
+  array_object *view = expression_begin_reading(self);
+  if (!view) return binding_get_tensor((PyObject *)self) ? read_number(self) : NULL;
+  PyObject *number = read_number(view);
+  expression_end_reading(self, view);
+  return number;
+}
+
 /* Returns the element of an array with one element, such as the result of a reduction, as a Python
  * number. */
 static PyObject *get_item(PyObject *object, PyObject *unused)
 {
-  const kjit_tensor *tensor = binding_get_tensor(object);
+  const kjit_tensor *tensor = binding_look_at_array(object);
   if (!tensor) return NULL;
   if (count_elements(tensor) != 1) {
     PyErr_Format(
@@ -480,6 +508,8 @@ static PyObject *get_item(PyObject *object, PyObject *unused)
       (long long)count_elements(tensor));
     return NULL;
   }
+  PyObject *number = get_number((array_object *)object);
+  if (number || PyErr_Occurred()) return number;
   PyObject *copy = copy_to_host(object, unused);
   PyObject *item = copy ? PyObject_CallMethod(copy, "item", NULL) : NULL;
   Py_XDECREF(copy);

@@ -245,10 +245,12 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
-/* Returns a copy of the only element of a view. */
+/* Returns a copy of the only element of a view. The copy is made when the element is needed or
+ * overwritten, if operations on the array are recorded. */
 static PyObject *copy_view(PyObject *view)
 {
-  PyObject *copy = view ? PyObject_CallMethod(view, "copy", NULL) : NULL;
+  PyObject *copy = view ? expression_record_element(view) : NULL;
+  if (view && !copy && !PyErr_Occurred()) copy = PyObject_CallMethod(view, "copy", NULL);
   Py_XDECREF(view);
   if (copy && Py_TYPE(copy) == binding_array_type)
     ((array_object *)copy)->is_read_only = BINDING_ELEMENT;

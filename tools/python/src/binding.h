@@ -132,6 +132,9 @@ typedef struct array_object {
   PyObject *weak_references; /* kept by Python */
 } array_object;
 
+/* Copies an array, whose elements can be records, dates and other types that a tensor cannot
+ * describe. */
+kjit_status binding_copy_array(kjit_device *device, kjit_array *source, kjit_array **array);
 /* Returns the array as a tensor, or NULL with an exception. Computes a pending array. */
 const kjit_tensor *binding_get_tensor(PyObject *array);
 /* Methods and properties that depend on strides, in array_view.c. */

@@ -418,7 +418,7 @@ static int shorten(PyObject *const *operands, int count, tally *t)
   }
 }
 
-array_object *expression_record(long row, PyObject *const *operands, int count)
+static array_object *record(long row, PyObject *const *operands, int count)
 {
   uint64_t types = 0;
   kjit_tensor tensor = { 0 };
@@ -443,5 +443,18 @@ array_object *expression_record(long row, PyObject *const *operands, int count)
   if (!made) return NULL;
   made->pending->operation_count = t.operations;
   made->pending->input_count = t.inputs;
+  return made;
+}
+
+/* An operation on a recorded copy of an element reads the view that the copy reads. */
+array_object *expression_record(long row, PyObject *const *operands, int count)
+{
+  PyObject *sources[EXPRESSION_MOST_OPERANDS] = { NULL };
+  for (int i = 0; i < count; i++) {
+    array_object *view = expression_find_view(operands[i]);
+    sources[i] = Py_NewRef(view ? (PyObject *)view : operands[i]);
+  }
+  array_object *made = record(row, sources, count);
+  for (int i = 0; i < count; i++) Py_DECREF(sources[i]);
   return made;
 }

@@ -63,6 +63,7 @@ struct binding_pending {
   unsigned long busy;
   int was_part;   /* the array was computed as part of another array */
   int is_spent;   /* an operand was overwritten by the operation that this array was part of */
+  int is_element; /* the array is the copy of an element, and its operand is the view of it */
   uint64_t visit; /* number of the last walk that visited it */
   int index;      /* index in that walk */
   array_object *previous, *next; /* list of all pending arrays */
@@ -160,12 +161,22 @@ int expression_run_line(PyObject *line, const binding_expression *e, const array
 /* Runs the operation of a row, as the array operators do. Returns NotImplemented for operands of
  * other kinds. */
 PyObject *expression_operate(long row, PyObject *const *operands, int count);
+/* Records the copy of an element that is not in host memory. view: the element, an array without
+ * dimensions. Returns NULL without an exception if the element has to be copied at once. */
+PyObject *expression_record_element(PyObject *view);
 /* Computes the operation of a row into an array of the same shape and type. Returns 1 if done, 0 if
  * kjit.numpy has to handle the operands, or -1 with an exception. */
 int expression_operate_into(long row, PyObject *const *operands, int count, array_object *out);
 
 /* ---- evaluate.c ---- */
 
+/* Returns the view that a recorded copy of an element reads. Returns NULL for other objects. */
+array_object *expression_find_view(PyObject *object);
+/* Returns the view that a recorded copy of an element reads, so that the element can be read
+ * without a copy in the memory of the device. Other threads then do not write to it until
+ * expression_end_reading. Returns NULL for other arrays. */
+array_object *expression_begin_reading(array_object *array);
+void expression_end_reading(array_object *array, array_object *view);
 /* Computes a pending array and stores it in another array. If `where` is not NULL, stores only the
  * elements for which it is true. is_slot: Python calls this for an operator with these operands.
  * Returns 0, or -1 with an exception. */

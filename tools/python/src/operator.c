@@ -80,6 +80,20 @@ PyObject *expression_operate(long row, PyObject *const *operands, int count)
   return make_ready() ? NULL : operate(row, operands, count);
 }
 
+PyObject *expression_record_element(PyObject *view)
+{
+  if (!operate_at_once || binding_get_element((array_object *)view) == KJIT_BOOL) return NULL;
+  array_object *made = expression_record(rows[ROW_positive], &view, 1);
+  if (!made) return NULL;
+  if (!is_put_off(made)) {
+    Py_DECREF((PyObject *)made);
+    return NULL;
+  }
+  made->is_read_only = BINDING_ELEMENT;
+  made->pending->is_element = 1;
+  return (PyObject *)made;
+}
+
 int expression_operate_into(long row, PyObject *const *operands, int count, array_object *out)
 {
   array_object *made = make_ready() ? NULL : expression_record(row, operands, count);
@@ -229,7 +243,7 @@ static PyObject *mark(PyObject *module, PyObject *object)
 }
 
 /* tell(array): returns (whether it is pending, key, number of launches, whether they were one
- * kernel). */
+ * kernel, whether it is a recorded copy of an element). */
 static PyObject *tell(PyObject *module, PyObject *object)
 {
   (void)module;
@@ -238,8 +252,10 @@ static PyObject *tell(PyObject *module, PyObject *object)
     return NULL;
   }
   const array_object *array = (const array_object *)object;
-  return Py_BuildValue("(OOii)", array->pending ? Py_True : Py_False,
-                       array->key ? array->key : Py_None, array->launch_count, array->was_fused);
+  PyObject *is_element = expression_find_view(object) ? Py_True : Py_False;
+  return Py_BuildValue("(OOiiO)", array->pending ? Py_True : Py_False,
+                       array->key ? array->key : Py_None, array->launch_count, array->was_fused,
+                       is_element);
 }
 
 static PyObject *is_pending(PyObject *module, PyObject *object)

@@ -449,8 +449,10 @@ def explain(x):
     The text has the operations, whether they form one kernel and if not the reason, the number of
     launched kernels, and the numbers of bytes that they read and write.
     """
-    is_pending, key, launches, was_fused = _kjit.tell(x)
+    is_pending, key, launches, was_fused, is_element = _kjit.tell(x)
     head = f"{x.dtype.name}{list(x.shape)} on {x.device}"
+    if is_element:
+        return f"{head}: a copy of one element, made when it is needed or before the element is overwritten"
     if is_pending:
         key, nodes, inputs = _kjit.collect(x)
         found = _expressions.get(key) or Expression(nodes, inputs)
