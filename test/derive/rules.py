@@ -42,6 +42,8 @@ POINTS = 16
 BOUND = 8  # units
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 FAST = 1000  # factor of the bound for the fast functions on a GPU, which have fewer digits
+# The errors of these functions on a GPU are bounded absolutely in docs/ir.md, and in units these are many.
+ABSOLUTE_ON_GPU = {"jn": {"f64": 5e-12, "f32": 2.2e-6}, "yn": {"f64": 5e-12, "f32": 2.2e-6}}
 CANCELS = {"j0", "j1", "y0", "y1", "jn", "yn", "lgamma", "tgamma", "erfcx", "tanh", "expm1"}
 OPERATORS = {"op_add": "x + y", "op_sub": "x - y", "op_mul": "x * y", "op_div": "x / y", "op_mod": "x % y", "op_pow": "x ** y", "op_neg": "-x", "op_cube": "x ** 3", "op_whole": "x ** n"}
 OPERATOR_DOMAINS = {name: [(5.2, 5.8), (2, 2.4)] for name in OPERATORS} | {"op_neg": [WIDE], "op_cube": [WIDE], "op_whole": [WIDE, "n"]}
@@ -156,6 +158,8 @@ def check(cases, have, want, points, what, device):
             units = np.where(error == 0, 0, error / np.where(size == 0, 1, size))
             worst = int(np.argmax(np.where(np.isnan(units), np.inf, units)))
             bound = BOUND * (FAST if case.name.startswith("fast_") and device != "cpu" else 1)
+            if device != "cpu" and case.name in ABSOLUTE_ON_GPU:
+                bound = max(bound, ABSOLUTE_ON_GPU[case.name].get(what, 0) * 2.0 ** DIGITS[what])
             if not units[worst] <= bound:
                 failures += 1
                 at = [float(v[worst]) for v in points[j]]

@@ -1,4 +1,4 @@
-# RUN: %kjit-python %s %srcdir
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s %srcdir
 """The programs of the pages below and of README.md run, one after the other in one set of names."""
 import os
 import re

@@ -1,5 +1,5 @@
-# RUN: env KJIT_DEVICE=cpu %kjit-python %s
-# RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %}
+# REQUIRES: cuda
+# RUN: env KJIT_DEVICE=cuda %kjit-python %s
 """The memory pools of CuPy and PyTorch as memory managers on a GPU: arrays and the temporary memory of algorithms come from the
 pool, its limit is named, and everything goes back. Each pool has a process of its own. Skipped without a GPU."""
 

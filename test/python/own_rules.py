@@ -50,7 +50,8 @@ want_y = np.log(np.cosh(x)) + np.clip(x, -1, 1)
 near(by_x, want_x, rtol=1e-12, atol=1e-13), near(by_y, want_y, rtol=1e-12, atol=1e-13)
 got_x, got_y = np.empty(50), np.empty(50)
 slopes(x, y, got_x, got_y)
-np.testing.assert_array_equal(got_x, by_x), np.testing.assert_array_equal(got_y, by_y)
+# A GPU may round the products and sums of one of the two kernels together.
+near(got_x, by_x, rtol=1e-13, atol=1e-14), near(got_y, by_y, rtol=1e-13, atol=1e-14)
 
 
 def wrong_rule(x, dx):
