@@ -12,23 +12,25 @@
 
 /* ---- the library ---- */
 
-/* Entry points of the library: X(name, (parameters)). Results are nvrtcResult. */
+/* Entry points of the library: X(type, name, (parameters)). Integer results are nvrtcResult. */
 /* clang-format off */
 #define ENTRIES(X) \
-  X(nvrtcCreateProgram, (void **program, const char *text, const char *name, int header_count, \
-                         const char *const *headers, const char *const *header_names)) \
-  X(nvrtcDestroyProgram, (void **program)) \
-  X(nvrtcCompileProgram, (void *program, int count, const char *const *options)) \
-  X(nvrtcGetPTXSize, (void *program, size_t *size_bytes)) \
-  X(nvrtcGetPTX, (void *program, char *ptx)) \
-  X(nvrtcGetProgramLogSize, (void *program, size_t *size_bytes)) \
-  X(nvrtcGetProgramLog, (void *program, char *log)) \
-  X(nvrtcGetNumSupportedArchs, (int *count)) \
-  X(nvrtcGetSupportedArchs, (int *numbers))
+  X(int, nvrtcCreateProgram, (void **program, const char *text, const char *name, \
+                              int header_count, const char *const *headers, \
+                              const char *const *header_names)) \
+  X(int, nvrtcDestroyProgram, (void **program)) \
+  X(int, nvrtcCompileProgram, (void *program, int count, const char *const *options)) \
+  X(int, nvrtcGetPTXSize, (void *program, size_t *size_bytes)) \
+  X(int, nvrtcGetPTX, (void *program, char *ptx)) \
+  X(int, nvrtcGetProgramLogSize, (void *program, size_t *size_bytes)) \
+  X(int, nvrtcGetProgramLog, (void *program, char *log)) \
+  X(int, nvrtcGetNumSupportedArchs, (int *count)) \
+  X(int, nvrtcGetSupportedArchs, (int *numbers)) \
+  X(const char *, nvrtcGetErrorString, (int result))
 /* clang-format on */
 
 typedef struct nvrtc {
-#define X(name, parameters) int(*name) parameters;
+#define X(type, name, parameters) type(*name) parameters;
   ENTRIES(X)
 #undef X
 } nvrtc;
@@ -49,7 +51,7 @@ static kjit_status open_nvrtc(const kj_link_target *target, const char *name,
                             &handle);
   kj_free_buffer(&need);
   if (status != KJIT_OK) return status;
-#define X(function, parameters) \
+#define X(type, function, parameters) \
   KJ_TRY(kj_find_toolkit_entry(handle, &library, #function, diagnostics, &entry)); \
   *(void **)&opened->function = entry;
   ENTRIES(X)
@@ -86,8 +88,8 @@ static void add_architecture(const nvrtc *library, const char *target, option_li
   end_option(list);
 }
 
-/* Appends the path of a folder that exists, and a line end. */
-static bool add_folder(const char *folder, size_t length, const char *below, kj_buffer *folders)
+/* Appends the path of a folder and a line end, if the folder exists. */
+static void add_folder(const char *folder, size_t length, const char *below, kj_buffer *folders)
 {
   struct stat about;
   kj_buffer path = { 0 };
@@ -95,7 +97,6 @@ static bool add_folder(const char *folder, size_t length, const char *below, kj_
   bool is_there = !path.failed && stat(path.text, &about) == 0 && S_ISDIR(about.st_mode);
   if (is_there) kj_append_format(folders, "%s\n", path.text);
   kj_free_buffer(&path);
-  return is_there;
 }
 
 /* Returns the path of the library's file, which is malloc'd, or NULL. */
@@ -107,19 +108,20 @@ static char *find_file(const nvrtc *library)
 }
 
 /* Lists the folders of headers of the toolkit that contains the library: an installed toolkit, or
- * the Python packages for CUDA 13 or CUDA 12. */
+ * the Python packages for CUDA 13 or CUDA 12. The folders of the usual toolkit are the last ones,
+ * for headers of Python packages that are not installed, such as CCCL's. */
 static void list_headers(const nvrtc *library, kj_buffer *folders)
 {
   static const char *const places[] = { "/../include", "/../include/cccl",
                                         "/../../cuda_runtime/include", "/../../cuda_cccl/include",
                                         "/../../curand/include" };
-  bool has_headers = false;
+  static const char *const usual[] = { "/usr/local/cuda/include", "/usr/local/cuda/include/cccl" };
   char *path = find_file(library);
   const char *end = path ? strrchr(path, '/') : NULL;
   for (size_t i = 0; end && i < sizeof places / sizeof *places; i++)
-    has_headers |= add_folder(path, (size_t)(end - path), places[i], folders);
-  static const char usual[] = "/usr/local/cuda/include";
-  if (!has_headers) (void)add_folder(usual, sizeof usual - 1, "", folders);
+    add_folder(path, (size_t)(end - path), places[i], folders);
+  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+    add_folder(usual[i], strlen(usual[i]), "", folders);
   free(path);
 }
 
@@ -247,9 +249,9 @@ static kjit_status compile(const nvrtc *library, void *program, const kj_link_ta
   kjit_status status = KJIT_OK;
   if (result == OUT_OF_MEMORY) status = fail_memory(diagnostics);
   else if (result)
-    status = kj_error(diagnostics, KJIT_ERROR_COMPILE,
-                      "NVRTC cannot compile `%s` for %s (nvrtcResult %d)%s%s", input->name,
-                      target->name, result, log ? ":\n" : "; it left no log", log ? log : "");
+    status = kj_error(diagnostics, KJIT_ERROR_COMPILE, "NVRTC cannot compile `%s` for %s (%s)%s%s",
+                      input->name, target->name, library->nvrtcGetErrorString(result),
+                      log ? ":\n" : "; it left no log", log ? log : "");
   else if (log)
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_WARNING, KJIT_OK,
               "NVRTC log messages for `%s`:\n%s", input->name, log);
@@ -267,8 +269,8 @@ kjit_status kj_compile_cuda_c(const kj_link_target *target, const kj_link_input 
   if (result)
     return result == OUT_OF_MEMORY
              ? fail_memory(diagnostics)
-             : kj_error(diagnostics, KJIT_ERROR_COMPILE,
-                        "NVRTC rejects the source of `%s` (nvrtcResult %d)", input->name, result);
+             : kj_error(diagnostics, KJIT_ERROR_COMPILE, "NVRTC rejects the source of `%s` (%s)",
+                        input->name, library.nvrtcGetErrorString(result));
   kjit_status status = compile(&library, program, target, input, diagnostics, ptx, size_bytes);
   (void)library.nvrtcDestroyProgram(&program);
   return status;
