@@ -176,7 +176,8 @@ const char *ka_type_text(ka_call *call, kjit_type type);
 const char *ka_number_text(ka_call *call, ki_value number);
 /* Whether the call runs on the CPU, where one thread runs a block. */
 bool ka_is_cpu(const ka_call *call);
-/* Returns the number of multiprocessors of the GPU, or of cores of the CPU. */
+/* Returns the number of multiprocessors if the call runs on a GPU, or the number of cores if it
+ * runs on the CPU. */
 uint32_t ka_core_count(const ka_call *call);
 /* Returns the number of threads of a block. Starts with `threads` and halves the number until
  * bytes_a_thread for each thread fit in the block's shared memory, which is smaller on
@@ -411,8 +412,8 @@ typedef struct ka_reduction ka_reduction;
 const char *ka_get_reduction_name(size_t index);
 /* Returns the reduction that `given` names, or NULL if it names none. */
 const ka_reduction *ka_find_reduction(const kjit_operator *given);
-/* Returns the type that elements are converted to first. Errors: TYPE; ARGUMENT if options
- * contradict it. */
+/* Returns the type to which elements are converted before they are combined. Errors: TYPE; ARGUMENT
+ * if options.accumulator contradicts it. */
 kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type element);
 /* Returns the element type of an array for the result. */
 kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_type element,
@@ -515,8 +516,8 @@ ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t 
 
 /* Maximum number of funcs of the application that one kernel calls. */
 enum { KA_MOST_FUNCTIONS = KI_MOST_MEANINGS };
-/* A kernel is determined by its source, by the funcs of the application to which its extern funcs
- * are linked, and by the structs of the application that it names. */
+/* The description of a kernel, by which the cache finds it: its source, the application's funcs to
+ * which its extern funcs are linked, and the application's structs that it names. */
 typedef struct ka_kernel_source {
   const char *text;
   size_t length;

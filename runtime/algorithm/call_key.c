@@ -1,8 +1,8 @@
-/* Computes the key of a call, which contains everything that the call's steps depend on: the public
- * function, its options, funcs by identity, values, and for each array its device, element type,
- * shape, strides, the low bits of its address, and which arrays overlap. kept_call.c repeats the
- * steps of an earlier call with the same key. Therefore every property that an algorithm examines
- * must be in the key. */
+/* Computes the key of a call, which contains everything that the call's steps depend on. The key
+ * consists of the public function, its options, its funcs (by identity) and its values. For each
+ * array it contains the device, element type, shape, strides and the low bits of the address. It
+ * also tells which arrays overlap. kept_call.c repeats the steps of an earlier call with the same
+ * key. Therefore every property that an algorithm examines must be in the key. */
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -117,8 +117,8 @@ static void put_operand(ka_call *call, ka_key *key, const kjit_operand *given)
     put_argument(call, key, &given->arrays[i]);
 }
 
-/* Adds three bits for each pair of arrays: whether they overlap, begin at the same address, and are
- * the same object. */
+/* Adds three bits for each pair of arrays, which tell whether the arrays overlap, begin at the same
+ * address, and are the same object. */
 static void put_relations(ka_key *key)
 {
   uint64_t word = 1;

@@ -17,8 +17,8 @@ typedef struct einsum_given {
 typedef struct reader {
   ka_einsum *e;
   const char *at;
-  uint64_t seen, repeated; /* sets of letters: those that occur in the operands, and those that
-                              occur more than once */
+  uint64_t seen, repeated; /* the letters that occur in the operands, and the letters that occur
+                              more than once, as sets */
   uint32_t ellipsis_rank;  /* maximum number of axes of an ellipsis in an operand */
 } reader;
 

@@ -310,8 +310,8 @@ static void check_written(ka_call *call, const ka_operand *output, const kj_view
   }
 }
 
-/* Returns for each additional argument of an output func, an array or value, whether the func
- * stores to it. */
+/* Returns a bool for each additional argument (array or value) of an output func: whether the func
+ * stores to this argument. */
 static const bool *find_stores(ka_call *call, const ka_operand *output)
 {
   const ki_function *function = kj_function_of(output->function)->function;

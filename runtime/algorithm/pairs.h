@@ -33,7 +33,7 @@ typedef struct ka_piece {
   uint64_t first, total; /* index of the chunk's first row of y; number of all rows of y */
   uint64_t row; /* index of the call's first row of x, if the call processes only a part of x */
   bool is_share, is_wide, is_last;
-  kjit_array *const *found; /* one for each ka_found of the call */
+  kjit_array *const *found; /* an array for each ka_found of the call */
 } ka_piece;
 
 /* One result: the value that the func returns for it, and the reduction of these values. */
@@ -109,8 +109,8 @@ ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
 /* Returns the options that these calls accept, as flags of ka_option. */
 uint32_t ka_pairs_options(const ka_pairing *given);
 
-/* An array with intermediate results. Each result has one such array; the k smallest values have
- * one array for the values and one for their indices. */
+/* An array with intermediate results. There is one such array for each result. For
+ * kjit_pairs_smallest there is an array for the values and an array for their indices. */
 typedef struct ka_found {
   kjit_type element;
   uint64_t count;

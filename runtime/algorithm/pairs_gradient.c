@@ -316,8 +316,8 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
 
 /* ---- the call ---- */
 
-/* One pass of a call: derivatives with respect to x and the func's additional arguments, or with
- * respect to y. */
+/* A pass of a call, which computes derivatives either with respect to x and the func's additional
+ * arguments, or with respect to y. */
 typedef struct gradient_pass {
   ka_pair_gradient gradient;
   ka_pairing given;

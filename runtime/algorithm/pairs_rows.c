@@ -17,7 +17,8 @@
 enum {
   GPU_THREADS = 128,
   GPU_ROWS = 4, /* maximum number of rows of x for each thread */
-  /* maximum size of a thread's rows of x and of their sums in registers, and of one row of x there
+  /* maximum size, in registers, of a thread's rows of x with their sums, and maximum size of a
+   * single row of x
    */
   GPU_ROW_BYTES = 224,
   GPU_X_BYTES = 96,

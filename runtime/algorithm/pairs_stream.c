@@ -1,8 +1,9 @@
-/* Reductions over pairs that consist of several calls: y is processed in chunks of options.chunk
- * rows, and x in shares, one for each device of options.devices. Each chunk of a share is a
- * separate call (ka_piece) that continues from the results of the previous chunks. Rows of y in
- * host memory go through two buffers: a chunk is copied to pinned memory once for all devices, and
- * then to each device on a separate stream while the kernels of the previous chunk run.
+/* Runs reductions over pairs that consist of several calls. y is processed in chunks of
+ * options.chunk rows, and x in shares, one share for each device in options.devices. Each chunk of
+ * a share is a separate call (ka_piece) that continues from the results of the previous chunks.
+ * Rows of y in host memory go through two buffers: a chunk is copied to pinned memory once for all
+ * devices, and then to each device on a separate stream while the kernels of the previous chunk
+ * run.
  *
  *     host           chunk 0 | chunk 1 | chunk 2, when its buffer has been copied | ...
  *     stream of copies         chunk 0 | chunk 1 | chunk 2, when its kernels are done | ...
@@ -216,8 +217,8 @@ static kjit_status run_pieces(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Waits for all shares, even if one has failed, because their memory is released afterwards and the
- * caller may change its host memory. */
+/* Waits for all shares, even if a share has failed, because kjit then releases their memory, and
+ * the caller may change its host memory. */
 static kjit_status wait_for_shares(ka_streaming *s)
 {
   kjit_status first = KJIT_OK;

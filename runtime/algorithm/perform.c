@@ -217,7 +217,7 @@ static void allocate_work(ka_call *call)
   }
 }
 
-/* Replaces the indices of temporary storage among the arguments by the arrays. */
+/* Replaces each argument that is an index of temporary storage by the array with this storage. */
 static void place_work(ka_call *call)
 {
   for (size_t i = 0; i < call->steps.count; i++) {

@@ -44,8 +44,8 @@ static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
-/* Returns whether the product is one of a matrix and a vector, where packing would not save any
- * load. */
+/* Returns whether a matrix is multiplied by a vector. Packing would not save any load in such a
+ * product. */
 static bool is_thin(const ka_product *p)
 {
   bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;

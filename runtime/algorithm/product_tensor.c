@@ -18,9 +18,9 @@ enum {
   MOST_EXTENT = INT32_MAX / 2, /* the library uses i32 indices */
   /* Minimum number of times that a product must use each element so that packing saves time. With
    * MANY_USES, packing takes a small part of the product's time. Fewer uses are enough for elements
-   * of 2 and 4 bytes in a product with so many terms (MANY_TERMS) that tiles without tensor copies
-   * are slower than packing and its launch. A factor larger than the L2 cache (CACHED_BYTES) is
-   * written to memory and read again, which takes time in proportion to its bytes. */
+   * of 2 and 4 bytes if the product has MANY_TERMS, because a kernel without tensor copies is then
+   * slower than packing and its launch. A factor larger than the L2 cache (CACHED_BYTES) is written
+   * to memory and read again, which takes time in proportion to its bytes. */
   MANY_USES = 512,
   FEW_USES = 48,
   FEW_USES_OF_BYTE = 48,

@@ -1,6 +1,6 @@
-/* Fills operands with random numbers from a seed, with random_fill.kir of lib/library: one launch
- * without temporary storage, in which a thread computes the numbers of one Philox block, four
- * words. */
+/* Implements kjit_random_uniform and related functions, which fill an operand with random numbers.
+ * They need one launch and no temporary storage; the kernel is in random_fill.kir of lib/library. A
+ * thread computes a Philox block of four words. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -35,9 +35,9 @@ static const struct {
   [INTEGERS] = { "random_integers", NULL, NULL },
 };
 
-/* How a word becomes a uniform number in [0, 1) of a type: the number of low bits that are
- * discarded so that the number is exact in the type, the value of one unit of the remaining bits,
- * and the largest number of the type. */
+/* How a word is converted to a uniform number in [0, 1). `drop` low bits are discarded, so that the
+ * number is exact in the type; each unit of the remaining bits has the value `unit`. `most` is the
+ * largest number of the type. */
 static const struct {
   kjit_type type;
   const char *drop, *unit;

@@ -57,9 +57,9 @@ static void read_strides(const ka_operand *x, int64_t *strides)
     for (uint32_t i = 0; i < x->axis_count; i++) strides[i] = tensor->strides[i];
 }
 
-/* Returns how many adjacent elements along the last group of axes a thread loads at once. For an
- * array the elements must be contiguous and aligned in every row, so that one access loads them.
- * For a func they are assumed to be adjacent. */
+/* Returns how many adjacent elements along the last group of axes a thread loads at once. In an
+ * array these elements must be contiguous and aligned in every row, so that a single access loads
+ * them. For a func they are assumed to be adjacent. */
 static uint32_t count_neighbours(const ka_reduce *p, uint64_t extent)
 {
   const ka_operand *x = &p->x;

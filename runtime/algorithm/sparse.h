@@ -27,9 +27,9 @@ void ka_check_extents(ka_call *call, const int64_t *shape);
 
 /* ---- calls that are made of calls: sparse_calls.c ---- */
 
-/* The build function of the outer call makes the inner calls one after the other and adds no steps
- * itself. If options.plan is set, it prepares each inner call, and the outer plan runs the prepared
- * calls in this order. ka_begin_calls rejects the options work_bytes and work. */
+/* The build function of the outer call makes the inner calls in sequence and adds no steps itself.
+ * If options.plan is set, it prepares each inner call, and the outer plan runs the prepared calls
+ * in this order. ka_begin_calls rejects the options work_bytes and work. */
 void ka_begin_calls(ka_call *call);
 /* Returns options for one inner call: the device and the stream of the outer call and, if the outer
  * call is prepared, the place for the plan of the inner call. */

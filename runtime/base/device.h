@@ -162,10 +162,10 @@ kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 /* ---- the driver's plain launch ---- */
 
 /* The driver function that launches a kernel, which the fast path calls directly. The functions of
- * CUDA's and HIP's drivers have the same signature. Parameters are passed in one of two ways.
- * Either `pointers` has the address of each parameter, or `block` describes a block that contains
- * all of them: the array KJ_BLOCK_ADDRESS, address of the block, KJ_BLOCK_BYTES, address of its
- * size, NULL. Both are NULL if the kernel has no parameters. */
+ * CUDA's and HIP's drivers have the same signature. There are two ways to pass parameters. Either
+ * `pointers` has the address of each parameter, or `block` describes a block that contains all of
+ * them: the array KJ_BLOCK_ADDRESS, address of the block, KJ_BLOCK_BYTES, address of its size,
+ * NULL. Both are NULL if the kernel has no parameters. */
 typedef int kj_driver_launch(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                              unsigned block_x, unsigned block_y, unsigned block_z,
                              unsigned dynamic_shared_bytes, void *stream, void **pointers,
@@ -466,10 +466,10 @@ struct kjit_device {
 };
 
 /* Returns whether a launch on this stream needs a change of context. A default stream has no handle
- * of its own: it belongs to the current context. If a launch uses the default stream of another
- * context, CUDA's driver invalidates a capture there before it checks which context the kernel
- * belongs to (driver 580). So a launch checks the context first, and operations->retry launches if
- * another context is current. */
+ * of its own. The current context determines which default stream is meant. If a launch uses the
+ * default stream of another context, CUDA's driver invalidates a capture there before it checks
+ * which context the kernel belongs to (driver 580). So a launch checks the context first, and
+ * operations->retry launches if another context is current. */
 static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
 {
   enum { PER_THREAD = 2 }; /* 0 and 1 are the legacy default stream */

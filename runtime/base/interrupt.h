@@ -25,8 +25,8 @@ typedef struct kj_interruptible_launch {
   kj_interrupt_slot own;
 } kj_interruptible_launch;
 /* Prepares a launch that the word `listens` interrupts. A launch with a time limit gets its own
- * word. A watchdog thread, which is started for the first such launch, raises this word when the
- * time is over. Errors: LAUNCH, MEMORY. */
+ * word. A watchdog thread, which is started for the first such launch, sets this word when the time
+ * is over. Errors: LAUNCH, MEMORY. */
 kjit_status kj_begin_interruptible(kjit_device *device, kj_interrupt_slot listens,
                                    uint64_t time_limit_ns, kj_diagnostics *diagnostics,
                                    kj_interruptible_launch *launch);

@@ -86,8 +86,7 @@ static inline uint64_t kj_array_form(kjit_type element, uint32_t rank, int32_t d
          (uint64_t)facts << KJ_FORM_FACTS_AT | (uint64_t)1 << 63;
 }
 
-/* Encodes a device and one of its generations. The value is unique among all devices of the
- * process. */
+/* Encodes a device and a generation of it as a number that is unique in the process. */
 static inline uint64_t kj_place(const kjit_device *device, uint32_t generation)
 {
   return (uint64_t)device->number << 32 | generation;
@@ -112,8 +111,8 @@ struct kjit_array {
   _Atomic uint32_t references;
   bool is_read_only;
   bool is_in_place;  /* host memory that a launch on a GPU uses without a copy */
-  kjit_array *owner; /* the array that owns the memory: this array itself or, for a view, the array
-                        of which it is a view, which is retained */
+  kjit_array *owner; /* the array that owns the memory. This is the array itself or, for a view, the
+                        viewed array, which is retained */
   struct kj_block *block; /* the owner's memory block, or NULL if kjit does not free the memory */
   kj_array_line line;     /* the fields that a launch reads; kj_publish_array sets them */
   kjit_tensor tensor;
@@ -259,11 +258,12 @@ struct kj_runtime {
 kj_runtime *kj_get_runtime(kjit_context *context);
 /* Returns the devices of a kind, or NULL. */
 kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
-/* Adds a kind of device to a context. The application then uses its devices like those of any other
- * kind. Must be called before the first use of that kind. */
+/* Adds a kind of device to a context. The application can then use devices of this kind like other
+ * devices. Must be called before the first use of that kind. */
 kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
                         kj_diagnostics *diagnostics);
-/* Replaces the system's CUDA driver by another one. Must be called before the first use of CUDA. */
+/* Uses another source of driver functions in place of the system's CUDA driver. Must be called
+ * before the first use of CUDA. */
 kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const char *symbol),
                           void *user, kj_diagnostics *diagnostics);
 

@@ -348,7 +348,7 @@ uint64_t *kj_order_archived(const kj_archive *archive)
   return order;
 }
 
-/* Returns the row of the entry, or count if there is none. */
+/* Returns the row of the entry, or the number of rows if the archive does not contain the entry. */
 static uint64_t find_row(const kj_archive *archive, const kj_digest *digest)
 {
   uint64_t low = 0, high = archive->count;

@@ -315,10 +315,10 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
   return kj_add_to_archive(writer, made, diagnostics);
 }
 
-/* Exports a held specialization, unless no other process could use it: code with debug information,
- * whose files and lines belong to one program; plain code; code of a lost device; code that names
- * lines of sources without a text; and code of a target that belongs to a guest or uses math
- * functions from a file. */
+/* Exports a held specialization. Code that no other process could use is not exported: code with
+ * debug information, whose files and lines belong to one program; plain code; code of a lost
+ * device; code that refers to lines of sources without a text. Code for a named target is not
+ * exported either if it belongs to a guest or uses math functions from a file. */
 static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
                                kj_diagnostics *diagnostics)
 {

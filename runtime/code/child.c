@@ -382,7 +382,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
 
 /* ---- requests ---- */
 
-/* The description of a request in messages. */
+/* Describes a request in error messages: what the child did, and for which kernel. */
 typedef struct errand {
   const char *task, *name;
 } errand;

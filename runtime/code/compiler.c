@@ -419,8 +419,9 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
   if (taken) run_taken(background, taken);
 }
 
-/* Cancels the jobs that have not begun, and ends the threads after their current jobs. One of
- * several concurrent callers joins the threads, and the others wait for it. */
+/* Cancels the jobs that have not begun, and ends the threads after their current jobs. If several
+ * threads call this function at the same time, the first caller joins the threads, and the other
+ * callers wait. */
 static void end_threads(kj_background *background)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);

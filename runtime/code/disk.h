@@ -44,8 +44,8 @@ struct kj_disk {
 
 /* ---- disk_identity.c ---- */
 
-/* Returns the identity of the library or program that contains the address: its build id or,
- * without one, path, size and time of its file. */
+/* Returns the identity of the library or program that contains the address. The identity is the
+ * build id, or if there is none, the path, size and time of the file. */
 kj_digest kj_identify_address(const void *address);
 /* Returns the identity of a file, which need not be loaded. Returns false if the file cannot be
  * read. */
@@ -84,9 +84,9 @@ typedef struct kj_disk_key {
   char *text;
   size_t size_bytes;
   kj_digest digest;
-  /* Digest of the module's sources, including layout and comments. Only code whose threads can fail
-   * depends on it, because it contains line numbers. has_sources is false if a source has no text;
-   * such code is not stored. */
+  /* Digest of the module's sources, including their layout and comments. Only code whose threads
+   * can fail depends on this digest, because such code contains line numbers. has_sources is false
+   * if a source has no text; code that depends on the digest is then not stored. */
   kj_digest sources;
   bool has_sources;
 } kj_disk_key;
@@ -98,8 +98,7 @@ bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile
 /* Makes the key of code that runs on any machine with a named target, for the same request. The
  * named target is the level of this machine for the CPU, and the architecture for a GPU. Returns
  * false if out of memory, if this machine has no level, or if the module contains guest
- * declarations, because guest code must come from the compiler and never from a file made by
- * others. */
+ * declarations. Code of guests must come from the compiler of this machine, never from a file. */
 bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
 /* Makes the key of code for a device: for this machine, or a key for any machine if the device is a
  * target. */

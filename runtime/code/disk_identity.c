@@ -16,7 +16,7 @@
 
 /* ---- builds ---- */
 
-/* Reads the build id in the notes of an ELF file. Returns false if there is none. */
+/* Reads the build id in the notes of an ELF file. Returns false if the file has no build id. */
 static bool find_build_id(const char *notes, size_t size_bytes, kj_digest *identity)
 {
   enum { BUILD_ID = 3 };

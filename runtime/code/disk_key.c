@@ -381,8 +381,8 @@ bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk
   bool is_cpu = named.target.kind == KJ_TARGET_CPU;
   if (request->module->has_guest) return false;
   if (is_cpu && !named.target.level) named.target.level = kj_find_level();
-  named.target.ptx_version = 0; /* the minimum that the code needs; the driver rejects versions that
-                                 * it cannot read */
+  named.target.ptx_version = 0; /* 0 means the lowest PTX version that the code needs; a driver that
+                                   does not know this version rejects the code */
   return (!is_cpu || named.target.level) && make_key(disk, NULL, &named, true, key);
 }
 

@@ -35,9 +35,9 @@ static const uint64_t default_limit = (uint64_t)1 << 30, most_bytes = (uint64_t)
 
 /* ---- the disk ---- */
 
-/* Sets *directory to the directory of the disk cache, or to NULL if there is none. Returns false if
- * memory is exhausted. secure_getenv returns NULL in a program with other rights than its caller's,
- * so such a program has no cache. */
+/* Sets *directory to the directory of the disk cache, or to NULL if the process has no disk cache.
+ * Returns false if memory is exhausted. secure_getenv returns NULL in a program with other rights
+ * than its caller's, so such a program has no cache. */
 static bool find_directory(const char *given, char **directory)
 {
   const char *base = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -86,8 +86,8 @@ bool kj_can_publish(const kj_disk *disk)
 /* Whether kjit may use a file or directory. Code in the directory is executed, so files and
  * directory must belong to this user or to root, and no other user may have write permission.
  * Checksums do not protect against an attacker. Permissions of the parent directories are
- * irrelevant: an attacker who replaces the directory can only use one that belongs to this user or
- * to root. */
+ * irrelevant: an attacker could replace the cache directory only by another directory that belongs
+ * to this user or to root. */
 static bool is_trusted(const struct stat *info)
 {
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));

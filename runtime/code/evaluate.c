@@ -68,7 +68,7 @@ static bool settle(kj_scope *scope, const ki_expr *expr, kjit_type type, known *
   return k->is_open ? evaluate(scope, expr, type, k) : convert(scope, expr, type, k);
 }
 
-/* Returns whether the type is one of those that nearly all extents have. */
+/* Returns whether the type is i64 or i32, which nearly all extents have. */
 static inline bool is_extent_type(kjit_type type) { return type == KJIT_I64 || type == KJIT_I32; }
 
 static inline bool fits_extent(kjit_type type, __int128 integer)
@@ -76,8 +76,9 @@ static inline bool fits_extent(kjit_type type, __int128 integer)
   return type == KJIT_I64 ? integer == (int64_t)integer : integer == (int32_t)integer;
 }
 
-/* Converts two operands to their common type in the frequent cases in which no operand has to be
- * evaluated again: both are i32 or i64, or one is a literal. Returns false in other cases. */
+/* Converts two operands to their common type in the frequent cases: both operands have the same
+ * type, i32 or i64, or one of them is a literal. No operand is evaluated again then. Returns false
+ * in other cases. */
 static inline bool join_directly(known *x, known *y)
 {
   kjit_type type = x->value.type == KJ_WEAK_INT ? y->value.type : x->value.type;

@@ -3,8 +3,9 @@
  *
  * A launch holds its specialization without a lock (specialization.h): it increments the slot of
  * its thread and then reads the state. Eviction clears the state, makes every running thread of the
- * process execute a memory barrier, and then reads the slots. At least one of the two sees the
- * write of the other. So only eviction pays for the barrier, and launches do not. */
+ * process execute a memory barrier, and then reads the slots. So the launch sees the cleared state,
+ * or the eviction sees the incremented slot. Only eviction needs the expensive barrier; a launch
+ * needs none. */
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

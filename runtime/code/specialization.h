@@ -169,8 +169,8 @@ void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
 void kj_upgrade_later(kj_call *call, uint64_t hash);
 /* Compiles and loads the specialization, or waits for the thread that is doing so. The caller does
  * not hold the result. If call->plain allows it, the result may be a specialization with plain
- * code, while the call's own one is compiled in the background. Returns the errors of the
- * compiler. */
+ * code, while the specialization for the call itself is compiled in the background. Returns the
+ * errors of the compiler. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization);
 /* Queues the compilation unless it is queued or running already. Returns NOT_READY while the
@@ -201,9 +201,9 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
                                    const kj_signature *signature, kjit_stage stage);
 /* Returns the stage that the device runs: PTX or OBJECT. */
 kjit_stage kj_code_stage(const kjit_device *device);
-/* Compiles a kernel for a device up to a stage. Apart from the stage, the result does not depend on
- * the form in which the caller wants the code. Loads the compiler if necessary, and links code that
- * has to be linked at compile time. */
+/* Compiles a kernel for a device up to a stage. The code is the same for all callers, whatever they
+ * do with it; only the stage differs. Loads the compiler if necessary, and links code that has to
+ * be linked at compile time. */
 kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code);

@@ -313,8 +313,8 @@ static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
 
 /* ---- a launch ---- */
 
-/* Returns the number of elements of the largest array whose extents the code reads. It estimates
- * the work of kernels in which each thread loops over a row. */
+/* Returns the number of elements of the largest array whose extents the code reads. This number
+ * estimates the work of kernels in which each thread loops over a row. */
 static uint64_t count_array_elements(const kj_code *code, const char *parameters)
 {
   uint64_t most = 0, elements = 1;

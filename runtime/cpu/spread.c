@@ -99,8 +99,8 @@ static uint32_t class_of(uint64_t size)
   return bits < KJ_COST_CLASSES ? bits : KJ_COST_CLASSES - 1;
 }
 
-/* Returns the time of one thread per unit, taken from the nearest measured size class, or 0 if none
- * was measured. */
+/* Returns the time per unit on one thread, taken from the nearest measured size class. Returns 0 if
+ * no size class was measured. */
 static double guess_alone(const kj_cpu_cost *cost, uint32_t class)
 {
   for (uint32_t away = 1; away < KJ_COST_CLASSES; away++) {
@@ -124,8 +124,8 @@ static bool is_varied(const kj_cpu_cost *cost)
   return atomic_load_explicit(&cost->surprises, memory_order_relaxed) >= 2 * SURPRISE;
 }
 
-/* Returns a width other than `best` if it is time to measure one again, and otherwise NONE. One
- * thread is tried often at first, because its first measurements may be bad. */
+/* Returns a width other than `best` if this width should be measured again now, and otherwise NONE.
+ * One thread is tried often at first, because its first measurements may be bad. */
 enum { NONE = KJ_WIDTHS };
 static kj_width take_turn(kj_cost_of_size *of, kj_width best)
 {

@@ -67,8 +67,9 @@ static kjit_status report_local(const kjit_device *device, const kj_device_code 
                   function->mark->name, kj_device_text(device, place), function->local_bytes);
 }
 
-/* Tests with driver 580: a function never runs in a context other than its own, and a stream of its
- * context is enough to select it. The error may also come from the context that was current. */
+/* Repeats a launch with the device's context current. Tests with driver 580 show that a function
+ * never runs in a context other than its own, and that passing a stream of this context selects the
+ * context. The first error may come from the context that was current. */
 kjit_status kj_cuda_retry(kjit_device *device, const kj_device_code *function,
                           const kj_device_launch *launch, int result, kj_diagnostics *diagnostics)
 {

@@ -1,4 +1,4 @@
-/* Implements streams, events and graphs of a GPU by those of the driver. */
+/* Implements streams, events and graphs of a GPU, using the driver's objects. */
 #include "cuda/cuda.h"
 
 enum { NOT_READY = 600 }; /* CUresult */

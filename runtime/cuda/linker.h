@@ -21,7 +21,7 @@ typedef struct kj_link_target {
 typedef struct kj_toolkit_library {
   const char *file;     /* for example "libnvrtc.so" */
   const char *title;    /* for example "NVRTC" */
-  const char *packages; /* Python packages that contain it, for messages */
+  const char *packages; /* names of the Python packages that contain the library, for messages */
 } kj_toolkit_library;
 
 /* Opens the library in the driver's version of CUDA, or else in another version. Asks the dynamic

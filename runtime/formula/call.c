@@ -283,8 +283,8 @@ static bool takes_texts(kf_rule rule)
          rule == KF_MATCH || rule == KF_WHERE || rule == KF_COALESCE;
 }
 
-/* Converts the arguments of `where` and `coalesce` from `first` on to a common type. One of them is
- * a timestamp, duration or text. The result has the kind of *model. */
+/* Converts the arguments of `where` and `coalesce` from `first` on to a common type. At least one
+ * argument is a timestamp, duration or text. The result has the kind of *model. */
 static void unify(kf_writer *w, arguments *a, size_t first, kf_value *model)
 {
   if (kf_are_texts(a->items + first, a->count - first)) {

@@ -37,7 +37,7 @@ typedef struct kf_conditions {
 
 /* ---- values ---- */
 
-/* What the number of a value means. */
+/* The kind of a value, which determines the meaning of its number. */
 typedef enum kf_kind {
   KF_PLAIN,     /* a number or bool */
   KF_TIMESTAMP, /* the time since 1970 */
@@ -157,7 +157,7 @@ kf_value kf_match_texts(kf_writer *w, const char *word, kf_value x, kf_value y,
 kf_value kf_find_texts(kf_writer *w, kf_value x, const kf_value *literals, size_t count,
                        kj_location location);
 
-/* Returns whether one of the values is a text and all others are texts or null. */
+/* Returns whether all values are texts or null, and at least one value is a text. */
 bool kf_are_texts(const kf_value *items, size_t count);
 /* Converts texts to indices of type i32 into one dictionary, which *all then describes. Nulls stay
  * nulls. */

@@ -191,8 +191,8 @@ static const kjit_formula_texts *join_texts(kf_writer *w, const kf_value *items,
   return all;
 }
 
-/* Converts the indices of a value to those of a dictionary that begins with the same column's
- * texts. An index outside of the value's dictionary becomes -1. */
+/* Converts the indices of a value to indices into a dictionary that begins with the texts of the
+ * same column. An index outside of the value's dictionary becomes -1. */
 static kf_value renumber(kf_writer *w, const kf_value *x, const kjit_formula_texts *all,
                          kj_location location)
 {

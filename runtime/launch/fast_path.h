@@ -16,8 +16,8 @@
 enum {
   KJ_MOST_TABLE_ARRAYS = 64,
   KJ_TABLE_BYTES = 2560, /* size of a parameter block */
-  /* The memory after the parameter block contains a dummy location, to which values are written
-   * that the kernel ignores, and then the values on which the launch shape depends. */
+  /* Two areas follow the parameter block: a dummy location, to which the fast path writes values
+   * that the kernel ignores, and the values on which the launch shape depends. */
   KJ_TABLE_NOWHERE = KJ_TABLE_BYTES,
   KJ_TABLE_INPUTS = KJ_TABLE_NOWHERE + sizeof(uint64_t),
   KJ_TABLE_ROOM = KJ_TABLE_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)

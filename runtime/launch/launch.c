@@ -221,7 +221,7 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
   return status;
 }
 
-/* Stores the specialization as the one that this thread launched last. */
+/* Records that this thread has launched the specialization last. */
 static void note_recent(const kj_call *call, kjit_specialization *specialization)
 {
   kjit_kernel *kernel = call->kernel;

@@ -209,9 +209,9 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
 }
 
 /* The stored last launches may have specializations that match no signature of the sealed kernel,
- * so they are discarded and later launches search again. A concurrent launch stores its
- * specialization either before this code discards the stored ones, or after it; in the second case
- * it then sees that the kernel is sealed. */
+ * so they are discarded and later launches search again. A concurrent launch may store its
+ * specialization before this code discards the stored specializations. If it stores it later, it
+ * sees afterwards that the kernel is sealed, and discards it itself. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

@@ -185,8 +185,8 @@ static void add_range(kj_staging *staging, group added)
   staging->groups[staging->count++] = added;
 }
 
-/* Adds a byte range. An array that is passed twice is one range, and one of its arguments may
- * promise to overwrite it completely. */
+/* Adds a byte range. An array that is passed by two arguments is a single range, and one of the
+ * arguments may promise that the kernel overwrites the whole array. */
 static void merge_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count; i++) {

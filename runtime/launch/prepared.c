@@ -327,10 +327,11 @@ typedef struct launch_operation {
   _Atomic bool is_running;
 } launch_operation;
 
-/* Only one thread at a time can run a prepared launch. If another thread is running it, or if its
- * kernel calls application code that launches the graph again, this function makes an ordinary
- * launch instead, so that it does not wait for the application. The stream may be destroyed before
- * the graph is launched; a device on which kjit repeats operations does not need it. */
+/* Only one thread at a time can run a prepared launch. It can happen that another thread is running
+ * it, or that its kernel calls application code that launches the graph again. This function then
+ * makes an ordinary launch, because it must not wait for the application. The stream may be
+ * destroyed before the graph is launched; a device on which kjit repeats operations does not need
+ * it. */
 static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;

@@ -213,8 +213,8 @@ static void end_export(export *given)
 static void end_plain(kjit_managed_tensor *self) { end_export(self->manager); }
 static void end_versioned(kjit_managed_tensor_versioned *self) { end_export(self->manager); }
 
-/* Orders the consumer's stream after the array's work. It may be one of kjit's streams on the same
- * GPU; usually it is a wrapped stream of the consumer. */
+/* Orders the consumer's stream after the array's work. The consumer's stream is usually wrapped for
+ * this call, but it can also be a stream of kjit on the same GPU. */
 static kjit_status order_consumer(kjit_array *array, kjit_stream *consumer,
                                   kj_diagnostics *diagnostics)
 {

@@ -7,8 +7,8 @@
 
 /* ---- completed work ---- */
 
-/* Returns the next device after `device` that queues its work, or the first one if device is
- * NULL. */
+/* Returns the next device after `device` that queues its work. If device is NULL, returns the first
+ * such device. */
 static kjit_device *next_device(kj_runtime *runtime, const kjit_device *device)
 {
   bool is_next = !device;
@@ -327,8 +327,9 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
 }
 
 /* Lets `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
- * already waits for its work. If another thread's per-thread stream uses the memory, the default
- * stream first needs work of its own, so it waits for one of its own events. */
+ * already waits for its work. If a per-thread stream of another thread uses the memory, the default
+ * stream waits for an event that is recorded on the default stream itself, because this orders it
+ * after all per-thread streams. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {

@@ -51,13 +51,13 @@ typedef enum kj_stream_end {
 kj_stream_end kj_end_stream(kjit_stream *stream);
 /* Returns whether the stream is alive. For assertions only, on devices whose work is queued. */
 bool kj_has_stream(kjit_device *device, const kjit_stream *stream);
-/* Returns the live stream with this number, retained, or NULL if there is none or it is a default
- * stream. The caller holds streams_mutex. */
+/* Returns the live stream with this number, retained. Returns NULL if no such stream exists or if
+ * the stream is a default stream. The caller holds streams_mutex. */
 kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
 void kj_release_stream(kjit_stream *stream);
 
-/* Returns whether calls can wait for the device. They cannot while kjit or the application
- * (has_hosts_streams) captures one of its streams. The caller does not hold streams_mutex. */
+/* Returns whether calls can wait for the device. No call can wait while kjit or the application
+ * (has_hosts_streams) captures a stream of the device. The caller does not hold streams_mutex. */
 bool kj_is_waitable(kjit_device *device);
 /* Returns MISUSE if the application captures a stream of the device itself, without kjit. */
 kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics);
@@ -90,9 +90,9 @@ void kj_note_wait(kjit_device *device, uint64_t number);
 
 /* Makes future work of `next` wait for the uses. If `next` was destroyed, the device's default
  * stream replaces it, because it has taken over the order of its work. If `next` is a per-thread
- * default stream, the default stream waits, and so the per-thread stream does. Fails if no order
- * can be established now (during captures, or if a driver call fails); some streams may already
- * wait then. */
+ * default stream, the default stream waits, and so the per-thread stream waits as well. The
+ * function fails during captures and if a driver call fails; `next` may then wait for a part of the
+ * uses already. */
 kjit_status kj_join_uses(kjit_device *device, const kj_last_use *use, kj_stream_id *next,
                          kj_diagnostics *diagnostics);
 /* Makes the host wait for the uses, and removes them. After an error, the uses that were not waited

@@ -25,8 +25,8 @@ static inline bool kj_is_recorded(const kjit_stream *stream)
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
-  const void
-    *form; /* kjit_update_graph may replace an operation by another one if form and run are equal */
+  const void *form; /* kjit_update_graph can replace an operation by an operation with the same form
+                       and run */
 } kj_operation;
 
 /* A kind of object that launches of a graph need. */
