@@ -85,8 +85,8 @@ static double real(const plain *p, int64_t row)
   return *p->format == 'g' ? ((const double *)p->values)[p->offset + row] : (double)integer(p, row);
 }
 
-/* Makes rows of small numbers, of which one in `nulls` is null; 0 means no validity bitmap. Buffers
- * end directly after the last row, so that a sanitizer finds reads beyond it. */
+/* Makes rows of small numbers. One row of `nulls` is null on average; 0 means no validity bitmap.
+ * Buffers end directly after the last row, so that a sanitizer finds reads beyond it. */
 static plain make_plain(const char *format, int64_t length, int64_t offset, unsigned nulls)
 {
   plain p = { .format = format, .length = length, .offset = offset };

@@ -10,8 +10,8 @@
 
 enum {
   MOST_OPERANDS = 7
-}; /* maximum number of operands: a call of kjit takes 16 funcs, of which a nullable boolean needs
-      two, and one is the function */
+}; /* maximum number of operands. A kjit call takes 16 funcs: the function itself, and two funcs for
+      each nullable boolean operand */
 
 struct columns_engine {
   atomic_int references; /* number of references: one for the application, and one for each column,

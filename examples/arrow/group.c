@@ -2,7 +2,8 @@
  * single word with few possible values is enough, each value gets a slot (group_slots.c). Otherwise
  * the rows are sorted: `places` has the row numbers in the order of their keys, `offsets` has the
  * start of each group, and a segmented reduction computes the aggregates. If there are several
- * words, stable sorts by one word after the other, beginning with the last one, order the rows. */
+ * words, the rows are sorted by each word in turn, from the last word to the first, with a stable
+ * sort. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -140,8 +140,8 @@ typedef struct kjit_result_info {
 
 /* ---- options ---- */
 
-/* An algorithm's options. Zero or NULL means the default. Each algorithm takes some of the
- * options. It rejects the others if they are set. */
+/* An algorithm's options. Zero or NULL means the default. Each algorithm takes some of the options.
+ * An algorithm rejects options that it does not take, if they are set. */
 typedef struct kjit_algorithm_options {
   uint32_t size_bytes; /* sizeof(kjit_algorithm_options) */
   /* Device. Default: the device of the stream or the arrays, otherwise as in a launch. */
@@ -347,8 +347,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kji
 KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *x, kjit_function *less,
                                              const kjit_algorithm_options *options);
-/* Merges x and y, which have one axis and are sorted by less (NULL means numeric order). Equal
- * elements of x come before those of y. */
+/* Merges x and y, which have one axis and are sorted by less (NULL means numeric order). If
+ * elements of x and y are equal, those from x come first. */
 KJIT_API KJIT_CHECK kjit_status kjit_merge(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *x, const kjit_operand *y,
                                            kjit_function *less,
@@ -531,7 +531,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_difference(kjit_context *context,
                                                     const kjit_operand *x, const kjit_operand *y,
                                                     kjit_function *less,
                                                     const kjit_algorithm_options *options);
-/* Computes the elements that are in only one of x and y, like kjit_set_union. */
+/* Computes the elements that are in x or in y but not in both, like kjit_set_union. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
   kjit_context *context, const kjit_operand *result, const kjit_operand *count,
   const kjit_operand *x, const kjit_operand *y, kjit_function *less,
@@ -645,12 +645,12 @@ enum {
  *
  * by holds `count` parameter indices, 1 to 16, in ascending order: 0 is the row of x, 1 to y_count
  * are y's rows, and y_count + 3 is the first of the function's last arguments. gradients[k] belongs
- * to parameter by[k]. For a parameter of x or y, it has that operand's shape. For a last argument
- * that is a number, it has one element for each row of x; for an array with one axis of up to 64
- * elements, it has a row of that length for each row of x. The derivative is the sum of these
- * elements or rows. One pass over the pairs computes the derivatives with respect to x and the last
- * arguments, and another pass those with respect to y. Messages call the gradients g0, g1, by
- * parameter index.
+ * to parameter by[k]. If the parameter is a row of x or y, the gradient has the shape of this
+ * operand. If the parameter is a last argument and a number, the gradient has one element for each
+ * row of x. If it is an array with one axis of up to 64 elements, the gradient has a row of this
+ * length for each row of x. The derivative is the sum of these elements or rows. A pass over the
+ * pairs computes the derivatives with respect to x and the last arguments. Another pass computes
+ * the derivatives with respect to y. Messages call the gradients g0, g1, by parameter index.
  *
  * If the last item of by is KJIT_PAIRS_VALUE, the last gradient is the result of kjit_pairs, which
  * the pass for x computes. This needs the operator "add" and a derivative with respect to x or a

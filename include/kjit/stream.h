@@ -124,12 +124,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_ev
 KJIT_API KJIT_CHECK kjit_status kjit_begin_capture(kjit_stream *stream);
 /* Ends the capture that was started on this stream and returns the graph.
  *
- * On a GPU the call returns MISUSE and no graph in two cases: a stream joined the capture and was
- * not joined back with an event, or the driver invalidated the capture because the application made
- * a CUDA call on one of its streams that cannot be captured. After an error no stream captures, and
- * kjit_begin_capture can start a new capture. Two errors change nothing: MISUSE for a stream
- * without a capture, and MEMORY. Destroying the stream discards its capture. Errors: MISUSE,
- * DEVICE, MEMORY. */
+ * On a GPU the call returns MISUSE and no graph in two cases. In the first case, a stream has
+ * joined the capture, and the capture's first stream does not wait for an event of it. In the
+ * second case, the application made a CUDA call that cannot be captured, and the driver has
+ * invalidated the capture. After an error no stream captures, and kjit_begin_capture can start a
+ * new capture. Two errors change nothing: MISUSE for a stream without a capture, and MEMORY.
+ * Destroying the stream discards its capture. Errors: MISUSE, DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph);
 /* Returns 1 if the stream is capturing, otherwise 0. */
 KJIT_API int kjit_is_capturing(const kjit_stream *stream);

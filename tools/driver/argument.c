@@ -242,8 +242,8 @@ static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
   return false;
 }
 
-/* Applies a struct type to an array of a file. Fails if the file has structs and the type is none,
- * or the other way round. */
+/* Applies a struct type to an array of a file. Fails if the file has structs but the type is no
+ * struct, and if the type is a struct but the file has none. */
 static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves,
                         const tool_record *record)
 {

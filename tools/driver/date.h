@@ -25,9 +25,9 @@ typedef struct tool_date {
 
 enum { TOOL_DATE_TEXT = 48 };
 
-/* Finds the longest unit in which the text "2024-01-31", "2024-01-31T12:30", "2024-01-31
- * 12:30:00.123" or one of these with a Z is a whole number. Returns false for other texts, also for
- * days that no calendar has. */
+/* Parses a text such as "2024-01-31", "2024-01-31T12:30" or "2024-01-31 12:30:00.123", which may
+ * end in Z, and finds the longest unit in which this time is a whole number. Returns false for
+ * other texts, and for dates that do not exist. */
 bool tool_find_date_unit(const char *text, tool_date_unit *unit);
 /* Converts such a text. Returns false if the count does not fit into 64 bits. */
 bool tool_parse_date(const char *text, tool_date_unit unit, int64_t *count);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of a struct: its bytes, and so the number of its numbers, and the total length of the
- * paths of all numbers, such as "pos.x". Names in a header may be long, and the path of each number
- * repeats the names of all enclosing fields. */
+/* Limits of a struct. One limit is its size, which also limits how many numbers it has. The other
+ * limit is the total length of the paths of all numbers, such as "pos.x". Names in a header may be
+ * long, and the path of each number repeats the names of all enclosing fields. */
 enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024, MOST_PATH_BYTES = 1 << 24 };
 
 typedef struct reader {

@@ -1,6 +1,6 @@
 /* Reads and writes pictures as arrays of u8. A grey picture has the shape [rows, columns], and a
- * colour picture [rows, columns, 3]. A .png file can also have 2 or 4 values for each pixel, of
- * which the last one is the opacity. */
+ * colour picture [rows, columns, 3]. A .png file can also have 2 or 4 values for each pixel; the
+ * last value is the opacity. */
 #ifndef TOOL_PICTURE_H
 #define TOOL_PICTURE_H
 

@@ -95,7 +95,8 @@ static kjit_status perform(kjit_context *context, run_step *step)
 
 /* ---- errors ---- */
 
-/* Returns the name of an operand in messages: "`x`", or "`x1`" for the second one of several. */
+/* Returns the name that the library's messages give to an operand: "`x`", or "`x1`" for the second
+ * of several operands x. */
 static char *name_part(const run_call *call, size_t index)
 {
   size_t parameter = call->parts[index].parameter, before = 0;

@@ -60,7 +60,7 @@ void run_destroy_call(run_call *call); /* call may be NULL */
 
 /* call_text.c: parses the text. New results are parts without an operand. */
 bool run_scan_call_text(const run_maker *m, run_step *step);
-/* Scans an --arg, a view of one, a value, or a func with its arguments and shape. */
+/* Scans an --arg, a view of an --arg, a value, or a func with its arguments and shape. */
 bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
 /* call_options.c: scans the value of an option. */
 bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, run_option option);

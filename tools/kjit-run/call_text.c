@@ -2,7 +2,8 @@
  *
  *     [RESULT {, RESULT} =] ALGORITHM(OPERAND {, OPERAND} {, OPTION=VALUE})
  *
- * An operand is an --arg, a view of one, a value, or a func with its arguments and its shape. */
+ * An operand is an --arg, a view of an --arg, a value, or a func with its arguments and its
+ * shape. */
 #include "call.h"
 
 #include "launch.h"

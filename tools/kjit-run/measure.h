@@ -18,8 +18,8 @@ typedef struct run_measurement {
   uint64_t repetitions, median_ns, least_ns; /* device times of one repetition */
   uint64_t lower_ns, upper_ns;               /* lower and upper quartile */
   uint64_t host_ns;                          /* median host time of one step */
-  uint64_t bytes; /* bytes that one repetition accesses: sizes of the arrays that are read and of
-                     those that are written */
+  uint64_t bytes; /* bytes that a repetition accesses: the sizes of the arrays that it reads plus
+                     the sizes of the arrays that it writes */
 } run_measurement;
 
 /* Runs one repetition to warm up, then `count` timed repetitions; with count 0 the number is chosen

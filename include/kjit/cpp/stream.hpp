@@ -12,8 +12,8 @@ namespace kjit {
 
 namespace detail {
 
-/* Shares a C object among copies of the handle. The last copy releases the object and then what it
- * depends on. */
+/* Shares a C object among copies of the handle. The last copy releases the object, and then the
+ * objects that it depends on. */
 template <typename T, void (*release)(T *)> class owned {
 public:
   owned() = default;
@@ -73,7 +73,8 @@ public:
   void launch() const { launch_on(nullptr); }
   /* Queues all work in the graph once on a stream. */
   template <typename Stream> void launch(const Stream &on) const { launch_on(on.get()); }
-  /* Replaces the arguments by those of another graph with the same operations. */
+  /* Replaces the arguments of the operations by the arguments in another graph with the same
+   * operations. */
   template <typename Graph> void update(const Graph &other) const
   {
     kjit::check(context(), kjit_update_graph(get(), other.get()));

@@ -159,8 +159,8 @@ kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const 
   return operand;
 }
 
-/* Reads an operator: the name of one of kjit's operators, or (module, name of the func, whether it
- * commutes). */
+/* Reads an operator: the name of a built-in operator, or (module, name of the func, whether the
+ * func commutes). */
 static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
 {
   if (call->operator_count == ALGORITHM_MOST_OPERATORS) {

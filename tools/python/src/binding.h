@@ -24,8 +24,8 @@
  *   random_state.c               random numbers of njit
  *   progress.c, interrupt.c      long calls
  *
- * algorithm.h names the files of algorithms over whole arrays, and expression.h those of array
- * operators, which compute an expression when its value is needed.
+ * algorithm.h lists the files of algorithms over whole arrays. expression.h lists the files of
+ * array operators, which compute an expression when its value is needed.
  *
  * Each object holds a reference to the Python object of its context, so a kjit_context ends after
  * all objects made from it. Contexts hold no references to these objects. */
@@ -109,7 +109,7 @@ typedef struct binding_pending binding_pending; /* see expression.h */
 
 /* Whether Python code may write to an array. If integers for all axes select an element, the
  * element is a copy, like a scalar of NumPy. A write to this copy would be lost, so it is an error.
- * The copy has its own memory, to which views of it and other libraries may write. */
+ * The copy has its own memory. Views of the copy, and other libraries, may write to this memory. */
 typedef enum binding_protection {
   BINDING_WRITABLE,
   BINDING_READ_ONLY,
@@ -332,9 +332,9 @@ typedef struct binding_followed {
   int is_own[4], count;
 } binding_followed;
 struct binding_argument;
-/* Prepares a launch without an explicit stream: selects the stream on which the library of its
- * arrays continues, and makes it wait for the other streams that its arrays come from. Returns 0,
- * or -1 with an exception. */
+/* Prepares a launch without an explicit stream. It selects the stream on which the library that
+ * owns the launch's arrays continues, and makes this stream wait for the other streams that produce
+ * these arrays. Returns 0, or -1 with an exception. */
 int binding_begin_following(context_object *context, const struct binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed);

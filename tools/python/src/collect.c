@@ -9,10 +9,10 @@ static int64_t count_elements(const kjit_tensor *tensor)
   return count;
 }
 
-/* Returns whether an operand is computed before the array instead of inside its kernel. This holds
- * in three cases: a thread is computing the operand; the operand was a part of an earlier kernel
- * and is still referenced, so it may be needed again; or it has fewer elements than the array, so
- * each element would be computed repeatedly. */
+/* Returns whether an operand is computed separately, before the array's kernel runs. This is so in
+ * three cases. A thread is computing the operand already. Or the operand was a part of an earlier
+ * kernel and is still referenced, so it may be needed again. Or the operand has fewer elements than
+ * the array, so the kernel would compute each element repeatedly. */
 static int is_computed_apart(const array_object *operand, const array_object *array)
 {
   const binding_pending *pending = operand->pending;

@@ -247,7 +247,8 @@ static int look_at_cupys(context_object *context, PyObject *object, binding_argu
 
 /* ---- arrays of either kind ---- */
 
-/* Results for the types seen last. Objects usually have one of few types. */
+/* A cache of results for the types that were seen last. Programs usually pass objects of few
+ * types. */
 static struct known_type {
   PyTypeObject *type;
   const exchange_api *api; /* NULL if the type has no API that kjit supports */

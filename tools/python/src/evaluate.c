@@ -1,5 +1,5 @@
-/* Computes pending arrays. It runs all operations of an expression as one kernel, or one by one if
- * this kernel is not compiled yet. */
+/* Computes pending arrays. It runs all operations of an expression as a single kernel. If this
+ * kernel is not compiled yet, it runs the operations one by one. */
 #include "algorithm.h"
 #include "expression.h"
 

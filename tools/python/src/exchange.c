@@ -67,8 +67,8 @@ typedef struct exported_buffer {
   Py_ssize_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
 } exported_buffer;
 
-/* NumPy has two types of 64-bit integers, and int64 is the one of C's long on the systems that kjit
- * supports. */
+/* NumPy has two types of 64-bit integers. On the systems that kjit supports, int64 is the type of
+ * C's long. */
 _Static_assert(sizeof(long) == sizeof(int64_t), "the format l is a 64-bit integer");
 static const char *const formats[KJIT_SCALAR_COUNT] = {
   [KJIT_BOOL] = "?", [KJIT_I8] = "b",  [KJIT_I16] = "h",  [KJIT_I32] = "i",   [KJIT_I64] = "l",

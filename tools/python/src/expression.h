@@ -14,14 +14,14 @@
 enum {
   EXPRESSION_MOST_OPERANDS = 3,
   EXPRESSION_MOST_OPERATIONS = 48, /* maximum in one kernel */
-  /* Maximum number of inputs of one kernel. With the result these are 24 operands, the most for
-   * which libkjit keeps a call. */
+  /* Maximum number of inputs of one kernel. Together with the result there are then at most 24
+   * operands, the maximum for which libkjit keeps the steps of a call. */
   EXPRESSION_MOST_INPUTS = 23,
   EXPRESSION_IS_OPERATION = 0x80 /* flag in binding_expression.places */
 };
 
-/* Links a pending array to one of its operands. It is an item in the operand's list of readers: the
- * list of the operand's memory block, or of the operand itself if it is pending. */
+/* Links a pending array to an operand of its operation. It is an item in the operand's list of
+ * readers: the list of the operand's memory block, or of the operand itself if it is pending. */
 typedef struct binding_edge {
   array_object *reader;
   struct binding_edge *next, **place; /* `place` is NULL if the edge is in no list */
@@ -178,8 +178,8 @@ array_object *expression_find_view(PyObject *object);
 array_object *expression_begin_reading(array_object *array);
 void expression_end_reading(array_object *array, array_object *view);
 /* Computes a pending array and stores it in another array. If `where` is not NULL, stores only the
- * elements for which it is true. is_slot: Python calls this for an operator with these operands.
- * Returns 0, or -1 with an exception. */
+ * elements for which it is true. is_slot is true if Python's operator calls the function, so that
+ * the interpreter has references to the operands. Returns 0, or -1 with an exception. */
 int expression_store(array_object *array, array_object *out, PyObject *where, int is_slot);
 /* functions: dictionary from the key of an expression to its func as (module, name). choose((key,
  * operations, inputs), result) is called for missing keys, fail(key, error) for a func that could

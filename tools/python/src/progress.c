@@ -1,5 +1,5 @@
-/* Lists the running calls of libkjit for kjit._progress, a Python thread that checks them from time
- * to time and shows a line about those that take long. Listing costs a call a few stores, and
+/* Lists the running calls of libkjit for kjit._progress. This Python thread checks the list from
+ * time to time and shows a line about calls that take long. Listing costs a call a few stores, and
  * nothing if progress is switched off. All data here is protected by the interpreter lock, which a
  * call holds at its beginning and end. */
 #include "message_queue.h"
@@ -57,8 +57,8 @@ static void begin_generation(void)
   open_own_lines();
 }
 
-/* Calls the waker. It is a C function, such as starting a thread or releasing a lock, so no Python
- * code runs in which a signal handler could raise an exception. */
+/* Calls the waker. The waker is a C function, for example one that releases a lock. No Python code
+ * runs, in which a signal handler could raise an exception. */
 static void wake(void)
 {
   PyObject *call = waker;
@@ -165,8 +165,8 @@ static void free_work(PyObject *capsule)
   free(call);
 }
 
-/* begin_work(context, kernel): lists the work that Python does before it compiles a kernel like a
- * call, until end_work. Returns None if calls are not listed. */
+/* begin_work(context, kernel): adds an entry for the work that Python does before a kernel is
+ * compiled, like the entry of a call; end_work removes it. Returns None if calls are not listed. */
 static PyObject *begin_work(PyObject *module, PyObject *args)
 {
   (void)module;

@@ -1,6 +1,6 @@
 /* Implements the random generators that np.random and the module random use in functions of
- * kjit.njit. As in Numba each generator is a Mersenne Twister, and each thread has one for
- * np.random and one for random. */
+ * kjit.njit. As in Numba, each generator is a Mersenne Twister. Each thread has two generators, for
+ * np.random and for random. */
 #include "random_state.h"
 
 #include <errno.h>
