@@ -172,6 +172,11 @@ class _Rewriter(ast.NodeTransformer):
         leaves = [self.visit(leaf) for leaf in found.leaves]
         return ast.copy_location(ast.Call(self.keep("expression", Computed(self.whole, found)), leaves, []), node)
 
+    def visit_Constant(self, node):
+        """Refers to an object, such as an exception class, which Python's compiler does not take as a constant."""
+        is_object = isinstance(node.value, type)
+        return ast.copy_location(self.keep("object", node.value), node) if is_object else node
+
     def visit_Call(self, node):
         """Compiles a called Python function, as in functions that are compiled as a whole."""
         thing = self.finder.names.value(node.func)

@@ -5,9 +5,10 @@ a func for any other loop. Python runs the loops around these loops and the stat
 """
 
 import ast
+import itertools
 
 from . import source as sources
-from . import loop_kernels, static, words
+from . import comprehensions, loop_kernels, static, walrus, words
 from .reductions import Reductions
 from .scope import COMPOUND, Scope, blocks
 from .temporaries import Temporaries
@@ -42,10 +43,30 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         arguments = self.node.args
         others = [a for a in (arguments.vararg, arguments.kwarg) if a]
         self.parameters = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *others]]
+        self.unset = ()  # variables of comprehensions that have no value before their loop, which sets them before it reads them
+        self.write_comprehensions(known or {})
         self.scope = Scope(self.node.body, self.parameters)
         self.locals = self.scope.names | set(self.parameters)
         around = {name: value for name, value in (known or {}).items() if name not in self.scope.stores}
         self.static = static.Names(function, self.locals - set(around), around, True)
+
+    def write_comprehensions(self, known):
+        """Replaces the function's node by one in which comprehensions that are consumed at once are loops."""
+        node, own = self.node, {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name)}
+        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        names = static.Names(self.function, stored | set(self.parameters) - set(known), {n: v for n, v in known.items() if n not in stored}, True)
+        found = comprehensions.find(node.body, names)
+        if not found:
+            return
+        numbers = itertools.count()
+
+        def temporary():
+            names = (f"item_{i}_of_{node.lineno}" for i in numbers)
+            return next(n for n in names if n not in own and n not in self.function.__globals__)
+
+        body = walrus.expand(node.body, temporary, found)
+        self.unset = found.unset
+        self.node = ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), "body": body}), node)
 
     # ---- kinds of statements ----
 
@@ -187,7 +208,9 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         made = self.temporaries(statement, True)
         outputs = [n for n in mentioned if n in stored and self.scope.first(behind, n) == "read"]
         inputs = [
-            n for n in mentioned if self._loads(statement, n) or n in outputs and self.is_set_before(statement, n)
+            n
+            for n in mentioned
+            if n not in self.unset and (self._loads(statement, n) or n in outputs and self.is_set_before(statement, n))
         ]
         pools = [self._fresh(f"pool_{i}") for i in range(len(made))]
         body = [statement]
@@ -234,7 +257,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             found = self.reduction(statement, name)
             if found:
                 parts.reductions[name] = found
-            elif self.check_private(statement, name):
+            elif name not in self.unset and self.check_private(statement, name):
                 parts.checked.append(name)
         for name in sorted((stored | {target.id}) - set(parts.reductions)):
             if self.scope.first(behind, name) == "read":
