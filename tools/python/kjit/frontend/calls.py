@@ -8,7 +8,7 @@ import types
 from .. import _missing, _overloading, dtypes
 from .._errors import NotCompiledError
 from . import module as modules
-from . import closures, dates, library, mathematics, named, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
+from . import attributes, closures, dates, library, mathematics, named, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
 
 _FP8 = "kjit.cuda.fp8"  # only a program that imports this module has 8-bit floats
 
@@ -98,8 +98,8 @@ class Calls:
                 return [self.source.place(node), f"{symbol}(", *self.expression(node.args[0].value), ")"]
             node = self.spread_out(node)
         thing = self.static_value(node.func)
-        if thing is getattr and len(node.args) == 2 and isinstance(self.static_value(node.args[1]), str):
-            return self.expression(ast.copy_location(ast.Attribute(node.args[0], self.static_value(node.args[1]), ast.Load()), node))
+        if thing is getattr or thing is hasattr:
+            return attributes.call(self, node, thing)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
         overloads = _overloading.function_of(thing)
@@ -197,10 +197,15 @@ class Calls:
             return [*ranges.value(self, node.args[0]), "[2]"]
         if thing is reversed and len(node.args) == 1:
             return [self.source.place(node), *self.expression(node.args[0]), "[::-1]"]
+        if thing is hash and len(node.args) == 1 and isinstance(self.static_value(node.args[0]), str):
+            return [self.source.place(node), *self.known(hash(str(self.static_value(node.args[0]))), node)]
         key = id(thing), len(node.args)
         is_open = self.is_typed or thing in (min, max) and node.args and isinstance(node.args[0], ast.Tuple)
         text = None if node.keywords else pyvalues.TABLE.get(key) or (pyvalues.TYPED.get(key) if is_open else None)
-        return None if text is None else [self.source.place(node), self.use(text), *self.positional(node)]
+        if text is None:
+            return None
+        symbol = self.use_at(text, node, ValueError) if thing in (min, max) else self.use(text)
+        return [self.source.place(node), symbol, *self.positional(node)]
 
     def folded(self, node, thing):
         """Translates a call with many arguments to nested calls of the function with two arguments."""

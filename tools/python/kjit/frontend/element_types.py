@@ -138,7 +138,7 @@ def ufunc(name, count):
     """Returns the func for a ufunc with `count` operands. The operands are converted to the types
     of Numba's loop: two operands to their common type, and integers to floats if the ufunc has
     loops for floats only."""
-    plain = ufuncs.BY_NAME[name]
+    plain = ufuncs.of_installed(name)
     if name in _OF_OWN_TYPES:
         return plain
     has_floats = _has_float_loops_only(name) or ufuncs.FLOAT in plain.needs

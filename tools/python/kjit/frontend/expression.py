@@ -281,6 +281,10 @@ class Expressions(Forms):
         if folded is not static.UNKNOWN:
             return self.expression(ast.copy_location(ast.Constant(folded), node))
         operator = words.BINARY.get(type(node.op))
+        if operator == "**" and self.is_typed and not isinstance(self.static_value(node.right), (int, float, complex)):
+            place = self.source.operator_place(node.left, node.right, operator)
+            symbol = self.use_at(library.POWER, node)
+            return [place, f"{symbol}(", *self.expression(node.left), ", ", *self.expression(node.right), ")"]
         if not operator and self.is_typed:
             symbol = self.builder.function(library.DOT)
             self.used.add(symbol)

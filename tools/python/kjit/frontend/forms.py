@@ -4,6 +4,7 @@ expression becomes a separate func."""
 
 import ast
 
+from .._errors import remember_raise
 from . import enums, optional, pyvalues, ranges, static, words
 
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
@@ -225,5 +226,15 @@ class Forms:
         """Adds a func that is written in kernel IR to the module, and returns its name for a call
         in this function."""
         symbol = self.builder.function(text)
+        self.used.add(symbol)
+        return symbol
+
+    def use_at(self, text, node, kind=None):
+        """Like `use`, for a func that may raise an error, which names the location of the node. kind: the exception class of its `raise`."""
+        place = self.source.place(node)
+        if kind:
+            remember_raise(place, kind)
+        lines = [[place, line] for line in self.builder.text_of(text, "NAME").strip().split("\n")]
+        symbol = self.builder.generated(text.__name__, lines)
         self.used.add(symbol)
         return symbol

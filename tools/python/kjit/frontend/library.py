@@ -298,6 +298,22 @@ func first_element(a) @numba {
 )
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 
+# The operator ** with an integer exponent that may be negative: a power of 0 is a division by zero, and the lowest integer where
+# divisions are not checked, as in Numba.
+POWER = words.Text(
+    "power_of",
+    """
+func power_of(a, b) @numba {
+  if is_array(a) or is_array(b) { return a ** b }
+  if is_integer(dtype(a)) and is_integer(dtype(b)) and is_signed(dtype(b)) {
+    if b < 0 and a == 0 {
+      let quotient = 1i64 // i64(a)
+      return dtype(a ** b)(1u64 << u64(sizeof(dtype(a ** b)) * 8 - 1))
+    }
+  }
+  return a ** b
+}""",
+)
 
 # An extent of -1 is computed from the other extents.
 EXTENT = words.Text(

@@ -109,7 +109,7 @@ def _least(name, operator):
         f"{name}_of_items",
         f"""
 func {name}_of_items(items) @numba {{
-  assert len(items) > 0, "{name}() arg is an empty sequence"
+  if len(items) == 0 {{ raise "{name}() arg is an empty sequence" }}
   var best
   best = items[0]
   for item in items {{ best = item {operator} best ? item : best }}
@@ -131,8 +131,64 @@ func sum_of_items(items, start) @numba {
 _SUM_OF = words.Text("sum_of_all_items", "\nfunc sum_of_all_items(items) @numba { return sum_of_items(items, 0) }", needs=(_SUM,))
 _ANY = words.Text("any_of_items", "\nfunc any_of_items(items) @numba { for item in items { if item { return true } }\n  return false }")
 _ALL = words.Text("all_of_items", "\nfunc all_of_items(items) @numba { for item in items { if not item { return false } }\n  return true }")
+# hash() of numbers and tuples, as CPython computes it: numbers modulo the prime 2**61 - 1, and tuples by xxHash.
+_HASH_OF_INTEGER = words.Text(
+    "hash_of_integer",
+    """
+func hash_of_integer(x) @numba {
+  let size = x < 0 ? 0u64 - u64(x) : u64(x)
+  let rest = i64(size % 2305843009213693951u64)
+  return x < 0 ? (rest == 1 ? -2i64 : -rest) : rest
+}""",
+)
+_HASH_OF_FLOAT = words.Text(
+    "hash_of_float",
+    """
+func hash_of_float(x) @numba {
+  if not isfinite(x) { return isnan(x) ? 0i64 : x > 0 ? 314159i64 : -314159i64 }
+  let parts = frexp(abs(x))
+  var rest = parts[0]
+  var power = i64(parts[1])
+  var found = 0u64
+  while rest != 0 {
+    found = ((found << 28u64) & 2305843009213693951u64) | found >> 33u64
+    rest = rest * 268435456.0
+    power = power - 28
+    let whole = u64(rest)
+    rest = rest - f64(whole)
+    found = found + whole
+    if found >= 2305843009213693951u64 { found = found - 2305843009213693951u64 }
+  }
+  let turn = u64(power >= 0 ? power % 61 : 60 - (-1 - power) % 61)
+  found = ((found << turn) & 2305843009213693951u64) | found >> (61u64 - turn)
+  return x < 0 ? (found == 1 ? -2i64 : -i64(found)) : i64(found)
+}""",
+)
+_HASH = words.Text(
+    "hash_of",
+    """
+func hash_of(x) @numba {
+  if is_tuple(x) {
+    var joined = 2870177450012600261u64
+    for item in x {
+      joined = joined + bitcast(u64, hash_of(item)) * 14029467366897019727u64
+      joined = ((joined << 31u64) | joined >> 33u64) * 11400714785074694791u64
+    }
+    joined = joined + (u64(len(x)) ^ 2870177450013471926u64)
+    return joined == 18446744073709551615u64 ? 1546275796i64 : bitcast(i64, joined)
+  }
+  if is_complex(dtype(x)) {
+    let whole = hash_of_float(f64(x.real)) + hash_of_float(f64(x.imag)) * 1000003
+    return whole == -1 ? -2i64 : whole
+  }
+  if is_float(dtype(x)) { return hash_of_float(f64(x)) }
+  return hash_of_integer(dtype(x) == bool ? i64(x) : x)
+}""",
+    needs=(_HASH_OF_INTEGER, _HASH_OF_FLOAT),
+)
 # For functions whose Python numbers have types.
 TYPED = {
+    (id(hash), 1): _HASH,
     (id(sum), 1): _SUM_OF,
     (id(sum), 2): _SUM,
     (id(any), 1): _ANY,

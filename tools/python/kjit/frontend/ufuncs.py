@@ -5,6 +5,8 @@ for integers, and float results of math functions for integers. The funcs follow
 kernel IR, not Numba's, so that the same text serves kjit.jit, kjit.vectorize, njit and kjit.cuda.
 """
 
+import sys
+
 from .words import Text
 
 _COMMON = Text(
@@ -412,13 +414,14 @@ _UFUNCS |= {
     "floor_divide": _text("floor_divide", "a, b", f"{_DATES.format(operator='//')}  return np_divmod(a, b)[0]", _DIVMOD),
     "remainder": _text("remainder", "a, b", f"{_DATES.format(operator='%')}  return np_divmod(a, b)[1]", _DIVMOD),
     # Integer powers by repeated squaring, modulo 2 to the number of bits. NumPy rejects a negative
-    # exponent, for which a kernel returns 1 / a ** n.
+    # exponent, for which a kernel returns 1 / a ** n, and the lowest integer for a power of 0, as in Numba.
     "power": _text(
         "power",
         "a, b",
         "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
         "  if dtype(x) == bool { return i8(x or not y) }\n"
-        "  if is_integer(dtype(x)) { return dtype(x)(x ** y) }\n"
+        "  if is_integer(dtype(x)) {\n    if is_signed(dtype(y)) { if y < 0 and x == 0 { return dtype(x)(1u64 << u64(sizeof(dtype(x)) * 8 - 1)) } }\n"
+        "    return dtype(x)(x ** y)\n  }\n"
         f"{_OF_COMPLEX.format(call='np_complex_power(x, y)')}  return pow(x, y)",
         _COMMON,
         COMPLEX_POWER,
@@ -482,6 +485,23 @@ def is_ufunc(thing):
     return type(thing).__name__ == "ufunc" and type(thing).__module__ == "numpy"
 
 
+# NumPy 1 gives the sign of the real part, or of the imaginary part if the real part is 0.
+_SIGN_OF_NUMPY_1 = _text(
+    "sign_of_numpy_1",
+    "a",
+    "  if is_complex(dtype(a)) {\n    if np_isnan(a) { return dtype(a)(nan, 0) }\n"
+    "    let x = a.real == 0 ? a.imag : a.real\n    return dtype(a)(dtype(x)(i32(x > 0) - i32(x < 0)), 0)\n  }\n  return np_sign(a)",
+    _UFUNCS["sign"],
+    _IS_NAN,
+)
+
+
+def of_installed(name):
+    """Returns the func for a ufunc with the values of the NumPy version that the program has imported."""
+    is_old = name == "sign" and sys.modules["numpy"].__version__.startswith("1.")
+    return _SIGN_OF_NUMPY_1 if is_old else _UFUNCS.get(name)
+
+
 def text_of(thing):
     """Returns the func of the kernel IR for a NumPy ufunc, or None if kjit lacks it."""
-    return _UFUNCS.get(thing.__name__) if is_ufunc(thing) else None
+    return of_installed(thing.__name__) if is_ufunc(thing) else None
