@@ -91,6 +91,8 @@ def _floor_quotient(a, b):
 
 def _power_of_numbers(a, b):
     if isinstance(b, numpy.signedinteger) and b < 0 and isinstance(a, numpy.integer):
+        if a == 0:  # a division by zero, which debug=True reports
+            return type(a)(1) // a + numpy.array(1 << a.itemsize * 8 - 1, f"u{a.itemsize}").view(a.dtype)[()]
         return type(a)(1 if a == 1 or a == -1 and b % 2 == 0 else -1 if a == -1 else 0)
     return a**b
 
