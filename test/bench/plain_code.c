@@ -1,7 +1,8 @@
-/* plain_code.c [ROUNDS]: first calls on the CPU with and without plain code
+/* plain_code.c [ROUNDS [cuda]]: first calls on the CPU or a GPU with and without plain code
  * (kjit_config.plain_code), milliseconds of wall time, the minimum of the rounds; each call in a
  * context of its own, without a disk cache. Columns: the first call that waits for the best code;
- * the first call with plain code; a later call of the plain code, and of the best code.
+ * the first call with plain code; a later call of the plain code, and of the best code. Set
+ * CUDA_CACHE_DISABLE=1 for a GPU.
  *
  *   cc -O2 -Iinclude test/bench/plain_code.c -o plain_code -Lbuild/release/lib -lkjit
  *   LD_LIBRARY_PATH=build/release/lib ./plain_code */
@@ -31,14 +32,17 @@ static kjit_operand make(const world *w, kjit_type type, int64_t rows, int64_t c
 {
   const int64_t shape[] = { rows, columns };
   kjit_array *array;
-  TRY(kjit_create_array(w->device, type, shape, columns ? 2 : 1, &array));
-  char *bytes = kjit_get_tensor(array)->data;
+  char *bytes = calloc((size_t)(rows * (columns ? columns : 1)), 8);
+  if (!bytes) abort();
   for (int64_t i = 0; i < rows * (columns ? columns : 1); i++) {
     float value = (float)(i % 1013);
     int32_t whole = (int32_t)(i * 7919 % 1013);
     if (type == KJIT_F32) memcpy(bytes + 4 * i, &value, 4);
     if (type == KJIT_I32) memcpy(bytes + 4 * i, &whole, 4);
   }
+  kjit_tensor host = kjit_make_tensor(bytes, type, columns ? 2 : 1, shape);
+  TRY(kjit_create_array_from(w->device, &host, NULL, &array));
+  free(bytes);
   return kjit_operand_array(array);
 }
 
@@ -126,7 +130,7 @@ typedef struct times {
 
 /* A later call of the plain code is one that a captured best code has not replaced: it follows at
  * once, while the background thread compiles. */
-static times measure(const struct row *row, kjit_plain_code plain)
+static times measure(const struct row *row, kjit_device_kind kind, kjit_plain_code plain)
 {
   static const char text[] = "func f(x) { return x * x + 1 }\nfunc g(x) { return x }";
   kjit_config config = {
@@ -135,7 +139,7 @@ static times measure(const struct row *row, kjit_plain_code plain)
   world own = { 0 };
   const world *w = &own;
   TRY(kjit_create_context(&config, &own.context));
-  TRY(kjit_get_device(own.context, KJIT_DEVICE_CPU, 0, &own.device));
+  TRY(kjit_get_device(own.context, kind, 0, &own.device));
   TRY(kjit_parse_module(own.context, "f", text, sizeof text - 1, &own.module));
   operands o = { .x = make(w, row->type, row->rows, row->columns), .n = make(w, KJIT_I64, 1, 0) };
   o.r =
@@ -163,12 +167,14 @@ static double least(double a, double b) { return a && a < b ? a : b; }
 int main(int argc, char **argv)
 {
   int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 5;
+  kjit_device_kind kind = argc > 2 && !strcmp(argv[2], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
   printf("| call | best code first | plain code first | plain run | best run "
          "|\n|---|---|---|---|---|\n");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     times never = { 0 }, plain = { 0 };
     for (int k = 0; k < rounds; k++) {
-      times a = measure(&rows[i], KJIT_PLAIN_NEVER), b = measure(&rows[i], rows[i].plain);
+      times a = measure(&rows[i], kind, KJIT_PLAIN_NEVER),
+            b = measure(&rows[i], kind, rows[i].plain);
       never.first = least(never.first, a.first);
       plain.first = least(plain.first, b.first);
       plain.plain = least(plain.plain, b.plain);
