@@ -89,6 +89,19 @@ t = v[np.int64(2)]; v[2] = 8.0; t; t = a[1, np.int32(2)]; a *= 0; t; t = [x for 
 x, y = i[0], i[1]; i[0] = 77; (x, y); t = c[0]; c *= 2; t; t = b[1]; b[:] = True; t; t = j[2]; j += j; t; x = v[3]; v.sort(); x; x = (v + 1)[2]; y = x * 2; x += 1; y; t = max(v); v[:] = 0; t
 for n in range(len(v) - 1): v[n], v[n + 1] = v[n + 1], v[n]
 v; t = v[0]; del v; t; t = a[0][1]; a[0] = 0; t; t = a[0, :][1]; a[0] = 0; t; t = a[0][1, ...]; a[0] = 5; t
+# results without dimensions are scalars, which operators in place replace
+s = a.sum(); t = s; s += 1; (t, s); s = v[0] + v[1]; t = s; s *= 2; t; s = v @ v; t = s; s -= 1; t; s = xp.max(a); t = [s]; s **= 2; t[0]; s = np.add.reduce(v); t = s; s /= 2; t
+s = xp.asarray(5.0); t = s; s += 1; t; s = xp.asarray(v.sum()); t = s; s += 1; t; s = v[1, ...]; s += 1; v; s = xp.zeros(()); t = s; s += 2; t; s = i.argmax(); t = s; s += 9; t; s = v.mean(); t = s; s //= 2; t
+s = xp.asarray(5.0); t = s[()]; s += 1; t; s = (v * 2).sum(); t = s; s += v[0]; t; s = xp.dot(v, v); t = s; s += 1; t; s = xp.linalg.norm(v); t = s; s += 1; t; s = np.sum(v); t = s; s += 1; t; s = xp.prod(i) > 0; t = s; s |= True; t
+s = xp.asarray(5.0)[()]; s[...] = 7; s; v[1].view("int64")[...] = 8; v; v[1].T[...] = 8; v; v[1].real[...] = 8; v; [0] * (i[0] * 0 + 3); (1, 2) * j[0]; j[0] * [1]
+# values that NumPy converts for an assignment
+v[0] = None; v; v[1:3] = None; v; v[v > 0.5] = None; v; v[[0, 1]] = None; v; c[0] = None; c; f[:2] = [1, None]; f; i[0] = None; v[0] = "1.5"; v; v[0] = "x"; i[1] = "7"; i; v[:2] = ["1", "2"]; v; v.fill(None); v; v.fill("x"); b[0] = None; b
+# arrays of integers as arguments, where an integer is accepted, too
+xp.split(a, xp.asarray([1, 2])); xp.split(v, np.asarray([1, 3])); xp.array_split(v, xp.asarray([2])); v[:4].reshape(xp.asarray([2, 2])); xp.zeros(np.asarray([2, 3])); xp.hsplit(a, xp.asarray([1])); xp.pad(v, xp.asarray([1, 2])); xp.array_split(v, xp.asarray(2)); a.transpose(np.asarray([1, 0]))
+# orders of arrays
+xp.asarray(a.T, order="C").strides; xp.asarray(a.T, None, "C").flags.c_contiguous; xp.asarray(a.T, order="K").strides; xp.ascontiguousarray(v) is v; xp.ascontiguousarray(a.T).strides; xp.asanyarray(a) is a; xp.asfortranarray(a.T).strides; xp.ascontiguousarray(a[:, ::2]).strides; xp.ascontiguousarray(3.0); xp.array(a.T, order="C").strides; xp.asarray(a, order="x")
+# errors
+xp.sum(v, out=xp.zeros(3)); np.sum(v, out=xp.zeros(3)); a.max(0, out=xp.zeros(4)); a.mean(0, out=xp.zeros((1, 4))); xp.where(b, 1); xp.sort(v, kind="bogo"); v.argsort(kind="x"); v.sort(kind="s"); xp.arange(3, dtype=bool); xp.arange(2, dtype=bool); xp.bincount(v); xp.meshgrid(m, v)[1]; xp.shares_memory(xp.broadcast_to(v, (2, 5)), v); np.may_share_memory(a, a[1])
 # layouts of copies
 a.T.copy().strides; copy.copy(a.T).strides; copy.deepcopy(a.T).strides; pickle.loads(pickle.dumps(a.T)).strides; pickle.loads(pickle.dumps(a.T)); xp.array(a.T).strides; np.copy(a.T).strides; copy.deepcopy(a).strides; copy.copy(a[:, ::2]).strides
 np.copy(a.T, order="C").strides; xp.array(a.T, order="C").strides; copy.deepcopy([a, a])[0].strides; xp.array(a.T, ndmin=3).shape
@@ -101,10 +114,6 @@ xp.round(i * 13, -1); np.round(j, -1); i.round(-2); xp.round(j, 1); xp.linspace(
 xp.histogram(v[:0], 3); xp.histogram(v, [3, 2, 1]); xp.histogram(v, [[1, 2]]); xp.histogram(v, 0); xp.histogram(v, 3, range=(2, 1)); xp.histogram(v * xp.nan, 3); xp.bincount(i - 20); xp.bincount(a > 0); xp.bincount(j, minlength=-1); xp.bincount(j[:0]); xp.average(v, weights=v * 0)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
 """
-
-
-class Rejected(Exception):
-    """What a program raises, by the kinds of errors that it may be caught as."""
 
 
 KINDS = TypeError, ValueError, IndexError, OverflowError, AttributeError, ZeroDivisionError
@@ -186,6 +195,19 @@ for name, reason in (("datetime64", "numbers and bools"), ("ma", "no masks"), ("
         raise AssertionError(name)
     except AttributeError as error:
         assert reason in str(error), error
+
+# NumPy's AxisError is raised, with its attributes, also after pickling.
+NumpysAxisError = getattr(np, "exceptions", np).AxisError
+for call in (lambda: v.sum(axis=3), lambda: knp.swapaxes(v, 0, 3), lambda: np.moveaxis(v, 0, 3), lambda: knp.fft.fft(v, axis=3)):
+    v = knp.ones(2)
+    try:
+        call()
+        raise AssertionError("no axis 3")
+    except NumpysAxisError as error:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(error) is knp.AxisError and isinstance(error, kjit.Error) and (error.axis, error.ndim) == (3, 1)
+        assert str(error) == str(again) and str(error).endswith("axis 3 is out of bounds for array of dimension 1") and again.axis == 3
+assert str(knp.AxisError("no such axis")) == "no such axis" and knp.AxisError("no such axis").axis is None
 
 # CuPy's names for copies to the host.
 four = knp.arange(4)

@@ -248,6 +248,22 @@ for dtype in TYPES:
         elements[7][...].fill(1)
         assert np.array_equal(elements[6].to_host(), host[6], equal_nan=host.dtype.kind in "fc"), (seed, dtype, form)
         assert np.array_equal(elements[8].to_host(), host[8], equal_nan=host.dtype.kind in "fc"), (seed, dtype, form)
+
+# The memory of a released element is used again, unless a view, a NumPy array or an expression has it: values that are kept stay.
+pool, kept = np.random.default_rng(seed), []
+x = knp.asarray(pool.normal(size=50))
+host = np.asarray(x).copy()
+KEEPERS = (lambda e: e, lambda e: e[...], lambda e: e[None], lambda e: np.asarray(e), lambda e: memoryview(e), lambda e: e.view(), lambda e: e.T,
+           lambda e: e + 0, lambda e: knp.from_dlpack(e), lambda e: np.from_dlpack(e), lambda e: e.copy(), float, lambda e: knp.stack([e]))  # fmt: skip
+for turn in range(3000):
+    n = int(pool.integers(50))
+    kept.append((KEEPERS[pool.integers(len(KEEPERS))](x[n]), n))
+    list(x[: pool.integers(50)])
+    if len(kept) > 200:
+        del kept[pool.integers(200)]
+for value, n in kept:
+    assert np.asarray(value.tolist() if isinstance(value, memoryview) else value).reshape(()) == host[n], (seed, n)
+
 x = knp.arange(3)
 assert outcome(lambda: x[3])[1] is knp.BoundsError and outcome(lambda: x[-4])[1] is knp.BoundsError and outcome(lambda: x[2**70])[0] == "error"
 last = x[2, ...]
@@ -257,9 +273,10 @@ assert last == 9 and x[2].is_read_only and not last.is_read_only and not x[2].co
 # Nothing can be written to an element, because the write would be lost. Operators in place make new arrays, as NumPy's scalars do.
 host = np.arange(4.0)
 x = knp.asarray(host)
-WRITES = """e[...] = 7 | e[()] = 7 | e.fill(7) | e.copy_from(7) | knp.add(1, 2, out=e) | np.add(1, 2, out=e) | np.copyto(e, 7) | knp.sum(x, out=e) | np.add.at(e, (), 7)"""
+WRITES = """e[...] = 7 | e[()] = 7 | e.fill(7) | e.copy_from(7) | knp.add(1, 2, out=e) | np.add(1, 2, out=e) | np.copyto(e, 7) | knp.sum(x, out=e) | np.add.at(e, (), 7)
+| e.view("int64")[...] = 8 | e.view()[...] = 8 | e.T[...] = 7 | e.real[...] = 7 | e.squeeze().fill(7) | e[()][...] = 7 | knp.asarray(5.0)[()][...] = 7"""
 for element in (x[3], x[np.int64(3)], x[knp.asarray(3)], x[-1:].reshape(1, 1)[0, 0], list(x)[3]):
-    for write in WRITES.split(" | "):
+    for write in WRITES.replace("\n|", " |").split(" | "):
         try:
             exec(write, {"e": element, "x": x, "knp": knp, "np": np})
         except (TypeError, ValueError) as error:

@@ -268,8 +268,9 @@ static int take_array(context_object *context, array_object *array, const char *
                       binding_argument *storage, kjit_arg *arg)
 {
   if (array->pending && binding_evaluate(array)) return -1;
+  array->is_alone = 0;
   if (array->context == context) {
-    *arg = kjit_arg_array(array->array);
+    *arg = binding_pass_array(array);
     return 0;
   }
   const kjit_tensor *tensor = kjit_get_tensor(array->array);

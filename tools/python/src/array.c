@@ -1,5 +1,5 @@
 /* The Python type of kjit arrays, which have a shape and memory of a device. */
-#include "expression.h"
+#include "quick.h"
 #include <structmember.h>
 
 PyTypeObject *binding_array_type;
@@ -18,7 +18,7 @@ const char *binding_get_numpy_name(kjit_type type)
 }
 
 /* Memory of released array objects, for new ones. The GIL protects the list. */
-enum { MOST_SPARE = 64 };
+enum { MOST_SPARE = 1024 };
 #ifndef Py_GIL_DISABLED
 static array_object *spare[MOST_SPARE];
 static int spare_count;
@@ -61,9 +61,11 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
 
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only)
 {
-  int is_protected = owner->is_read_only == BINDING_READ_ONLY || is_read_only;
-  PyObject *made =
-    binding_wrap_array(owner->context, view, is_protected ? BINDING_READ_ONLY : BINDING_WRITABLE);
+  const kjit_tensor *tensor = kjit_get_tensor(view);
+  int protection = owner->is_read_only == BINDING_READ_ONLY || is_read_only ? BINDING_READ_ONLY
+                   : owner->is_read_only && tensor && !tensor->rank         ? BINDING_ELEMENT
+                                                                            : BINDING_WRITABLE;
+  PyObject *made = binding_wrap_array(owner->context, view, protection);
   if (made && binding_share_block((array_object *)made, owner)) Py_CLEAR(made);
   return made;
 }
@@ -81,9 +83,10 @@ static void free_array(PyObject *object)
   PyTypeObject *type = Py_TYPE(object);
   if (self->weak_references) PyObject_ClearWeakRefs(object);
   expression_drop(self);
+  int is_kept = self->is_alone && !self->block && quick_keep_element(self);
   binding_release_block(self->block);
   Py_XDECREF(self->key);
-  kjit_release_array(self->array);
+  if (!is_kept) kjit_release_array(self->array);
   Py_XDECREF((PyObject *)self->context);
   if (!keep_spare(self)) ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
@@ -93,6 +96,7 @@ const kjit_tensor *binding_get_tensor(PyObject *object)
 {
   array_object *self = (array_object *)object;
   if (self->pending && binding_evaluate(self)) return NULL;
+  self->is_alone = 0;
   const kjit_tensor *tensor = kjit_get_tensor(self->array);
   if (tensor && self->context->generation == binding_generation) return tensor;
   binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
@@ -355,6 +359,12 @@ static PyObject *get_is_element(PyObject *object, void *unused)
   return PyBool_FromLong(((array_object *)object)->is_read_only == BINDING_ELEMENT);
 }
 
+static PyObject *get_is_scalar(PyObject *object, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(binding_is_scalar((array_object *)object));
+}
+
 static Py_ssize_t get_length(PyObject *object)
 {
   const kjit_tensor *t = binding_look_at_array(object);
@@ -402,7 +412,7 @@ static int copy_with(array_object *self, PyObject *object, int is_into_self)
   binding_argument storage;
   if (is_into_self ? binding_before_write(self) : self->pending && binding_evaluate(self))
     return -1;
-  kjit_arg other, own = kjit_arg_array(self->array);
+  kjit_arg other, own = binding_pass_array(self);
   if (binding_take_argument(self->context, object, is_into_self ? "source" : "destination",
                             &storage, &other))
     return -1;
@@ -572,6 +582,7 @@ static PyMethodDef methods[] = {
   { "_part", binding_get_part, METH_VARARGS, NULL },
   { "_protect", binding_protect, METH_NOARGS, NULL },
   { "_mark_element", binding_mark_element, METH_NOARGS, NULL },
+  { "_mark_result", binding_mark_result, METH_NOARGS, NULL },
   { "_relation", binding_relate, METH_O, NULL },
   { "_reshape", reshape, METH_VARARGS, "Returns a view of the elements with another shape." },
   { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,
@@ -592,6 +603,7 @@ static PyGetSetDef fields[] = {
   { "T", transpose, NULL, "a view with the dimensions in reverse order", NULL },
   { "is_read_only", get_read_only, NULL, "whether the array is read-only for kernels", NULL },
   { "_is_element", get_is_element, NULL, NULL, NULL },
+  { "_is_scalar", get_is_scalar, NULL, NULL, NULL },
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };

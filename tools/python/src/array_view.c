@@ -83,6 +83,14 @@ PyObject *binding_mark_element(PyObject *array, PyObject *unused)
   return Py_NewRef(array);
 }
 
+/* _mark_result(): declares that the array is a result without dimensions, and returns the array. */
+PyObject *binding_mark_result(PyObject *array, PyObject *unused)
+{
+  (void)unused;
+  ((array_object *)array)->is_result = 1;
+  return Py_NewRef(array);
+}
+
 /* Stores the address of the lowest byte and the address after the highest byte. Returns 0 if the
  * tensor has no elements. */
 static int find_range(const kjit_tensor *tensor, uintptr_t *low, uintptr_t *high)
@@ -242,7 +250,10 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, made.extents, made.steps, made.rank, made.offset, &view);
-  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+  PyObject *found = binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+  if (found && self->is_read_only == BINDING_ELEMENT)
+    ((array_object *)found)->is_read_only = BINDING_WRITABLE; /* x[i][...] is NumPy's array too */
+  return found;
 }
 
 /* Returns a copy of the only element of a view. The copy is made when the element is needed or
@@ -264,11 +275,11 @@ static int copies_elements(const array_object *array)
   return binding_get_element(array) < KJIT_SCALAR_COUNT;
 }
 
-/* Returns whether a key consists of integers for all axes. */
+/* Returns whether a key consists of integers for all axes. Without axes that is the empty tuple. */
 static int is_element_key(PyObject *array, PyObject *key)
 {
   const kjit_tensor *tensor = binding_look_at_array(array);
-  if (!tensor || !tensor->rank) return 0;
+  if (!tensor) return 0;
   if (!PyTuple_Check(key)) return tensor->rank == 1 && is_integer(key);
   Py_ssize_t count = PyTuple_Size(key);
   for (Py_ssize_t i = 0; i < count; i++)
@@ -281,6 +292,15 @@ static int is_element_key(PyObject *array, PyObject *key)
 static PyObject *get_element(PyObject *array, PyObject *key)
 {
   binding_layout made;
+  int overflow = 0;
+  if (PyLong_CheckExact(key)) {
+    const kjit_tensor *tensor = binding_look_at_array(array);
+    long long i = PyLong_AsLongLongAndOverflow(key, &overflow);
+    if (i < 0) i += tensor->shape[0];
+    if (overflow || i < 0 || i >= tensor->shape[0]) return NULL;
+    PyObject *found = quick_get_element((array_object *)array, i);
+    if (found || PyErr_Occurred()) return found;
+  }
   if (!binding_read_key(array, key, &made)) return NULL;
   PyObject *found = quick_copy_element((array_object *)array, made.offset);
   return found || PyErr_Occurred() ? found : copy_view(view_by_key(array, key));
@@ -300,15 +320,17 @@ PyObject *binding_get_item(PyObject *array, PyObject *key)
 PyObject *binding_get_at(PyObject *array, Py_ssize_t index)
 {
   array_object *self = (array_object *)array;
-  const kjit_tensor *tensor = binding_get_tensor(array);
+  const kjit_tensor *tensor = binding_look_at_array(array);
   if (!tensor) return NULL;
   if (!tensor->rank || index < 0 || index >= tensor->shape[0])
     return PyErr_Format(PyExc_IndexError, "index %zd is out of bounds", index);
-  int64_t strides[BINDING_MAX_RANK];
-  list_strides(tensor, strides);
   int is_element = tensor->rank == 1 && copies_elements(self);
-  PyObject *found = is_element ? quick_copy_element(self, index * strides[0]) : NULL;
+  PyObject *found = is_element ? quick_get_element(self, index) : NULL;
   if (found || PyErr_Occurred()) return found;
+  int64_t strides[BINDING_MAX_RANK];
+  tensor = binding_get_tensor(array);
+  if (!tensor) return NULL;
+  list_strides(tensor, strides);
   kjit_array *view = NULL;
   kjit_status status = kjit_restride_array(self->array, tensor->shape + 1, strides + 1,
                                            (uint32_t)tensor->rank - 1, index * strides[0], &view);

@@ -121,6 +121,10 @@ typedef struct array_object {
   kjit_array *array; /* NULL while the array is pending (see expression.h) */
   kjit_device *device;
   int is_read_only;          /* a binding_protection */
+  int is_alone;              /* no view, no launch and no other library has used the memory, which
+                              * is that of one element: see quick_scalars.c */
+  int is_result;             /* a result without dimensions, where NumPy has a scalar: operators in
+                              * place make a new array */
   binding_producer producer; /* producer of an imported array */
   binding_block *block; /* state that arrays with the same memory share; NULL if the array has no
                            views and no pending array reads it */
@@ -135,6 +139,15 @@ typedef struct array_object {
 /* Copies an array, whose elements can be records, dates and other types that a tensor cannot
  * describe. */
 kjit_status binding_copy_array(kjit_device *device, kjit_array *source, kjit_array **array);
+
+/* Returns an array that has memory as an argument of libkjit, which may read the memory after the
+ * object is released. */
+static inline kjit_arg binding_pass_array(array_object *array)
+{
+  array->is_alone = 0;
+  return kjit_arg_array(array->array);
+}
+
 /* Returns the array as a tensor, or NULL with an exception. Computes a pending array. */
 const kjit_tensor *binding_get_tensor(PyObject *array);
 /* Methods and properties that depend on strides, in array_view.c. */
@@ -147,6 +160,12 @@ PyObject *binding_set_indexing(PyObject *module, PyObject *args);
 PyObject *binding_get_part(PyObject *array, PyObject *args);
 PyObject *binding_protect(PyObject *array, PyObject *unused);
 PyObject *binding_mark_element(PyObject *array, PyObject *unused);
+PyObject *binding_mark_result(PyObject *array, PyObject *unused);
+/* Returns whether the array stands for a scalar of NumPy, which cannot change. */
+static inline int binding_is_scalar(const array_object *array)
+{
+  return array->is_result || array->is_read_only == BINDING_ELEMENT;
+}
 PyObject *binding_relate(PyObject *array, PyObject *other);
 PyObject *binding_get_strides(PyObject *array, void *unused);
 /* The view that a key selects; strides and offset are in elements. */

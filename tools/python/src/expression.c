@@ -443,6 +443,7 @@ static array_object *record(long row, PyObject *const *operands, int count)
   if (!made) return NULL;
   made->pending->operation_count = t.operations;
   made->pending->input_count = t.inputs;
+  made->is_result = !tensor.rank;
   return made;
 }
 

@@ -320,7 +320,7 @@ int form_hand_over(form_list *list, form_argument *argument, kjit_type type, kji
   case FORM_ARRAY: {
     array_object *array = (array_object *)argument->object;
     if (array->context != list->context) return hand_over_foreign(list, argument, arg);
-    *arg = kjit_arg_array(array->array);
+    *arg = binding_pass_array(array);
     return 0;
   }
   default:

@@ -104,11 +104,12 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
 }
 
 /* Implements self += other. kjit.numpy handles operands that do not fit, and reports errors. If
- * self is a copied element, the result is a new array, as for a scalar of NumPy. */
+ * self is a copied element or a result without dimensions, the result is a new array, as for a
+ * scalar of NumPy. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {
   PyObject *operands[] = { self, other };
-  if (((array_object *)self)->is_read_only == BINDING_ELEMENT) return operate(row, operands, 2);
+  if (binding_is_scalar((array_object *)self)) return operate(row, operands, 2);
   array_object *out = (array_object *)self, *made = expression_record(row, operands, 2);
   if (!made && PyErr_Occurred()) return NULL;
   if (!made || !is_fitting(made, out)) {

@@ -175,7 +175,7 @@ int binding_take_parameter(context_object *context, const binding_parameters *se
   if (type == binding_array_type && binding_before_write((array_object *)object)) return -1;
   if (type == binding_array_type && ((array_object *)object)->context == context) {
     binding_begin_argument(storage);
-    *arg = kjit_arg_array(((array_object *)object)->array);
+    *arg = binding_pass_array((array_object *)object);
     return 0;
   }
   int looked = is_number || type == binding_array_type ? 0 : binding_look(context, object, storage);

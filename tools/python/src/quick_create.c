@@ -364,7 +364,7 @@ PyObject *quick_asarray(const quick_call *call)
   kjit_type element;
   if (!is_row_major(v[2]) || !quick_is_none(v[4])) return NULL;
   if (!quick_is_array(v[0])) return quick_is_none(v[1]) ? create_from(v[0], v[3]) : NULL;
-  if (!quick_is_none(v[3]) || ((const array_object *)v[0])->is_read_only == BINDING_ELEMENT)
+  if (!quick_is_none(v[3]) || !quick_is_none(v[2]) || binding_is_scalar((const array_object *)v[0]))
     return NULL;
   if (!quick_is_none(v[1]) && (!quick_find_element(v[1], &element) ||
                                element != binding_get_element((const array_object *)v[0])))

@@ -170,7 +170,9 @@ static array_object *create_like(PyObject *object, kjit_type element, int rank,
                                  const int64_t *shape, quick_view *made)
 {
   const array_object *model = (const array_object *)object;
-  return quick_new(model->context, model->device, element, rank, shape, made);
+  array_object *result = quick_new(model->context, model->device, element, rank, shape, made);
+  if (result) result->is_result = !rank;
+  return result;
 }
 
 /* Implements sort(x, axis) and argsort(x, axis) of vectors; the row's number tells them apart. */

@@ -77,60 +77,111 @@ PyObject *quick_iterate(const quick_call *call)
 
 /* ---- copies of single elements ---- */
 
-/* Where NumPy returns a scalar, kjit returns a zero-dimensional array with a copy of the element.
- * Its memory is one element of a small array. Each element of this array is used once; then a new
- * array is created. */
-enum { SHARED_ELEMENTS = 64 };
+/* A copied element is an array without dimensions, where NumPy has a scalar. Elements are parts of
+ * an array of some elements, which is used until each part has been taken once. A released element
+ * that is alone is kept, because making an array takes longer than copying the element. */
+enum { SHARED_ELEMENTS = 64, MOST_KEPT_ELEMENTS = 1024 };
 typedef struct element_memory {
   array_object *array;
   int64_t taken;
+  kjit_array *kept[MOST_KEPT_ELEMENTS]; /* belong to the device and the context of `array` */
+  int kept_count;
 } element_memory;
 
-/* Takes an element of this memory and returns its index. Returns -1 with an exception, or if there
- * is no memory.
- */
-static int64_t take_part(element_memory *memory, const array_object *model, kjit_type element)
+#ifdef Py_GIL_DISABLED
+int quick_keep_element(const array_object *element) { return (void)element, 0; }
+#else
+static element_memory memories[KJIT_SCALAR_COUNT]; /* by type; the GIL protects them */
+
+/* Returns whether new elements with the device and the context of an array fit the memory. */
+static int fits_memory(const element_memory *memory, const array_object *array)
+{
+  const array_object *own = memory->array;
+  return own && own->device == array->device && own->context == array->context &&
+         own->context->generation == binding_generation;
+}
+
+int quick_keep_element(const array_object *element)
+{
+  element_memory *memory = &memories[kjit_get_array_element(element->array)];
+  if (memory->kept_count == MOST_KEPT_ELEMENTS || !fits_memory(memory, element)) return 0;
+  memory->kept[memory->kept_count++] = element->array;
+  return 1;
+}
+#endif
+
+/* Makes the memory one of new elements like those of `model`. Returns 0 for success. */
+static int renew(element_memory *memory, const array_object *model, kjit_type element)
 {
   const int64_t count = SHARED_ELEMENTS;
-  const array_object *old = memory->array;
   quick_view view;
-  if (old && memory->taken < count && old->device == model->device &&
-      old->context == model->context && old->context->generation == binding_generation)
-    return memory->taken++;
+  while (memory->kept_count) kjit_release_array(memory->kept[--memory->kept_count]);
   array_object *made = quick_new(model->context, model->device, element, 1, &count, &view);
   if (!made || !view.first) {
     Py_XDECREF((PyObject *)made);
     return -1;
   }
-  memory->taken = 1;
+  memory->taken = 0;
   binding_set((PyObject **)(void *)&memory->array, (PyObject *)made);
   return 0;
 }
 
+/* Returns an array without dimensions for an element; NULL with an exception or without memory. */
+static kjit_array *take_part(element_memory *memory, const array_object *model, kjit_type element)
+{
+  kjit_array *made = NULL;
+#ifndef Py_GIL_DISABLED
+  int fits = fits_memory(memory, model);
+  if (fits && memory->kept_count) return memory->kept[--memory->kept_count];
+  if ((!fits || memory->taken == SHARED_ELEMENTS) && renew(memory, model, element)) return NULL;
+#else
+  if (renew(memory, model, element)) return NULL;
+#endif
+  kjit_status status =
+    kjit_restride_array(memory->array->array, NULL, NULL, 0, memory->taken++, &made);
+  return binding_finish(model->context, status) ? NULL : made;
+}
+
+/* Copies an element of an array that has memory on the CPU. */
+static PyObject *copy_element(const array_object *array, const kjit_tensor *from, int64_t offset)
+{
+  kjit_type element = binding_get_element(array);
+#ifdef Py_GIL_DISABLED
+  element_memory own = { 0 }, *memory = &own; /* other threads could take the same part */
+#else
+  element_memory *memory = &memories[element];
+#endif
+  int64_t size_bytes = (int64_t)from->bits * from->lanes / 8;
+  kjit_array *made = take_part(memory, array, element);
+#ifdef Py_GIL_DISABLED
+  Py_XDECREF((PyObject *)own.array);
+#endif
+  if (!made) return NULL;
+  const kjit_tensor *to = kjit_get_tensor(made);
+  memcpy((char *)to->data + to->byte_offset,
+         (const char *)from->data + from->byte_offset + offset * size_bytes, (size_t)size_bytes);
+  PyObject *copy = binding_wrap_array(array->context, made, BINDING_ELEMENT);
+  if (copy) ((array_object *)copy)->is_alone = 1;
+  return copy;
+}
+
+/* Returns the array's tensor; NULL if the Python layer has to copy, or with an exception. */
+static const kjit_tensor *get_source(array_object *array)
+{
+  if (expression_captures || quick_count(array) < 0) return NULL;
+  if (array->pending && binding_evaluate(array)) return NULL;
+  return kjit_get_tensor(array->array);
+}
+
 PyObject *quick_copy_element(array_object *array, int64_t offset)
 {
-#ifdef Py_GIL_DISABLED
-  element_memory own = { NULL, 0 },
-                 *memory = &own; /* memory for this call alone, because without the GIL other
-                                    threads could take the same element */
-#else
-  static element_memory shared[KJIT_SCALAR_COUNT];
-  element_memory *memory = &shared[binding_get_element(array)];
-#endif
-  quick_view view;
-  if (quick_count(array) < 0 || quick_read(array, &view) != QUICK_DONE) return NULL;
-  int64_t part = take_part(memory, array, view.element);
-  if (part < 0) return NULL;
-  const kjit_tensor *t = kjit_get_tensor(memory->array->array);
-  memcpy((char *)t->data + t->byte_offset + part * (int64_t)view.size_bytes,
-         view.first + offset * (int64_t)view.size_bytes, view.size_bytes);
-  kjit_array *made = NULL;
-  kjit_status status = kjit_restride_array(memory->array->array, NULL, NULL, 0, part, &made);
-  PyObject *copy = binding_finish(array->context, status)
-                     ? NULL
-                     : binding_wrap_array(array->context, made, BINDING_ELEMENT);
-#ifdef Py_GIL_DISABLED
-  Py_DECREF((PyObject *)own.array);
-#endif
-  return copy;
+  const kjit_tensor *from = get_source(array);
+  return from ? copy_element(array, from, offset) : NULL;
+}
+
+PyObject *quick_get_element(array_object *array, int64_t index)
+{
+  const kjit_tensor *from = get_source(array);
+  if (!from) return NULL;
+  return copy_element(array, from, from->strides ? index * from->strides[0] : index);
 }

@@ -381,8 +381,9 @@ static PyObject *call_recipe(const recipe *r, PyObject *const *args)
   kjit_operand operands[MOST_OPERANDS];
   for (int i = 0; i < r->operand_count; i++) {
     int source = r->sources[i];
-    operands[i] = kjit_operand_of(
-      kjit_arg_array(source == OF_RESULT ? array : ((array_object *)args[source])->array));
+    operands[i] =
+      kjit_operand_of(source == OF_RESULT ? kjit_arg_array(array)
+                                          : binding_pass_array((array_object *)args[source]));
   }
   algorithm_argument arguments[ALGORITHM_MOST_ARGUMENTS];
   for (int i = 0; r->row->parameters[i]; i++) {
@@ -390,6 +391,7 @@ static PyObject *call_recipe(const recipe *r, PyObject *const *args)
     if (r->first_operands[i] >= 0) arguments[i].operands = &operands[(int)r->first_operands[i]];
   }
   PyObject *result = binding_wrap_array(context, array, 0);
+  if (result) ((array_object *)result)->is_result = !r->rank;
   if (result && perform(r, context, arguments)) Py_CLEAR(result);
   return result;
 }

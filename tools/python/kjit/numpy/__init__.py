@@ -31,7 +31,7 @@ from ._creation import (
 from ._dtypes import DTYPES as _DTYPES
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._engine import Array
-from ._errors import AxisError, BoundsError, DevicesError, PromotionError, ShapeError
+from ._errors import BoundsError, DevicesError, PromotionError, ShapeError
 from ._fusing import compute, fuse
 from ._info import Info as _Info
 from ._methods import astype
@@ -56,8 +56,9 @@ _methods.attach()
 
 # Submodules that are imported at their first use.
 _LATER = tuple(name for name in ("fft", "linalg", "random") if _find_spec(f"{__name__}.{name}"))
-# Functions whose module imports NumPy; it is imported at their first use.
+# Functions and exceptions whose modules import NumPy; the modules are imported at their first use.
 _OF_GRADIENTS = ("grad", "value_and_grad")
+_OF_ERRORS = ("AxisError",)
 
 
 def namespace(api_version=None):
@@ -84,8 +85,12 @@ def __getattr__(name):
         from . import _gradients
 
         return getattr(_gradients, name)
+    if name in _OF_ERRORS:
+        from . import _axis_errors
+
+        return getattr(_axis_errors, name)
     return _beyond.attribute(__name__, name, _beyond._numpy)
 
 
 def __dir__():
-    return sorted({name for name in globals() if not name.startswith("_")} | {*_LATER, *_OF_GRADIENTS})
+    return sorted({name for name in globals() if not name.startswith("_")} | {*_LATER, *_OF_GRADIENTS, *_OF_ERRORS})

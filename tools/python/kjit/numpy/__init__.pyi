@@ -33,7 +33,7 @@ from ._elementwise import round as round
 from ._elementwise import where as where
 from ._gradients import grad as grad
 from ._gradients import value_and_grad as value_and_grad
-from ._errors import AxisError as AxisError
+from ._axis_errors import AxisError as AxisError
 from ._errors import BoundsError as BoundsError
 from ._errors import DevicesError as DevicesError
 from ._errors import PromotionError as PromotionError

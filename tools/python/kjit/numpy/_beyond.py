@@ -274,8 +274,34 @@ def _vectorize(*args, **options):
     return call
 
 
+def _as_contiguous(a, dtype=None):
+    """Returns the array itself if its elements are in row-major order without gaps, and a copy in this order otherwise. The
+    result has at least one dimension."""
+    from ._creation import asarray
+
+    made = asarray(a, dtype, "C")
+    return made if made.ndim else made.reshape(1)
+
+
+def _as_fortran(a, dtype=None):
+    """Returns the array itself if its elements are in column-major order without gaps, and a copy in this order otherwise."""
+    from ._creation import asarray
+
+    return asarray(a, dtype, "F")
+
+
+def _as_any(a, dtype=None, order=None):
+    """Like `kjit.numpy.asarray`, because arrays have no subclasses."""
+    from ._creation import asarray
+
+    return asarray(a, dtype, order)
+
+
 # Names of the namespace that are made from NumPy's classes and modules.
-_MADE = {"lib": _lib, "vectorize": lambda: _vectorize}
+_MADE = {
+    "lib": _lib, "vectorize": lambda: _vectorize, "ascontiguousarray": lambda: _as_contiguous, "asfortranarray": lambda: _as_fortran,
+    "asanyarray": lambda: _as_any,
+}  # fmt: skip
 
 
 _FOUND: dict[tuple, tuple] = {}  # the counterparts that `find` has returned

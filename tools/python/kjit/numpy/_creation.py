@@ -6,7 +6,7 @@ from .. import _arrays, _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import DEFAULTS, KIND
 from ._engine import Array, elementwise, from_indices, quick, shape_of, typed
-from ._errors import DevicesError, ShapeError
+from ._errors import DevicesError, PromotionError, ShapeError
 from ._funcs import Func, func
 from ._table import ROWS
 
@@ -26,18 +26,24 @@ def asarray(obj, /, dtype=None, order=None, *, device=None, copy=None):
     become real ones.
     """
     made = _as_array(obj, dtype, device, copy)
-    return _in_order(made, order) if order not in _ROW_MAJOR else made
+    return made if order in _ANY_ORDER else _in_order(made, order, copy)
 
 
-# The values of order= that mean row-major order.
-_ROW_MAJOR = (None, "C", "K", "A")
+# The values of order= that keep the order of an array, and the values that mean row-major order for a new array.
+_ANY_ORDER = (None, "K", "A")
+_ROW_MAJOR = (*_ANY_ORDER, "C")
 
 
-def _in_order(x, order):
-    """Returns the array in column-major order; copies it if it has another order."""
-    made = _new(tuple(x.shape), x.dtype.text, x.device, order)
-    if x._strides == made._strides:
+def _in_order(x, order, copy):
+    """Returns the array in row-major order for "C" or in column-major order for "F", as a copy if it has another order.
+    Raises ValueError if copy is False and a copy is needed."""
+    from . import _manipulation
+
+    if order in ("C", "F") and _manipulation.is_dense(x, order=order):
         return x
+    made = _new(tuple(x.shape), x.dtype.text, x.device, order)
+    if copy is False:
+        raise ValueError(f"asarray: the array has another order than {order!r} and needs a copy, but copy is False")
     _engine.assign(made, x)
     return made
 
@@ -46,7 +52,7 @@ def _new(shape, text, device, order):
     """Returns a new array with undefined contents, in row-major order, or in column-major order for
     "F". Raises ValueError for another order."""
     if order in _ROW_MAJOR:
-        return _engine.new(shape, text, device)
+        return _engine.new(shape, text, device) if shape else _kjit.empty(_state.context(), (), text, device)
     if order != "F":
         raise ValueError(f'order must be "C" or "F", not {order!r}')
     return _engine.new(shape[::-1], text, device).T
@@ -67,7 +73,7 @@ def _as_array(obj, dtype, device, copy):
 def _as_own(x, text, place, copy):
     has_type, is_here = text is None or x.dtype.text == text, place is None or x.device == place
     if has_type and is_here:
-        return _engine.copied(x) if copy else x[...] if x._is_element else x
+        return _engine.copied(x) if copy else x[...] if x._is_scalar else x
     if copy is False:
         raise ValueError("asarray: another data type or device needs a copy, but copy is False")
     if not has_type:
@@ -137,7 +143,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     """Returns a kjit array that shares the memory of another library's array, or a copy if `device`
     is another device. Raises ValueError if a copy is needed and copy is False."""
     if isinstance(x, Array):
-        made = x._view(x.shape, x._strides, 0)
+        made = x[...]
     # before version 1.0, DLPack could not describe read-only arrays, so the array is copied
     elif getattr(getattr(x, "flags", None), "writeable", True) is False:
         made = _arrays.array(x, device="cpu")
@@ -237,6 +243,8 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     text = _text(dtype, "i64" if is_whole else "f64")
     start, stop, step = (int(x) if is_whole else float(x) for x in (start, stop, step))
     count = -((start - stop) // step) if is_whole else _count_steps(start, stop, step)
+    if text == "bool" and count > 2:
+        raise PromotionError(f"arange: the result has {int(count)} elements, but a range of bools has at most two")
     inner = "i64" if is_whole and KIND[text] in "biu" else "f64"
     if text == "u64" and is_whole and max(start, stop) > 2**63 - 1:
         inner = "u64"
@@ -342,14 +350,12 @@ def triu(x, /, k=0):
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Returns the coordinate arrays of a grid, one for each of the one-dimensional arrays. Each
+    """Returns the coordinate arrays of a grid, one for each of the arrays, which are flattened. Each
     result has as many dimensions as there are arrays. Raises ValueError for another indexing than
     "xy" and "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f'meshgrid: indexing must be "xy" or "ij", not {indexing!r}')
-    lines = [x.reshape(-1) if x.ndim == 0 else x for x in arrays]
-    if any(x.ndim != 1 for x in lines):
-        raise ShapeError("meshgrid: arrays must have one dimension")
+    lines = [x if x.ndim == 1 else x.reshape(-1) for x in arrays]
     count = len(lines)
     order = list(range(count))
     if indexing == "xy" and count > 1:

@@ -13,7 +13,7 @@ from .. import _kjit, _state
 from ..frontend import ufuncs
 from . import _dtypes
 from ._dtypes import BY_TEXT, KIND
-from ._errors import AxisError, DevicesError, PromotionError, ShapeError
+from ._errors import DevicesError, PromotionError, ShapeError
 from ._funcs import IDENTITY, Func
 
 Array = _kjit.Array
@@ -29,11 +29,12 @@ def quick(name, number=0):
 
 
 def new(shape, text, device):
-    """Returns a new array with undefined contents. Raises ShapeError for more than MOST_RANK
-    dimensions."""
+    """Returns a new array for a result, with undefined contents. Raises ShapeError for more than MOST_RANK dimensions.
+    Without dimensions it is an array where NumPy has a scalar: operators in place do not change it."""
     if len(shape) > MOST_RANK:
         raise ShapeError(f"an array has at most {MOST_RANK} dimensions, not {len(shape)}")
-    return _kjit.empty(_state.context(), shape, text, device)
+    made = _kjit.empty(_state.context(), shape, text, device)
+    return made if len(shape) else made._mark_result()
 
 
 def default_device():
@@ -56,8 +57,10 @@ def device_name(device):
 def extents_of(shape):
     """Returns a shape as a tuple of integers, which may be negative. An integer means one
     dimension."""
-    if hasattr(shape, "__index__") and not getattr(shape, "ndim", 0):
+    if is_index(shape):
         return (index(shape),)
+    if getattr(shape, "ndim", 0) == 1 and hasattr(shape, "tolist"):  # an array of kjit or of NumPy
+        shape = shape.tolist()
     # a pointer of ctypes can be iterated over without an end, so iteration is no test
     if not isinstance(shape, Sequence):
         raise TypeError(f"a shape must be an integer or a tuple of integers, not {type(shape).__name__}")
@@ -150,13 +153,19 @@ def broadcast(shapes, what="operands"):
     return tuple(reversed(result))
 
 
+def is_index(x):
+    """Returns whether an object can be an integer argument. Arrays with dimensions have `__index__`, too."""
+    return hasattr(x, "__index__") and not getattr(x, "ndim", 0)
+
+
 def normalize_axis(axis, rank, what="axis"):
     if not hasattr(axis, "__index__"):
         raise TypeError(f"{what} must be an integer, not {axis!r}")
     found = index(axis)
     if not -rank <= found < rank:
-        where = "" if what == "axis" else f"{what}: "
-        raise AxisError(f"{where}axis {found} is out of bounds for array of dimension {rank}")
+        from ._axis_errors import AxisError
+
+        raise AxisError(found, rank, None if what == "axis" else what)
     return found % rank
 
 
@@ -449,9 +458,7 @@ def assign(view, value):
     if type(value) is Array and _is_plain_copy(value, view, target):
         view.copy_from(value)
         return view
-    if isinstance(value, LISTS):
-        value = _numpy().asarray(value)
-    value = operand(value, "an assignment")
+    value = assigned(value, target)
     shape = tuple(value.shape)
     while len(shape) > view.ndim and shape[0] == 1:
         value, shape = value[0], shape[1:]
@@ -469,6 +476,20 @@ def _casts():
     from ._table import CASTS
 
     return CASTS
+
+
+def assigned(value, target):
+    """Returns the value of an assignment as an operand. NumPy converts lists, None, texts and other Python
+    objects to the type of the array, and raises its errors for objects that are no numbers."""
+    if isinstance(value, Array) or _dtypes.is_scalar(value):
+        return value
+    is_plain = not hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
+    if not is_plain and not isinstance(value, _numpy().str_):
+        return operand(value, "an assignment")
+    made = _numpy().asarray(value)
+    if made.dtype.kind in "OSU":
+        made = made.astype("f4" if target == "bf16" else BY_TEXT[target].dtype)
+    return operand(made, "an assignment")
 
 
 def check_conversion(value, target):

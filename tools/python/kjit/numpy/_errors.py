@@ -1,5 +1,5 @@
 """The exceptions of array operations. Each class also derives from the exception that NumPy raises
-for the same mistake."""
+for the same mistake. _axis_errors has AxisError."""
 
 from .._errors import Error
 
@@ -18,12 +18,6 @@ class PromotionError(Error, TypeError):
 
 class BoundsError(Error, IndexError):
     """Raised if an index is out of bounds, or if an object cannot be an index."""
-
-    __module__ = "kjit.numpy"
-
-
-class AxisError(ShapeError, IndexError):
-    """Raised if an array does not have an axis."""
 
     __module__ = "kjit.numpy"
 

@@ -122,6 +122,7 @@ def _own_option(name, x, device):
 
 
 def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    _orders.check_kind(kind)
     if order is not None:
         return NotImplemented
     a = array_of(a)
@@ -129,6 +130,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
 
 
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    _orders.check_kind(kind)
     if order is not None:
         return NotImplemented
     a = array_of(a)
@@ -205,7 +207,9 @@ def compress(condition, a, axis=None):
 
 
 def where(condition, x=None, y=None):
-    return nonzero(condition) if x is None and y is None else chosen(condition, x, y)
+    if (x is None) != (y is None):
+        raise ShapeError(f"where: {'y' if y is None else 'x'} is missing; give both x and y, or neither of them")
+    return nonzero(condition) if x is None else chosen(condition, x, y)
 
 
 
@@ -290,7 +294,7 @@ def dot(a, b, out=None):
 
 def tensordot(a, b, axes=2):
     if isinstance(axes, (tuple, list)):
-        axes = tuple((each,) if hasattr(each, "__index__") else tuple(each) for each in axes)
+        axes = tuple((each,) if _engine.is_index(each) else tuple(each) for each in axes)
     return _products.tensordot(*promoted(array_of(a), array_of(b)), axes=axes)
 
 

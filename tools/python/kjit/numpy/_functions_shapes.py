@@ -1,6 +1,7 @@
 """NumPy's functions for the shapes of kjit arrays: views, splitting and joining."""
 
 from . import _dtypes, _manipulation
+from ._engine import is_index
 from ._functions_given import _SEVERAL, _stored, array_of, arrays_of
 
 
@@ -66,7 +67,7 @@ def column_stack(tup):
 
 def array_split(ary, indices_or_sections, axis=0):
     ary = array_of(ary)
-    if not hasattr(indices_or_sections, "__index__"):
+    if not is_index(indices_or_sections):
         return split(ary, indices_or_sections, axis)
     extent, count = ary.shape[axis], int(indices_or_sections)
     if count <= 0:
@@ -109,9 +110,9 @@ def _flip_along(axis):
 
 
 def pad(array, pad_width, mode="constant", *, constant_values=0):
-    is_one = _dtypes.is_scalar(constant_values) and (hasattr(pad_width, "__index__") or len(pad_width) in (2, array.ndim))
-    if mode != "constant" or not is_one or not hasattr(pad_width, "__index__") and not all(
-        hasattr(width, "__index__") or len(width) == 2 for width in pad_width
+    is_one = _dtypes.is_scalar(constant_values) and (is_index(pad_width) or len(pad_width) in (2, array.ndim))
+    if mode != "constant" or not is_one or not is_index(pad_width) and not all(
+        is_index(width) or len(width) == 2 for width in pad_width
     ):
         return NotImplemented
     return _manipulation.pad(array_of(array), pad_width, constant_values)

@@ -506,6 +506,8 @@ def attach(rows):
             renew_context()
         if not all(_engine.is_operand(x) for x in operands):
             return _compared_with_none(rows[number], operands)
+        if rows[number].name == "multiply" and _is_repetition(operands):
+            return NotImplemented
         given = _engine.without_lists(operands)
         if given is not operands or _engine.learn_scalars(operands):
             return _engine.elementwise(rows[number], given, out)
@@ -521,6 +523,12 @@ def attach(rows):
         _engine.context_of_expressions, numbers, find, operate, FUNCTIONS, choose, fail, store, counts_its_stack
     )
     _kjit.set_fusing(_mode)
+
+
+def _is_repetition(operands):
+    """Returns whether Python repeats a list: `[0] * x[1]` has x[1] items if x[1] is an integer, as with NumPy's scalars."""
+    has_list = any(isinstance(x, (list, tuple)) for x in operands)
+    return has_list and any(isinstance(x, Array) and x._is_scalar and _dtypes.KIND[x.dtype.text] in "iu" for x in operands)
 
 
 def renew_context():

@@ -453,7 +453,7 @@ def get_item(self, key):
     made = _read(self, key)
     if not made.picks:
         view = self._view(made.shape, made.strides, made.offset)
-        is_element = self.ndim and not view.ndim and not _has_ellipsis(key)
+        is_element = not view.ndim and not _has_ellipsis(key)
         return _engine.copied(view)._mark_element() if is_element else view
     return Selection(self, made).read()
 
@@ -470,6 +470,7 @@ def set_item(self, key, value):
         return
     if _few_set_by_numpy(self, key, value):
         return
+    value = _engine.assigned(value, self.dtype.text) if self.dtype.text in _dtypes.BY_TEXT else value
     mask = _only_mask(self, key)
     if mask is not None and (_dtypes.is_scalar(value) or getattr(value, "size", 0) == 1 and not getattr(value, "ndim", 1)):
         return _set_masked(self, mask, value)

@@ -8,6 +8,7 @@ from .. import _kjit, _state
 from .._algorithms import Computed, Plain, Several, perform
 from .._arrays import array
 from .._folds import reduce
+from ._engine import is_index
 
 
 class Law(NamedTuple):
@@ -204,7 +205,7 @@ def shape_of(name, size, parameters):
         ) from None
     if size is None:
         return common
-    size = (index(size),) if hasattr(size, "__index__") else tuple(index(extent) for extent in size)
+    size = (index(size),) if is_index(size) else tuple(index(extent) for extent in size)
     if any(extent < 0 for extent in size):
         raise ValueError(f"{name}: size is {size}, but an extent must not be negative")
     if len(common) > len(size) or any(c not in (1, e) for c, e in zip(common[::-1], size[::-1])):

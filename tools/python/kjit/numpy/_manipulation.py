@@ -71,7 +71,7 @@ def transpose(x, axes=None):
 
 def _transpose_method(self, *axes):
     """Like `kjit.numpy.transpose`. axes is a tuple or several integers."""
-    if len(axes) == 1 and not hasattr(axes[0], "__index__"):
+    if len(axes) == 1 and not _engine.is_index(axes[0]):
         return transpose(self, axes[0])
     return transpose(self, axes or None)
 
@@ -367,22 +367,22 @@ def split(x, sections, /, axis=0):
     which new parts begin. Raises ShapeError if equal parts are not possible."""
     axis = normalize_axis(axis, x.ndim)
     extent = x.shape[axis]
-    if hasattr(sections, "__index__"):
+    if _engine.is_index(sections):
         count = as_index(sections)
         if count < 1 or extent % count:
             raise ShapeError(f"split: {extent} elements cannot be split into {count} equal parts")
         sections = [extent // count * (i + 1) for i in range(count - 1)]
-    bounds = [0, *sections, extent]
+    bounds = [0, *map(as_index, sections), extent]
     return [x[(slice(None),) * axis + (slice(first, last),)] for first, last in zip(bounds, bounds[1:])]
 
 
 def _pairs_of_widths(widths, rank):
     """Returns the widths of a padding as a pair for each dimension. A number, a pair of numbers and a
     single pair hold for every dimension. Raises ShapeError for other widths."""
-    if hasattr(widths, "__index__"):
+    if _engine.is_index(widths):
         return ((widths, widths),) * rank
     items = list(widths)
-    if all(hasattr(width, "__index__") for width in items):
+    if all(map(_engine.is_index, items)):
         items = [items]
     pairs = [tuple(each) * 2 if len(each) == 1 else tuple(each) for each in items]
     pairs = pairs * rank if len(pairs) == 1 else pairs

@@ -96,8 +96,15 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
     return out
 
 
+def check_kind(kind):
+    """Raises ShapeError, which is a ValueError, if NumPy has no sort of this kind. All kinds give the same result."""
+    if kind is not None and (not isinstance(kind, str) or kind[:1].lower() not in tuple("qhms")):
+        raise ShapeError(f"sort: kind must be 'quicksort', 'heapsort', 'mergesort', 'stable' or None, not {kind!r}")
+
+
 def _sort_method(self, axis=-1, kind=None, order=None, *, stable=None):
     """Sorts the elements in place along an axis. Every sort is stable."""
+    check_kind(kind)
     if order is not None:
         raise ShapeError("sort: order names fields, but the elements of the array have none")
     _engine.assign(self, sort(self, axis=axis))
@@ -285,6 +292,8 @@ def bincount(x, /, weights=None, minlength=0):
     weights. x: non-negative integers. minlength: the minimum length of the result."""
     from . import _creation, _reductions
 
+    if KIND[x.dtype.text] not in "biu" and x.size:
+        raise PromotionError(f"bincount: x has the type {x.dtype.name}, but its elements must be integers")
     if x.ndim != 1:
         raise ShapeError(f"bincount: x has {x.ndim} dimensions; it must have one")
     if minlength < 0:

@@ -62,7 +62,7 @@ def tensordot(x1, x2, /, axes=2):
     """Returns the sum of products over axes of both arrays. axes: the number of last axes of x1 and
     first axes of x2, or a pair of sequences of axes."""
     x1, x2, text = _prepared_any(x1, x2, "tensordot")
-    if hasattr(axes, "__index__"):
+    if _engine.is_index(axes):
         count = int(axes)
         if not 0 <= count <= min(x1.ndim, x2.ndim):
             raise ShapeError(f"tensordot: cannot sum over {count} axes of arrays with {x1.ndim} and {x2.ndim} dimensions")

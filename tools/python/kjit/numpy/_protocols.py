@@ -92,10 +92,12 @@ class Result:
                 raise DevicesError(f"{what}: the operands are on {device}, but the result array is a NumPy array")
         elif not isinstance(given, Array):
             raise TypeError(f"{what}: return arrays must be of ArrayType")
-        self.target = own(given, device)
+        self.target, self.what = own(given, device), what
 
     def take(self, made):
-        """Copies a computed result to the caller's array, and returns the caller's array."""
+        """Copies a computed result to the caller's array, and returns the caller's array. Raises ShapeError for another shape."""
+        if tuple(self.target.shape) != tuple(made.shape):
+            raise ShapeError(f"{self.what}: the result has the shape {tuple(made.shape)}, but out has the shape {tuple(self.target.shape)}")
         _engine.assign(self.target, made)
         return self.given
 
@@ -306,7 +308,8 @@ def _to_host(what, x, known):
         if x.device != "cpu":
             raise PromotionError(f"{what} does not run on {x.device}; call it with x.to_host(), a copy in the host's memory")
         host = numpy.asarray(x)
-        host.flags.writeable &= not x._is_element
+        if x._is_element:
+            host.flags.writeable = False
         known[id(host)] = host, x
         return host
     if isinstance(x, (list, tuple)):

@@ -20,6 +20,8 @@ def _sum_type(text, dtype):
 def _stored(made, out):
     if out is None:
         return made
+    if tuple(out.shape) != tuple(made.shape):  # other functions broadcast their result, but reductions do not
+        raise ShapeError(f"a reduction: the result has the shape {tuple(made.shape)}, but out has the shape {tuple(out.shape)}")
     _engine.check_out(out, tuple(made.shape), made.dtype.text, "a reduction")
     _engine.assign(out, made)
     return out
