@@ -111,6 +111,7 @@ static kt_compilation *make_unchecked(kt_compilation *c)
                                  .diagnostics = c->diagnostics,
                                  .on_failure = c->on_failure,
                                  .budget = c->budget,
+                                 .builtin_code = c->builtin_code,
                                  .code = KJ_NEW(c->arena, kj_code),
                                  .drops_hoisted = true };
   run_passes(unchecked);
@@ -188,6 +189,7 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
                            .diagnostics = diagnostics,
                            .on_failure = &on_failure,
                            .budget = &budget,
+                           .builtin_code = KJ_NEW(&arena, kt_builtin_code),
                            .code = code };
     code->is_guest = request->module->has_guest;
     arena.most_bytes = budget.limits[KJ_LIMIT_MEMORY];
@@ -199,6 +201,8 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
       kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
                 "out of memory while compiling");
   }
+  for (size_t i = 0; c && c->builtin_code && i < c->builtin_code->count; i++)
+    ki_destroy_module(c->builtin_code->items[i]);
   kj_free_arena(&arena);
   return jump ? diagnostics->status : KJIT_OK;
 }

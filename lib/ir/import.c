@@ -306,6 +306,13 @@ uint32_t ki_add_named_source(kjit_module *module, uint32_t of, const char *name,
   return append_source(module, &source);
 }
 
+static void read_builtin_func(kjit_module *module, const ki_text *text, kj_diagnostics *diagnostics)
+{
+  module->is_builtin_code = true;
+  ki_import_func(module, text->name, text->builtin_func, diagnostics);
+  if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
+}
+
 static void read_text(kjit_module *module, const ki_text *text, bool with_imports,
                       kj_diagnostics *diagnostics)
 {
@@ -343,7 +350,8 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
   int jump = setjmp(on_failure);
   if (jump == 0) {
     uint64_t start = kj_clock_ns();
-    read_text(made, text, verify, diagnostics);
+    if (text->builtin_func) read_builtin_func(made, text, diagnostics);
+    else read_text(made, text, verify, diagnostics);
     if (verify) ki_finish_module(made, diagnostics);
     made->parse_time_ns = kj_clock_ns() - start;
   }

@@ -221,18 +221,19 @@ static void parse(reacher *r, const kj_library_source *source, kj_diagnostics *d
     ki_parse_parts(r->module, (uint32_t)r->module->sources.count - 1, parts, count, diagnostics);
 }
 
-bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
+static reacher *start_reacher(kjit_module *module)
 {
   reacher *r = KJ_NEW(&module->arena, reacher);
   r->arena = &module->arena;
   r->module = module;
   r->is_imported = KJ_NEW_ARRAY(r->arena, bool, kj_library_count + 1);
   r->is_reached = KJ_NEW_ARRAY(r->arena, bool, kj_library_declaration_count + 1);
-  if (!add_imports(r)) return false;
-  note_sources(r);
-  note_names(r);
-  const kj_source *own = &module->sources.items[0];
-  reach_words(r, own->text, own->text + own->size_bytes);
+  return r;
+}
+
+/* Parses the reached declarations and the declarations that they use. */
+static void parse_all(reacher *r, kj_diagnostics *diagnostics)
+{
   while (r->read < r->reached.count) {
     const kj_library_declaration *next = r->reached.items[r->read++];
     reach_words(r, start_of(next), find_end(r, next));
@@ -240,5 +241,29 @@ bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
   if (r->reached.count)
     qsort(r->reached.items, r->reached.count, sizeof *r->reached.items, compare_places);
   for (size_t i = 0; i < r->sources.count; i++) parse(r, r->sources.items[i], diagnostics);
+}
+
+bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
+{
+  reacher *r = start_reacher(module);
+  if (!add_imports(r)) return false;
+  note_sources(r);
+  note_names(r);
+  const kj_source *own = &module->sources.items[0];
+  reach_words(r, own->text, own->text + own->size_bytes);
+  parse_all(r, diagnostics);
   return true;
+}
+
+void ki_import_func(kjit_module *module, const char *source, const char *name,
+                    kj_diagnostics *diagnostics)
+{
+  reacher *r = start_reacher(module);
+  bool is_known = add_import(r, source);
+  KJ_ASSERT(is_known);
+  (void)is_known;
+  note_names(r);
+  reach(r, (word){ name, strlen(name) });
+  KJ_ASSERT(r->reached.count == 1);
+  parse_all(r, diagnostics);
 }

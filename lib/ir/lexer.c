@@ -69,6 +69,7 @@ static uint32_t column_here(const ki_lexer *lexer)
 
 static kj_location here(const ki_lexer *lexer)
 {
+  if (lexer->has_no_locations) return (kj_location){ 0 };
   if (lexer->directed.line) return lexer->directed;
   return (kj_location){ lexer->file, lexer->line, column_here(lexer) };
 }

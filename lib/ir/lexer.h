@@ -137,7 +137,8 @@ typedef struct ki_lexer {
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
-  bool is_expression; /* the text is one expression: no comments and no directives */
+  bool has_no_locations; /* the location of every token is 0 */
+  bool is_expression;    /* the text is one expression: no comments and no directives */
   /* The text is an expression whose names are columns. Only operators and literals in the form of
    * words are reserved, and a name in backticks can contain any characters. */
   bool is_formula;

@@ -312,7 +312,10 @@ struct kjit_module {
   bool is_left;
   uint32_t forks;
   kj_remains remains;
-  bool is_linked;         /* linked from several modules, so names can occur more than once */
+  bool is_linked; /* linked from several modules, so names can occur more than once */
+  /* contains the code of built-ins, see ki_text.builtin_func. Its nodes have no locations, so that
+   * messages and debug information refer to the call of the built-in */
+  bool is_builtin_code;
   bool has_tensor_copies; /* contains tensor copies, whose descriptors are large parameters */
   /* some call passes a built-in as argument that modifies an lvalue or returns its address */
   bool hands_over_writer;
@@ -426,6 +429,9 @@ typedef struct ki_text {
   const ki_named_type *types; /* structs that the text uses by these names */
   size_t type_count;
   const ki_expression *expression; /* NULL means that the text is a module */
+  /* If it is not NULL, the module consists of this func of the source `name` of lib/library, which
+   * is the code of a built-in, and of the funcs that it uses. The text is not read. */
+  const char *builtin_func;
 } ki_text;
 /* Whether code with this trust is guest code. is_default is the result for KJIT_TRUST_DEFAULT. */
 bool ki_is_guest(kjit_trust trust, bool is_default);
@@ -475,6 +481,10 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
  * errors. If the module imports a source outside lib/library, it returns false without an effect.
  */
 bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics);
+/* import_reached.c: adds a source of lib/library to a new module, without the declarations that the
+ * func with this name does not use. Reports errors. */
+void ki_import_func(kjit_module *module, const char *source, const char *name,
+                    kj_diagnostics *diagnostics);
 /* partial.c: modules of algorithms without the bodies of lib/library. */
 struct ki_partial {
   const ki_named_type *types; /* see ki_text.types */

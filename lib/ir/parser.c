@@ -578,6 +578,7 @@ ki_parser *ki_open_source(kjit_module *module, uint32_t file, kj_diagnostics *di
                 diagnostics);
   parser->lexer.file = file;
   parser->lexer.module = module;
+  parser->lexer.has_no_locations = module->is_builtin_code;
   for (uint32_t i = 0; i < module->sources.count; i++) {
     const kj_source *named = &module->sources.items[i];
     if (named->is_named)

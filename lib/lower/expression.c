@@ -169,7 +169,7 @@ static LLVMValueRef lower_builtin(kl_lowering *l, const kt_expr *expr)
   bool is_complex = expr->args.count &&
                     kl_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) &&
                     !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
-  if (is_complex) return kl_lower_complex_builtin(l, expr);
+  if (is_complex) kl_lower_unsupported(l, expr->location, "this built-in on complex numbers");
   LLVMValueRef value = kl_lower_table[expr->builtin->id](l, expr);
   return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value; /* a narrow value has 32 bits */
 }

@@ -458,7 +458,7 @@ kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
                                 const kt_exprs *indices, kl_check check);
 
-/* ---- lower_lanes.c: operators on vectors and complex numbers; complex_math.c ---- */
+/* ---- lower_lanes.c: operators on vectors and complex numbers ---- */
 
 bool kl_is_vector_type(kl_lowering *l, kjit_type type);
 bool kl_is_complex_type(kl_lowering *l, kjit_type type);
@@ -477,8 +477,6 @@ typedef struct kl_complex_value {
 } kl_complex_value;
 kl_complex_value kl_split_complex(kl_lowering *l, LLVMValueRef value);
 LLVMValueRef kl_join_complex(kl_lowering *l, kjit_type type, kl_complex_value z);
-/* Lowers a built-in on complex numbers. */
-LLVMValueRef kl_lower_complex_builtin(kl_lowering *l, const kt_expr *expr);
 
 /* ---- memory.c: layout of dynamic shared memory ---- */
 

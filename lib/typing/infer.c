@@ -131,10 +131,12 @@ static bool has_attribute(const ki_function *function, ki_attribute_id id)
   return ki_get_attribute(&function->attributes, id) != NULL;
 }
 
-/* Returns the modes of a function that is called by a function with the modes `caller`. */
+/* Returns the modes of a function that is called by a function with the modes `caller`. The code of
+ * a built-in depends on the rounding of each operation, so it is strict except under @fastmath. */
 static kt_modes modes_of(const ki_function *function, kt_modes caller)
 {
-  bool is_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT);
+  bool is_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT) ||
+                   (function->module->is_builtin_code && !caller.is_fastmath);
   bool is_fastmath = has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
   bool is_indefinite = has_attribute(function, KJ_ATTRIBUTE_INDEFINITE);
   return (kt_modes){ .is_strict = is_strict || (caller.is_strict && !is_fastmath),
@@ -403,7 +405,7 @@ static void collect(kt_inference *inference, kt_inferred *record)
   for (size_t i = 0; i < record->callees.count; i++) collect(inference, record->callees.items[i]);
   if (record->instance->caller)
     KJ_PUSH(inference->c->arena, &inference->c->instances, record->instance);
-  kt_report_messages(inference, record);
+  if (!record->instance->function->module->is_builtin_code) kt_report_messages(inference, record);
 }
 
 static void check_shared_bytes(kt_compilation *c)
@@ -436,6 +438,7 @@ void kt_infer(kt_compilation *c)
   kt_inferred *record = kt_add_inferred(&inference, kernel, bounds, modes);
   kt_infer_body(&inference, record);
   if (c->request->symbol) check_c_function(&inference, record);
+  kt_expand_builtins(&inference);
   kt_find_recursion(&inference);
   c->instances.count = 0;
   KJ_PUSH(c->arena, &c->instances, record->instance);

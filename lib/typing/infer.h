@@ -236,6 +236,9 @@ void kt_abandon_calls(kt_scope *s, size_t records, uint32_t depth);
 /* Before another round of a body: discards the instances that used a guess of its result that has
  * changed since, so that they are inferred again. */
 void kt_drop_outdated(kt_scope *s);
+/* expand_builtins.c: replaces the built-ins whose code is a func of lib/library by calls of it.
+ * Runs after inference, because derivatives have rules for the built-ins. */
+void kt_expand_builtins(kt_inference *inference);
 /* Reports that decl is called at location while it is being inferred, and no return gives its
  * type. */
 _Noreturn void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location location);

@@ -51,6 +51,8 @@ typedef struct kt_budget {
   const char *step;    /* the current step of the compilation, for messages */
 } kt_budget;
 
+typedef KJ_LIST(kjit_module *) kt_builtin_code;
+
 typedef struct kt_compilation kt_compilation;
 struct kt_compilation {
   const kj_compile_request *request;
@@ -61,6 +63,9 @@ struct kt_compilation {
   kj_diagnostics *diagnostics;
   /* kt_fail jumps to it with KJ_JUMP_ERROR, the arena with KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
+  /* modules with the code of built-ins, which the compilation has parsed and destroys at its end;
+   * shared with the compilation of the unchecked version */
+  kt_builtin_code *builtin_code;
   uint32_t state; /* bits of kt_tree_state */
   /* instances in order of creation: callees precede callers, except for instances[0], the kernel */
   KJ_LIST(kt_instance *) instances;
@@ -234,7 +239,8 @@ struct kt_expr {
    * the version of a loop without it. Builds with assertions assert the condition. */
   bool is_left_out;
   kt_proof proof; /* proof state of the check in is_checked */
-  bool is_power;  /* BINARY DIV that implements `**` or comes from lib/derive: not checked */
+  bool is_power;  /* BINARY DIV that implements `**`, comes from lib/derive, or belongs to the code
+                     of a built-in: not checked */
   /* COND, BUILTIN select from lib/derive: is 0 if the number that the condition, x or args[0],
    * compares with 0 is 0, and otherwise .z or args[2], a product of this number. */
   bool is_guard;
