@@ -96,7 +96,8 @@ typedef struct kj_target {
 } kj_target;
 
 /* The kinds of plain code that a compilation may return. Plain code is made with few optimizations,
- * in much less time than the best code. Only the code of a kernel for a launch can be plain. */
+ * in much less time than the best code. Only code that the application launches or calls can be
+ * plain. */
 typedef enum kj_plain {
   KJ_PLAIN_NONE,  /* only the best code */
   KJ_PLAIN_EQUAL, /* plain code that computes the same bits as the best code */

@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 /* Calls a func on the CPU, on this thread. The first call with new argument types compiles it, with
- * the checks of the configuration. An untyped integer (kjit_arg_number, kjit_arg_integer) is an i64
- * if no other operand gives it a type.
+ * the checks of the configuration (see also kjit_plain_code). An untyped integer (kjit_arg_number,
+ * kjit_arg_integer) is an i64 if no other operand gives it a type.
  *
  * Arrays are in host memory or are arrays of the CPU device. result can be NULL. Otherwise kjit
  * sets it to a VALUE with the result type; KJIT_VOID means no result, and f16 and bf16 return their

@@ -353,32 +353,33 @@ typedef struct kjit_compile_limits {
 /* A kjit_compile_limits value that means no limit. */
 #define KJIT_NO_LIMIT UINT64_MAX
 
-/* Whether a launch that finds no code may run plain code. The compiler makes plain code with few
- * optimizations, in a fifth of the time; for GPUs, the driver translates it with few optimizations
- * as well. The launch runs it at once, while a background thread compiles the best code. Later
- * launches run the best code as soon as it is ready (kjit_wait_background). With
- * KJIT_LAUNCH_NO_WAIT, launches run the first code that is ready.
+/* Whether a launch or a call of a func (kjit_call_function) that finds no code may run plain code.
+ * The compiler makes plain code with few optimizations, in a fifth of the time; for GPUs, the
+ * driver translates it with few optimizations as well. The launch runs it at once, while a
+ * background thread compiles the best code. Later launches run the best code as soon as it is ready
+ * (kjit_wait_background). With KJIT_LAUNCH_NO_WAIT, launches run the first code that is ready.
  *
  * Plain code can take 100 times as long to run as the best code. The launch of a long kernel can
  * therefore take longer with it than the compilation of the best code would have taken.
  *
- * There is no plain code for captured launches, sealed kernels, and contexts with debug information
- * or kjit_config.target. On GPUs, plain code is also not used for kernels without loops, whose best
- * code compiles as fast; for kernels with wgmma, @cluster or grid_sync; for cooperative launches
- * and launches with clusters; for modules with code of the application; and for contexts with
- * compile_in_child. A launch whose block needs fewer registers than plain code uses waits for the
- * best code. Disk caches and blobs never contain plain code. */
+ * There is no plain code for captured launches, sealed kernels, function pointers
+ * (kjit_get_function_pointer), and contexts with debug information or kjit_config.target. On GPUs,
+ * plain code is also not used for kernels without loops, whose best code compiles as fast; for
+ * kernels with wgmma, @cluster or grid_sync; for cooperative launches and launches with clusters;
+ * for modules with code of the application; and for contexts with compile_in_child. A launch whose
+ * block needs fewer registers than plain code uses waits for the best code. Disk caches and blobs
+ * never contain plain code. */
 typedef enum kjit_plain_code {
   KJIT_PLAIN_DEFAULT, /* the same as KJIT_PLAIN_NEVER */
   KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
-  /* Plain code for kernels whose results have the same bits in both codes, except for the payloads
-   * of NaNs. This excludes kernels with products and sums of floats, because the best code may
-   * compute both with one rounding, and kernels with @fastmath or with functions on floats such as
-   * sin, min or max. On GPUs it also excludes launches with kjit_launch_config.threads, because
+  /* Plain code for kernels and funcs whose results have the same bits in both codes, except for the
+   * payloads of NaNs. This excludes kernels with products and sums of floats, because the best code
+   * may compute both with one rounding, and kernels with @fastmath or with functions on floats such
+   * as sin, min or max. On GPUs it also excludes launches with kjit_launch_config.threads, because
    * their block size depends on the registers that the code uses. */
   KJIT_PLAIN_EQUAL,
-  /* Plain code for all kernels. Until the best code is ready, floats can differ from it in the last
-   * bits, as they can between two machines. */
+  /* Plain code for all kernels and funcs. Until the best code is ready, floats can differ from it
+   * in the last bits, as they can between two machines. */
   KJIT_PLAIN_ALWAYS
 } kjit_plain_code;
 
@@ -567,10 +568,10 @@ KJIT_API void kjit_stop_background(kjit_context *context);
  * FORKED. */
 KJIT_API kjit_status kjit_wait_background(kjit_context *context);
 
-/* Changes kjit_config.plain_code for launches that begin afterwards. They wait for the best code if
- * the existing plain code was compiled for a value that allows more. Compilations that have begun
- * are not affected. Any thread can call it. Errors: MISUSE (context is NULL, or an unknown value),
- * FORKED. */
+/* Changes kjit_config.plain_code for launches and calls that begin afterwards. They wait for the
+ * best code if the existing plain code was compiled for a value that allows more. Compilations that
+ * have begun are not affected. Any thread can call it. Errors: MISUSE (context is NULL, or an
+ * unknown value), FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_plain_code(kjit_context *context,
                                                     kjit_plain_code plain_code);
 
@@ -579,7 +580,8 @@ typedef struct kjit_statistics {
   uint32_t size_bytes;  /* sizeof(kjit_statistics), set by the application */
   uint64_t launches;    /* launches */
   uint64_t memory_hits; /* launches that found their specialization in memory */
-  /* compiled specializations; plain code and the best code that replaces it count separately */
+  /* compiled specializations, and funcs compiled for kjit_call_function or
+   * kjit_get_function_pointer; plain code and the best code that replaces it count separately */
   uint64_t compilations;
   uint64_t compile_time_ns; /* wall time of compilations, summed over threads */
   uint64_t disk_hits;       /* specializations loaded from the disk cache */

@@ -341,7 +341,7 @@ static bool is_plain(const kg_emission *e)
 {
   const kj_compile_request *request = e->c->request;
   bool is_launched = request->stage == KJIT_STAGE_PTX || request->stage == KJIT_STAGE_OBJECT;
-  if (request->plain == KJ_PLAIN_NONE || !is_launched || request->symbol || kg_is_unoptimized(e) ||
+  if (request->plain == KJ_PLAIN_NONE || !is_launched || kg_is_unoptimized(e) ||
       !e->steps->saves_time || !e->steps->saves_time(e))
     return false;
   return request->plain == KJ_PLAIN_ANY || kg_has_one_result(e->module);

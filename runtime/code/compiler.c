@@ -231,22 +231,18 @@ static job *make_job(const kj_call *call, kjit_specialization *entry)
   return made;
 }
 
-/* Warns that launches keep their plain code. Without the warning the error would not be reported,
- * because no launch waits for the best code. */
-static void warn_of_plain(const job *job, kjit_status status, const kj_diagnostics *diagnostics)
+void kj_warn_of_plain(const kjit_kernel *kernel, const char *kind, const char *callers,
+                      const kj_diagnostics *diagnostics)
 {
-  const kjit_kernel *kernel = job->call.kernel;
   kj_diagnostics warnings = { 0 };
   const char *reason = "";
-  if (status == KJIT_ERROR_INTERRUPTED) return; /* the next launch tries again */
   for (size_t i = diagnostics->count; i-- > 0;)
     if (diagnostics->items[i].severity == KJIT_SEVERITY_ERROR)
       reason = diagnostics->items[i].message;
   kj_report(&warnings, &kernel->module->sources, kernel->function->decl->location,
             KJIT_SEVERITY_WARNING, KJIT_OK,
-            "kernel `%s`: launches keep their plain code, because the best code cannot be "
-            "compiled: %s",
-            kernel->function->decl->name, reason);
+            "%s `%s`: %s keep their plain code, because the best code cannot be compiled: %s", kind,
+            kernel->function->decl->name, callers, reason);
   (void)ki_finish_call(kernel->context, &warnings);
   kj_free_diagnostics(&warnings);
 }
@@ -263,7 +259,10 @@ static void run_job(kj_job *base, bool is_given_up)
   else status = kj_compile_entry(&job->call, job->entry, &diagnostics);
   if (status == KJIT_OK && !has_plain)
     (void)ki_finish_call(job->call.kernel->context, &diagnostics);
-  if (status != KJIT_OK && has_plain && !is_given_up) warn_of_plain(job, status, &diagnostics);
+  bool is_kept = status != KJIT_OK && status != KJIT_ERROR_INTERRUPTED; /* otherwise the next launch
+                                                                         * tries again */
+  if (is_kept && has_plain && !is_given_up)
+    kj_warn_of_plain(job->call.kernel, "kernel", "launches", &diagnostics);
   kj_free_diagnostics(&diagnostics); /* if the compilation failed, the next launch with this key
                                       * reports the error */
   kjit_module *module = job->module;
@@ -391,13 +390,21 @@ bool kj_compile_later(const kj_call *call, kjit_specialization *entry)
   return false;
 }
 
-/* Removes the job of an entry from the queue and returns it, or NULL if the queue does not contain
- * it. */
-static kj_job *take_job_of(kj_background *background, const kjit_specialization *entry)
+static bool is_job_of(const kj_job *job, const void *entry)
+{
+  return job->run == run_job && ((const struct job *)job)->entry == entry;
+}
+
+static bool is_same_job(const kj_job *job, const void *wanted) { return job == wanted; }
+
+/* Removes a job from the queue and returns it, or NULL if the queue does not contain it. */
+static kj_job *take_queued(kj_background *background,
+                           bool (*is_wanted)(const kj_job *job, const void *wanted),
+                           const void *wanted)
 {
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   kj_job **at = &background->first;
-  while (*at && !((*at)->run == run_job && ((job *)*at)->entry == entry)) at = &(*at)->next;
+  while (*at && !is_wanted(*at, wanted)) at = &(*at)->next;
   kj_job *taken = *at;
   if (taken) {
     *at = taken->next;
@@ -410,14 +417,22 @@ static kj_job *take_job_of(kj_background *background, const kjit_specialization 
   return taken;
 }
 
-void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
+static void hurry(kj_runtime *runtime, bool (*is_wanted)(const kj_job *job, const void *wanted),
+                  const void *wanted)
 {
   kj_lock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   kj_background *background = runtime->background;
   kj_unlock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
-  kj_job *taken = background ? take_job_of(background, entry) : NULL;
+  kj_job *taken = background ? take_queued(background, is_wanted, wanted) : NULL;
   if (taken) run_taken(background, taken);
 }
+
+void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
+{
+  hurry(runtime, is_job_of, entry);
+}
+
+void kj_hurry_job(kj_runtime *runtime, const kj_job *job) { hurry(runtime, is_same_job, job); }
 
 /* Cancels the jobs that have not begun, and ends the threads after their current jobs. If several
  * threads call this function at the same time, the first caller joins the threads, and the other

@@ -113,8 +113,8 @@ struct kjit_kernel {
   uint32_t shared_count;
   size_t call_bytes; /* size of the memory of a call, see kj_divide_memory */
   kj_recent_slot recent[KJ_SLOTS];
-  /* for a func: the compiled functions that the application has called. launch/function.c creates
-   * them and sets free_functions. */
+  /* for a func: the compiled functions that the application has called. launch/function_code.c
+   * creates them and sets free_functions. */
   _Atomic(kj_function_code *) functions;
   void (*free_functions)(kjit_kernel *kernel);
   _Atomic uint64_t combines; /* for a func: the last successful check as an operator, see

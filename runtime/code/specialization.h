@@ -258,6 +258,13 @@ bool kj_is_in_background(const kj_runtime *runtime);
 /* Runs the queued job of this specialization in the calling thread, which needs its result. The
  * caller thus waits neither for earlier jobs in the queue nor for itself. */
 void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
+/* The same for a job that the caller may have queued. Does nothing if a thread has taken it. */
+void kj_hurry_job(kj_runtime *runtime, const kj_job *job);
+/* Warns that callers keep the plain code of a kernel or func, because the best code could not be
+ * compiled: no caller needs the best code and would report the error. kind: "kernel" or "function";
+ * callers: "launches" or "calls". */
+void kj_warn_of_plain(const kjit_kernel *kernel, const char *kind, const char *callers,
+                      const kj_diagnostics *diagnostics);
 /* Copies the data of the call that a compilation needs and queues it. The entry is PENDING. Returns
  * false like kj_queue_job. */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);

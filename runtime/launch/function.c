@@ -1,6 +1,5 @@
-/* Implements calls of funcs by the application. A func is compiled as a C function, once for each
- * combination of argument types and compile-time values. The compiled function lives as long as the
- * module and is called through libffi.
+/* Implements calls of funcs by the application, through libffi. function_code.c compiles the funcs
+ * as C functions.
  *
  * A func that can fail has the address of a failure record as an additional first parameter, which
  * kjit_call_function passes. Function pointers are available only for funcs that cannot fail. */
@@ -12,21 +11,9 @@
 
 #include "base/interrupt.h"
 #include "base/stack.h"
-#include "code/compile_thread.h"
 #include "code/specialization.h"
-#include "launch/steps.h"
+#include "launch/function_code.h"
 #include "report/report.h"
-
-struct kj_function_code {
-  kj_function_code *next;
-  kj_code code;
-  kj_loaded *loaded;
-  void (*entry)(void);
-  uint32_t checks;
-  bool is_interruptible;
-  kj_argument arguments[]; /* for each parameter: the argument type and compile-time value for which
-                              the function was compiled */
-};
 
 static kjit_kernel *kernel_of(kjit_function *function)
 {
@@ -50,109 +37,6 @@ static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *functi
                         : "`%s` is an extern function, which the application provides itself; call "
                           "a function of the module that calls it",
                       kj_function_of(function)->name);
-}
-
-/* ---- code ---- */
-
-static bool is_same(const kj_argument *a, const kj_argument *b)
-{
-  if (a->kind != b->kind || a->type != b->type) return false;
-  if (a->kind == KJ_ARGUMENT_FUNCTION) return a->function == b->function;
-  return a->kind != KJ_ARGUMENT_CONST || a->integer == b->integer;
-}
-
-static kj_function_code *find_code(const kjit_kernel *kernel, const kj_argument *arguments,
-                                   uint32_t checks, bool is_interruptible)
-{
-  for (kj_function_code *code = atomic_load_explicit(&kernel->functions, memory_order_acquire);
-       code; code = code->next) {
-    uint32_t i = 0;
-    while (i < kernel->parameter_count && is_same(&code->arguments[i], &arguments[i])) i++;
-    if (i == kernel->parameter_count && code->checks == checks &&
-        code->is_interruptible == is_interruptible)
-      return code;
-  }
-  return NULL;
-}
-
-static void free_code(kj_runtime *runtime, kj_function_code *code)
-{
-  if (code->loaded) runtime->interface->unload(runtime->compiler, code->loaded);
-  kj_free_code(&code->code);
-  free(code);
-}
-
-static void free_functions(kjit_kernel *kernel)
-{
-  for (kj_function_code *code = atomic_load(&kernel->functions), *next; code; code = next) {
-    next = code->next;
-    free_code(kj_get_runtime(kernel->context), code);
-  }
-}
-
-static kjit_status load(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made,
-                        kj_diagnostics *diagnostics)
-{
-  kj_outside outside;
-  kj_cpu_kernel entry = NULL;
-  KJ_TRY(kj_list_outside(kernel->module, diagnostics, &outside));
-  kjit_status status =
-    kj_call_loader(runtime, &made->code, &outside, diagnostics, &made->loaded, &entry);
-  kj_free_outside(&outside);
-  made->entry = (void (*)(void))entry;
-  return status;
-}
-
-static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made,
-                           kj_diagnostics *diagnostics)
-{
-  kj_signature signature = { .arguments = made->arguments, .count = kernel->parameter_count };
-  kj_compile_request request = { .module = kernel->module,
-                                 .kernel = kernel->function,
-                                 .signature = &signature,
-                                 .target = { .kind = KJ_TARGET_CPU },
-                                 .stage = KJIT_STAGE_OBJECT,
-                                 .checks = made->checks,
-                                 .symbol = "kjit_function",
-                                 .is_interruptible = made->is_interruptible,
-                                 .has_record = true };
-  KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, &made->code));
-  KJ_TRY(load(kernel, runtime, made, diagnostics));
-  free(made->code.data);
-  made->code.data = NULL;
-  return KJIT_OK;
-}
-
-/* Finds or compiles the code. If several threads compile the same code, only the first result is
- * kept. The caller holds no lock. */
-static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks,
-                            bool is_interruptible, kj_diagnostics *diagnostics,
-                            kj_function_code **found)
-{
-  kj_runtime *runtime = kj_get_runtime(kernel->context);
-  if ((*found = find_code(kernel, arguments, checks, is_interruptible))) return KJIT_OK;
-  kj_function_code *made =
-    runtime ? calloc(1, sizeof *made + kernel->parameter_count * sizeof *arguments) : NULL;
-  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  made->checks = checks;
-  made->is_interruptible = is_interruptible;
-  memcpy(made->arguments, arguments, kernel->parameter_count * sizeof *arguments);
-  kjit_status status = compile(kernel, runtime, made, diagnostics);
-  if (status != KJIT_OK) {
-    free_code(runtime, made);
-    return status;
-  }
-  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
-  if (!(*found = find_code(kernel, arguments, checks, is_interruptible))) {
-    *found = made;
-    made->next = atomic_load_explicit(&kernel->functions, memory_order_relaxed);
-    kernel->free_functions = free_functions;
-    atomic_store_explicit(&kernel->functions, made, memory_order_release);
-  }
-  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
-  if (*found != made) free_code(runtime, made);
-  return KJIT_OK;
 }
 
 /* ---- a call ---- */
@@ -328,6 +212,14 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
   return KJIT_OK;
 }
 
+/* Decides which plain code the call may run; see choose_plain in launch.c. */
+static kj_plain choose_plain(const kj_call *call)
+{
+  const kjit_context *context = call->kernel->context;
+  bool can_use = !call->device->is_target && context->config.debug == KJIT_DEBUG_NONE;
+  return can_use ? kj_get_plain_kind(context) : KJ_PLAIN_NONE;
+}
+
 static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count,
                                  kj_argument *described, frame *f, kj_diagnostics *diagnostics,
                                  kjit_arg *result)
@@ -350,8 +242,8 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
     described[i].facts = 0;
   }
   const kjit_config *options = &kernel->context->config;
-  KJ_TRY(
-    get_code(kernel, described, options->checks, options->interruptible != 0, diagnostics, &code));
+  const kj_function_key key = { described, options->checks, options->interruptible != 0 };
+  KJ_TRY(kj_get_function_code(kernel, &key, choose_plain(call), diagnostics, &code));
   KJ_TRY(kj_check_limits(call, &code->code, diagnostics));
   return run(kernel, config.device, code, call->bound, f, diagnostics, result);
 }
@@ -474,7 +366,8 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
     if (arguments[i].kind == KJ_ARGUMENT_VALUE)
       KJ_TRY(
         check_c_type(kernel, arguments[i].type, kernel->parameters[i].decl->name, diagnostics));
-  KJ_TRY(get_code(kernel, arguments, KJIT_CHECK_NONE, false, diagnostics, &code));
+  const kj_function_key key = { arguments, KJIT_CHECK_NONE, false };
+  KJ_TRY(kj_get_function_code(kernel, &key, KJ_PLAIN_NONE, diagnostics, &code));
   KJ_TRY(check_result(kernel, result, code->code.result, diagnostics));
   KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
   if (code->code.can_fail)

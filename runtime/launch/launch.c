@@ -117,13 +117,13 @@ static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *d
   return is_missing && !is_general ? KJIT_ERROR_NO_COMPILER : status;
 }
 
-static kj_plain get_plain_kind(const kj_call *call)
+kj_plain kj_get_plain_kind(const kjit_context *context)
 {
   static const kj_plain kinds[] = { [KJIT_PLAIN_DEFAULT] = KJ_PLAIN_NONE,
                                     [KJIT_PLAIN_NEVER] = KJ_PLAIN_NONE,
                                     [KJIT_PLAIN_EQUAL] = KJ_PLAIN_EQUAL,
                                     [KJIT_PLAIN_ALWAYS] = KJ_PLAIN_ANY };
-  return kinds[atomic_load_explicit(&call->kernel->context->plain_code, memory_order_relaxed)];
+  return kinds[atomic_load_explicit(&context->plain_code, memory_order_relaxed)];
 }
 
 /* Returns whether a call has to run the best code, not plain code. A captured launch does, because
@@ -137,7 +137,7 @@ static bool needs_best(const kj_call *call)
   const kjit_config *config = &call->kernel->context->config;
   if (kj_is_captured(call->stream)) return true;
   if (!call->device->operations->is_queued) return false;
-  bool is_equal = get_plain_kind(call) == KJ_PLAIN_EQUAL;
+  bool is_equal = kj_get_plain_kind(call->kernel->context) == KJ_PLAIN_EQUAL;
   return (given->flags & KJIT_LAUNCH_COOPERATIVE) || given->cluster[0] || given->cluster[1] ||
          given->cluster[2] || (given->threads && is_equal) || config->compile_in_child ||
          kj_has_outside_code(call->kernel->module);
@@ -150,14 +150,15 @@ static kj_plain choose_plain(const kj_call *call)
   bool can_use = !call->is_sealed && !call->device->is_target &&
                  call->kernel->context->config.debug == KJIT_DEBUG_NONE && !needs_best(call) &&
                  !kj_is_background_stopped(call->runtime);
-  return can_use ? get_plain_kind(call) : KJ_PLAIN_NONE;
+  return can_use ? kj_get_plain_kind(call->kernel->context) : KJ_PLAIN_NONE;
 }
 
 /* Returns whether the code that was found is plain code that the call must not run. */
 static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
 {
   return found && kj_is_for_plain(found) &&
-         (needs_best(call) || !kj_suits_plain(call, get_plain_kind(call), found));
+         (needs_best(call) ||
+          !kj_suits_plain(call, kj_get_plain_kind(call->kernel->context), found));
 }
 
 /* Runs code for fewer facts at once while better code is compiled in the background, up to the

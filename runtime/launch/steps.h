@@ -115,6 +115,8 @@ kjit_status kj_check_limits(const kj_call *call, const kj_code *code, kj_diagnos
 
 /* ---- launch.c ---- */
 
+/* Returns the kind of plain code for the context's setting (kjit_set_plain_code). */
+kj_plain kj_get_plain_kind(const kjit_context *context);
 /* Binds the arguments and chooses device and shape, which determine the key. */
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,
                           kj_diagnostics *diagnostics);

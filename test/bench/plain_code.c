@@ -18,6 +18,7 @@ typedef struct world {
   kjit_context *context;
   kjit_device *device;
   kjit_module *module;
+  kjit_formula *formula;
 } world;
 
 static void try(const world *w, kjit_status status, int line)
@@ -89,6 +90,38 @@ static void map(const world *w, const operands *o)
   TRY(kjit_map(w->context, &o->r, 1, function, &o->x, 1, NULL));
 }
 
+static void call_function(const world *w, const operands *o)
+{
+  kjit_function *function;
+  kjit_arg x = o->x.argument;
+  TRY(kjit_get_function(w->module, "h", &function));
+  TRY(kjit_call_function(function, &x, 1, NULL));
+}
+static void call_strict(const world *w, const operands *o)
+{
+  kjit_function *function;
+  kjit_arg x = o->x.argument;
+  TRY(kjit_get_function(w->module, "horner", &function));
+  TRY(kjit_call_function(function, &x, 1, NULL));
+}
+static kjit_formula *make_formula(const world *w)
+{
+  static const char text[] = "x * 3 + where(x > 500, x, -x)";
+  const kjit_formula_column column = { "x", KJIT_I32, 0, 0 };
+  const kjit_formula_options options = { .size_bytes = sizeof options,
+                                         .columns = &column,
+                                         .column_count = 1 };
+  kjit_formula *formula;
+  TRY(kjit_create_formula(w->context, &options, text, sizeof text - 1, &formula));
+  return formula;
+}
+static void run_formula(const world *w, const operands *o)
+{
+  const kjit_column x = { kjit_get_tensor(o->x.argument.value.array)->data, NULL, 0 },
+                    r = { kjit_get_tensor(o->r.argument.value.array)->data, NULL, 0 };
+  TRY(kjit_run_formula(w->formula, &x, &r, COUNT, NULL));
+}
+
 static const struct row {
   const char *name;
   void (*call)(const world *w, const operands *o);
@@ -105,6 +138,9 @@ static const struct row {
   { "bincount, i32", count_bins, KJIT_I32, KJIT_PLAIN_EQUAL, COUNT, 0, 1024 },
   { "map, x * x + 1, f32", map, KJIT_F32, KJIT_PLAIN_ALWAYS, COUNT, 0, 0 },
   { "matmul, f32, 256", multiply, KJIT_F32, KJIT_PLAIN_ALWAYS, SIDE, SIDE, 0 },
+  { "func, sum of i32 in a loop", call_function, KJIT_I32, KJIT_PLAIN_EQUAL, COUNT, 0, 0 },
+  { "func, f32, `@strict`", call_strict, KJIT_F32, KJIT_PLAIN_EQUAL, COUNT, 0, 0 },
+  { "formula of 4 operations, i32", run_formula, KJIT_I32, KJIT_PLAIN_EQUAL, COUNT, 0, 0 },
 };
 
 /* ---- time ---- */
@@ -132,7 +168,11 @@ typedef struct times {
  * once, while the background thread compiles. */
 static times measure(const struct row *row, kjit_device_kind kind, kjit_plain_code plain)
 {
-  static const char text[] = "func f(x) { return x * x + 1 }\nfunc g(x) { return x }";
+  static const char text[] =
+    "func f(x) { return x * x + 1 }\nfunc g(x) { return x }\n"
+    "func h(x) { var s = 0i64\n  for i in range(len(x)) { s = s + x[i] }\n  return s }\n"
+    "func horner(x) @strict { var s = 0.5f32\n"
+    "  for i in range(len(x)) { s = s * 0.25f32 + x[i] }\n  return s }";
   kjit_config config = {
     .size_bytes = sizeof config, .cache_directory = "", .shipped_cache = "", .plain_code = plain
   };
@@ -141,6 +181,7 @@ static times measure(const struct row *row, kjit_device_kind kind, kjit_plain_co
   TRY(kjit_create_context(&config, &own.context));
   TRY(kjit_get_device(own.context, kind, 0, &own.device));
   TRY(kjit_parse_module(own.context, "f", text, sizeof text - 1, &own.module));
+  own.formula = make_formula(w);
   operands o = { .x = make(w, row->type, row->rows, row->columns), .n = make(w, KJIT_I64, 1, 0) };
   o.r =
     row->count ? make(w, row->type, row->count, 0) : make(w, row->type, row->rows, row->columns);
@@ -157,6 +198,7 @@ static times measure(const struct row *row, kjit_device_kind kind, kjit_plain_co
     double time = call_ms(row, w, &o);
     if (time < found.best) found.best = time;
   }
+  kjit_destroy_formula(own.formula);
   kjit_release_module(own.module);
   kjit_destroy_context(own.context);
   return found;

@@ -1,6 +1,6 @@
 # RUN: rm -rf %t && env KJIT_DEVICE=cpu XDG_CACHE_HOME=%t %kjit-python %s
-"""Plain code from Python: kjit.set_plain_code, the environment variable KJIT_PLAIN_CODE, kjit.wait_background, and the disk
-cache, which has the best code only. NumPy has the expected values."""
+"""Plain code from Python: kjit.set_plain_code, the environment variable KJIT_PLAIN_CODE, kjit.wait_background, njit functions,
+funcs, formulas and expressions, and the disk cache, which has the best code only. NumPy has the expected values."""
 import os
 import subprocess
 import sys
@@ -102,6 +102,88 @@ def check_environment():
         assert start("some", cache, "kjit.set_plain_code('always')") == "True 2"
 
 
+# A program that prints the number of compilations of the first and the second call of each step. The steps
+# compute with integers, or round each product, so that `equal` includes them.
+STEPS = """
+import kjit, kjit.numpy, numpy as np
+from kjit import _state
+
+x = np.arange(100)
+
+
+@kjit.njit
+def serial(x):
+    s = 0.5
+    for i in range(len(x)):
+        s = s * 0.25 + x[i]
+    return s
+
+
+@kjit.njit(parallel=True)
+def parallel(x):
+    r = np.zeros(len(x))
+    for i in kjit.prange(len(x)):
+        r[i] = x[i] * 0.25 + 1.0
+    return r
+
+
+@kjit.func
+def plain(a, b):
+    return (a ^ b) * 7
+
+
+def expected_serial():
+    s = 0.5
+    for i in range(len(x)):
+        s = s * 0.25 + x[i]
+    return s
+
+
+steps = {
+    "serial": (lambda: serial(x), expected_serial),
+    "parallel": (lambda: parallel(x), lambda: x * 0.25 + 1.0),
+    "func": (lambda: plain(12345, 99), lambda: (12345 ^ 99) * 7),
+    "eval": (lambda: kjit.eval("x % 7 + (x << 2)", x=x), lambda: x % 7 + (x << 2)),
+    "fused": (lambda: kjit.numpy.asarray(x) * 3 ^ kjit.numpy.asarray(x), lambda: x * 3 ^ x),
+}
+
+
+def count():
+    return sum(c.statistics()["compilations"] for c in _state._contexts.values())
+
+
+for name, (run, expected) in steps.items():
+    numbers = [count()]
+    for _ in range(2):
+        np.testing.assert_array_equal(np.asarray(run()), expected())
+        kjit.wait_background()
+        numbers.append(count())
+    print(name, *np.diff(numbers))
+"""
+
+
+def count_steps(value):
+    """Returns the numbers of compilations of the first and the second call of each step."""
+    with tempfile.TemporaryDirectory() as cache:
+        path = os.path.join(cache, "program.py")
+        with open(path, "w") as file:
+            file.write(STEPS)
+        environment = os.environ | {"KJIT_PLAIN_CODE": value, "XDG_CACHE_HOME": cache}
+        output = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True)
+    assert output.returncode == 0, output.stderr
+    return {name: [int(n) for n in rest] for name, *rest in map(str.split, output.stdout.splitlines())}
+
+
+def check_functions():
+    """njit functions, funcs, formulas and expressions have plain code, and the best code replaces it."""
+    never, equal = count_steps("never"), count_steps("equal")
+    assert list(never) == list(equal) == ["serial", "parallel", "func", "eval", "fused"], (never, equal)
+    for name, (first, second) in never.items():
+        assert first >= 1 and second == 0, (name, never)
+        assert equal[name] == [2 * first, 0], (name, never, equal)
+
+
 check_settings()
 check_algorithms()
 check_environment()
+check_functions()
