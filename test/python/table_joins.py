@@ -213,28 +213,33 @@ if pandas:
             theirs = frames[0].merge(frames[1], how="outer", on="k")
             assert made["k"].astype(str).tolist() == theirs["k"].astype(str).tolist(), (made, theirs)
 
-# Many rows, which are joined in chunks: each key once or several times in the right table, with and without rows that have no match.
-for repeats in (1, 3):
+# Many rows, which are joined in chunks: each key once or several times in the right table, with and without rows that have no match,
+# for keys far apart, and in ranges with small and with large direct tables. Some keys are missing.
+LIMIT = 2**63 - 1
+RANGES = {"apart": (-(2**40), 2**40), "small": (-250, 249), "large": (LIMIT - 70000, LIMIT), "least": (-LIMIT - 1, -LIMIT + 40000)}
+for kind, repeats in (*((kind, 1) for kind in RANGES), ("apart", 3), ("small", 3)):
     for share in (0.5, 1):
-        keys = np.unique(rng.integers(-(2**40), 2**40, 500)) if repeats == 1 else np.arange(-250, 250)
-        left = {"k": keys[rng.integers(0, len(keys), 50000)], "v": np.arange(50000)}
+        keys = np.unique(np.append(rng.integers(*RANGES[kind], 500, endpoint=True), RANGES[kind]))
+        left = {"k": masked(keys[rng.integers(0, len(keys), 40000)], 0.1 if share < 1 else 0), "v": np.arange(40000)}
         known = rng.permutation(keys)[: int(share * len(keys))]
-        right = {"k": np.repeat(known, repeats), "w": np.arange(repeats * len(known)) / 4}
+        right = {"k": masked(np.repeat(known, repeats), 0), "w": np.arange(repeats * len(known)) / 4}
+        right["k"].mask = np.repeat(rng.random(len(known)) < (0.1 if share < 1 else 0), repeats)
         order = np.argsort(known)
-        at = np.minimum(np.searchsorted(known[order], left["k"]), len(known) - 1)
-        is_match = known[order][at] == left["k"]
-        for how in ("inner", "left"):
-            rows = np.flatnonzero(is_match) if how == "inner" else np.arange(50000)
+        at = np.minimum(np.searchsorted(known[order], left["k"].data), len(known) - 1)
+        is_match = (known[order][at] == left["k"].data) & ~left["k"].mask & ~right["k"].mask[::repeats][order][at]
+        for how in ("inner", "left", "right"):
+            tables = (right, left) if how == "right" else (left, right)  # the rows of a left join, in its order
+            rows = np.flatnonzero(is_match) if how == "inner" else np.arange(40000)
             rows = np.repeat(rows, np.where(is_match[rows], repeats, 1))
             firsts = np.flatnonzero(np.diff(rows, prepend=-1))
             numbers = np.arange(len(rows)) - np.repeat(firsts, np.diff(firsts, append=len(rows)))
             want = (order[at[rows]] * repeats + numbers) / 4
             for maker in MAKERS:
-                got = kjit.table(maker(left)).merge(maker(right), how, on="k")
-                got = {name: np.array([np.nan if x is None else x for x in column]) for name, column in columns_of(got).items()}
-                where = seed, repeats, share, how, maker
-                assert (got["k"] == left["k"][rows]).all() and (got["v"] == rows).all(), where
-                assert np.array_equal(got["w"], np.where(is_match[rows], want, np.nan), equal_nan=True), where
+                got = kjit.table(maker(tables[0])).merge(maker(tables[1]), how, on="k", nulls_equal=False)
+                got = columns_of(got)
+                where = seed, kind, repeats, share, how, maker
+                assert got["v"] == rows.tolist() and got["k"] == left["k"][rows].tolist(), where
+                assert got["w"] == np.ma.array(want, mask=~is_match[rows]).tolist(), where
 
 # Two keys.
 for maker in MAKERS:

@@ -1,6 +1,8 @@
 """Kernels for joins, on the cores of the CPU. can_match: an array of bools, true for rows with a
 key, or None if all rows have a key."""
 
+import typing
+
 from .._functions import jit
 from ..dtypes import SCALARS
 from ..frontend.words import ALL
@@ -19,6 +21,79 @@ def look_up(keys, can_match, low, ranks, codes):
         # The subtraction wraps around, so a key below `low` gives an index beyond the table.
         at = u64(keys[i]) - u64(low)
         codes[i] = ranks[i64(at)] if can and at < u64(len(ranks)) else -1
+
+
+@typing.no_type_check
+def found_row(key, can, low, row_of):
+    """Returns the right row with a key, or -1 if there is none or `can` is false. row_of: the right
+    row of each number, from `low` on, or -1."""
+    at = u64(key) - u64(low)
+    return i64(row_of[i64(at)]) if can and at < u64(len(row_of)) else i64(-1)
+
+
+@jit(device="cpu")
+def place(keys, can_match, low, row_of):
+    """Writes the right row of each number. If several rows have a key, one of them stays."""
+    for i in grid_range(len(keys)):
+        can = True if can_match is None else can_match[i]
+        if can:
+            row_of[i64(keys[i]) - low] = i
+
+
+@jit(device="cpu")
+def find_repeated(keys, can_match, low, row_of, is_repeated):
+    """Sets is_repeated[0] if `place` found several rows with one key."""
+    for i in grid_range(len(keys)):
+        can = True if can_match is None else can_match[i]
+        if can and i64(row_of[i64(keys[i]) - low]) != i:
+            is_repeated[0] = True
+
+
+@jit(device="cpu")
+def count_found(keys, can_match, low, row_of, matched, chunks):
+    """Computes the number of left rows with a right row in each chunk."""
+    for c in grid_range(chunks):
+        count = 0
+        for i in range(c * len(keys) // chunks, (c + 1) * len(keys) // chunks):
+            can = True if can_match is None else can_match[i]
+            count += 1 if found_row(keys[i], can, low, row_of) >= 0 else 0
+        matched[c] = count
+
+
+@jit(device="cpu")
+def find_rows(keys, can_match, low, row_of, found, matched, chunks):
+    """Writes the right row of each left row, or -1, and computes the number of rows found in each
+    chunk."""
+    for c in grid_range(chunks):
+        count = 0
+        for i in range(c * len(keys) // chunks, (c + 1) * len(keys) // chunks):
+            can = True if can_match is None else can_match[i]
+            row = found_row(keys[i], can, low, row_of)
+            found[i] = row
+            count += 1 if row >= 0 else 0
+        matched[c] = count
+
+
+@jit(device="cpu")
+def expand_found(keys, can_match, low, row_of, begins, left, right, chunks):
+    """Writes the pairs of the left rows that have a right row. begins[c]: the index of the first
+    pair of chunk c."""
+    for c in grid_range(chunks):
+        at = begins[c]
+        for i in range(c * len(keys) // chunks, (c + 1) * len(keys) // chunks):
+            can = True if can_match is None else can_match[i]
+            row = found_row(keys[i], can, low, row_of)
+            if row >= 0:
+                left[at] = i
+                right[at] = row
+                at += 1
+
+
+@jit(device="cpu")
+def take_found(values, keys, low, row_of, out):
+    """Takes the element of each left row's right row, which each left row must have."""
+    for i in grid_range(len(out)):
+        out[i] = values[found_row(keys[i], True, low, row_of)]
 
 
 @jit(device="cpu")

@@ -1,6 +1,7 @@
 """Finds the pairs of rows for a join from the key values. The keys of the right table are numbered
 0, 1 and so on by a direct table or a hash table, in which the left rows look up their numbers."""
 
+import functools
 import os
 
 import numpy
@@ -11,6 +12,7 @@ from .aggregating import Values
 
 _LEAST_TAKEN = 1 << 14  # minimum number of elements for which a kernel call is faster
 _MOST_RANGE = 1 << 16  # maximum range of keys for which a direct table is used for any number of rows
+_MOST_REPEATED = 1 << 16  # maximum elements of a table that stays in a cache, so that each column looks up its rows again
 
 
 class Side:
@@ -137,7 +139,7 @@ def _codes(left, right):
     if not len(b) or b_can is not None and not b_can.any():
         return numpy.full(len(a), -1), numpy.full(len(b), -1), 0
     low, high = keys.bounds(b, b_can)
-    if high - low < max(_MOST_RANGE, 2 * (len(a) + len(b))):
+    if _is_direct(low, high, a, b):
         seen = numpy.zeros(high - low + 1, bool)
         key_kernels.mark(b, b_can, low, seen)
         found = numpy.flatnonzero(seen)
@@ -145,6 +147,11 @@ def _codes(left, right):
         ranks[found] = numpy.arange(len(found))
         return *(_filled(join_kernels.look_up, x, can, low, ranks) for x, can in (left, right)), len(found)
     return _hashed(left, right, _unused(b, low, high))
+
+
+def _is_direct(low, high, a, b):
+    """Returns whether a direct table of the keys from low to high is used for two columns."""
+    return high - low < max(_MOST_RANGE, 2 * (len(a) + len(b)))
 
 
 def _filled(kernel, integers, can_match, *rest):
@@ -206,13 +213,83 @@ def _paired_codes(pairs, nulls_equal):
     return whole
 
 
+def _chunks(rows):
+    return max(1, min(4 * len(os.sched_getaffinity(0)), rows // 4096))
+
+
+def _begins(counts):
+    """Returns the index of the first pair of each chunk, and the number of pairs."""
+    return numpy.concatenate([[0], numpy.cumsum(counts)])
+
+
+class Lookup:
+    """The right row of each left row, if no two right rows have the same key and the keys are
+    integers in a small range. The kernels find a row with the key in the table `row_of`. They do so
+    once for each column if the table is small, so no array of the rows is written."""
+
+    def __init__(self, left, low, row_of):
+        self.arguments = left.integers, left.can_match, low, row_of
+        self.is_small = len(row_of) <= _MOST_REPEATED
+        self.chunks, self.count = _chunks(len(left)), len(left)
+        self.matched = numpy.zeros(self.chunks, "i8")
+        if self.is_small:
+            join_kernels.count_found(*self.arguments, self.matched, self.chunks)
+        else:
+            self.numbers = numpy.empty(self.count, row_of.dtype)
+            join_kernels.find_rows(*self.arguments, self.numbers, self.matched, self.chunks)
+
+    @functools.cached_property
+    def numbers(self):
+        return _filled(join_kernels.look_up, *self.arguments)
+
+    def rows(self, keeps_all):
+        """Returns (Picks of left rows, Picks of right rows), see Matches.rows."""
+        if not self.is_small:
+            return _of_found(self.numbers, self.matched, keeps_all)
+        begins = _begins(self.matched)
+        has_gaps = bool(begins[-1] < self.count)
+        if keeps_all or not has_gaps:
+            return Picks(None, self.count), FoundPicks(self, has_gaps)
+        left, right = (numpy.empty(begins[-1], self.arguments[-1].dtype) for _ in range(2))
+        join_kernels.expand_found(*self.arguments, begins, left, right, self.chunks)
+        return Picks(left, len(left), False), Picks(right, len(right), False)
+
+
+def _of_found(found, matched, keeps_all):
+    """Returns the Picks of left and right rows. found: the right row of each left row, or -1;
+    matched: the number of rows found in each chunk."""
+    begins = _begins(matched)
+    has_gaps = bool(begins[-1] < len(found))
+    if keeps_all or not has_gaps:
+        return Picks(None, len(found)), Picks(found, len(found), has_gaps)
+    left, right = (numpy.empty(begins[-1], found.dtype) for _ in range(2))
+    join_kernels.compact(found, begins, left, right, len(matched))
+    return Picks(left, len(left), False), Picks(right, len(right), False)
+
+
+def _lookup(left, right):
+    """Returns a Lookup, or None if the keys do not allow one."""
+    b, b_can = right.integers, right.can_match
+    if not len(left) or not len(b) or b_can is not None and not b_can.any():
+        return None
+    low, high = keys.bounds(b, b_can)
+    if not _is_direct(low, high, left, b) or b_can is None and high - low + 1 < len(b):
+        return None
+    row_of, is_repeated = numpy.full(high - low + 1, -1, keys.code_type(max(len(left), len(b)))), numpy.zeros(1, bool)
+    join_kernels.place(b, b_can, low, row_of)
+    join_kernels.find_repeated(b, b_can, low, row_of, is_repeated)
+    return None if is_repeated[0] else Lookup(left, low, row_of)
+
+
 class Picks:
     """The rows of a table that a result column takes. numbers: the rows, with -1 for a missing row,
     or None for all rows in order; count: the number of rows."""
 
-    def __init__(self, numbers, count):
+    def __init__(self, numbers, count, has_gaps=None):
         self.numbers, self.count = numbers, count
-        self.has_gaps = numbers is not None and bool(len(numbers)) and bool(numbers.min() < 0)
+        if has_gaps is None:
+            has_gaps = numbers is not None and bool(len(numbers)) and bool(numbers.min() < 0)
+        self.has_gaps = has_gaps
 
     def __len__(self):
         return self.count
@@ -226,60 +303,88 @@ class Picks:
         if array.dtype.kind not in "biufcmM" or array.dtype.itemsize > 16 or not array.dtype.isnative or self.count < _LEAST_TAKEN:
             return array[self.wide()]
         made = numpy.empty(self.count, array.dtype)
-        plain = [x.view("i8") if x.dtype.kind in "mM" else x for x in (array, made)]
-        join_kernels.take(plain[0], self.numbers, plain[1])
+        self._take(*(x.view("i8") if x.dtype.kind in "mM" else x for x in (array, made)))
         return made
+
+    def _take(self, values, out):
+        join_kernels.take(values, self.numbers, out)
+
+
+class FoundPicks(Picks):
+    """The right rows that a Lookup finds for all left rows."""
+
+    def __init__(self, lookup, has_gaps):
+        self.lookup, self.count, self.has_gaps = lookup, lookup.count, has_gaps
+
+    @property
+    def numbers(self):
+        return self.lookup.numbers
+
+    def _take(self, values, out):
+        if self.lookup.is_small:
+            integers, _, low, row_of = self.lookup.arguments  # each row has a match
+            join_kernels.take_found(values, integers, low, row_of, out)
+        else:
+            super()._take(values, out)
 
 
 class Matches:
     """The matching rows of two tables."""
 
     def __init__(self, pairs, nulls_equal):
-        self.pairs = pairs
-        self.left, self.right, self.count = _paired_codes(pairs, nulls_equal)
+        self.pairs, self.nulls_equal = pairs, nulls_equal
+
+    @functools.cached_property
+    def codes(self):
+        """The codes of the left rows, those of the right rows, and the number of codes."""
+        return _paired_codes(self.pairs, self.nulls_equal)
 
     def swapped(self):
-        other = object.__new__(Matches)
-        other.pairs, other.left, other.right, other.count = None, self.right, self.left, self.count
+        other = Matches([(b, a) for a, b in self.pairs], self.nulls_equal)
+        if "codes" in self.__dict__:
+            left, right, count = self.codes
+            other.codes = right, left, count
         return other
 
     def has_match(self):
         """Returns for each left row whether a right row matches."""
-        is_there = numpy.zeros(self.count + 1, bool)
-        is_there[self.right] = True
+        left, right, count = self.codes
+        is_there = numpy.zeros(count + 1, bool)
+        is_there[right] = True
         is_there[-1] = False  # the element for the code -1
-        return is_there[self.left]
+        return is_there[left]
 
     def rows(self, keeps_all):
         """Returns (Picks of left rows, Picks of right rows) of all pairs, in the order of the left
         rows. keeps_all: a left row without a match forms a pair with the right row -1."""
-        groups = Values(keys.Groups(self.right, range(self.count)), numpy.arange(len(self.right)), None, "numpy", ())
+        lookup = self._lookup()
+        return self._paired(keeps_all) if lookup is None else lookup.rows(keeps_all)
+
+    def _lookup(self):
+        (left, right), *others = self.pairs
+        is_null_equal = self.nulls_equal and not (left.missing is None and right.missing is None)
+        return None if others or is_null_equal else _lookup(left, right)
+
+    def _paired(self, keeps_all):
+        left_codes, right_codes, count = self.codes
+        groups = Values(keys.Groups(right_codes, range(count)), numpy.arange(len(right_codes)), None, "numpy", ())
         counts, offsets, by_code = groups.side_by_side()
-        chunks = max(1, min(4 * len(os.sched_getaffinity(0)), len(self.left) // 4096))
-        kind = keys.code_type(max(len(self.left), len(self.right)))
-        if not len(self.left):
+        chunks = _chunks(len(left_codes))
+        kind = keys.code_type(max(len(left_codes), len(right_codes)))
+        if not len(left_codes):
             return Picks(numpy.empty(0, kind), 0), Picks(numpy.empty(0, kind), 0)
         if not len(counts) or counts.max() <= 1:
             row_of = numpy.full(max(1, len(counts)), -1, kind)
             row_of[: len(counts)][counts > 0] = by_code
-            return self._single(row_of, keeps_all, chunks)
+            found, matched = numpy.empty(len(left_codes), kind), numpy.zeros(chunks, "i8")
+            join_kernels.pair(left_codes, row_of, found, matched, chunks)
+            return _of_found(found, matched, keeps_all)
         totals = numpy.zeros(chunks, "i8")
-        join_kernels.count_pairs(self.left, counts, int(keeps_all), totals, chunks)
-        begins = numpy.concatenate([[0], numpy.cumsum(totals)])
+        join_kernels.count_pairs(left_codes, counts, int(keeps_all), totals, chunks)
+        begins = _begins(totals)
         left, right = numpy.empty(begins[-1], kind), numpy.empty(begins[-1], kind)
-        join_kernels.expand(self.left, counts, offsets, by_code, begins, int(keeps_all), left, right, chunks)
-        return Picks(left, len(left)), Picks(right, len(right))
-
-    def _single(self, row_of, keeps_all, chunks):
-        """Returns the rows of pairs in which each left row occurs at most once."""
-        found, matched = numpy.empty(len(self.left), row_of.dtype), numpy.zeros(chunks, "i8")
-        join_kernels.pair(self.left, row_of, found, matched, chunks)
-        if keeps_all or matched.sum() == len(found):
-            return Picks(None, len(found)), Picks(found, len(found))
-        begins = numpy.concatenate([[0], numpy.cumsum(matched)])
-        left, right = numpy.empty(begins[-1], row_of.dtype), numpy.empty(begins[-1], row_of.dtype)
-        join_kernels.compact(found, begins, left, right, chunks)
-        return Picks(left, len(left)), Picks(right, len(right))
+        join_kernels.expand(left_codes, counts, offsets, by_code, begins, int(keeps_all), left, right, chunks)
+        return Picks(left, len(left), False), Picks(right, len(right))
 
     def all_rows(self):
         """Returns the pairs of all rows of both tables, in the order of the keys."""
