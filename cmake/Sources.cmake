@@ -83,7 +83,7 @@ endfunction()
 # kj_add_columns(folder): the example that is a library, libcolumns, and the program that checks it.
 function(kj_add_columns folder)
   set(folder ${PROJECT_SOURCE_DIR}/${folder})
-  add_library(example-columns SHARED ${folder}/exchange.c ${folder}/apply.c ${folder}/group.c ${folder}/group_slots.c)
+  add_library(example-columns SHARED ${folder}/exchange.c ${folder}/apply.c ${folder}/group.c ${folder}/group_slots.c ${folder}/group_aggregates.c)
   set_target_properties(example-columns PROPERTIES OUTPUT_NAME columns C_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
   target_link_libraries(example-columns PRIVATE kjit)
   add_executable(example-columns_check ${folder}/columns_check.c)

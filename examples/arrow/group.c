@@ -4,15 +4,13 @@
  * start of each group, and a segmented reduction computes the aggregates. If there are several
  * words, the rows are sorted by each word in turn, from the last word to the first, with a stable
  * sort. */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "group.h"
 
 /* ---- operands ---- */
 
-static kjit_status open_line(columns_engine *engine, const column *c, line *l)
+kjit_status open_line(columns_engine *engine, const column *c, line *l)
 {
   column_operand value;
   l->column = c;
@@ -25,71 +23,16 @@ static kjit_status open_line(columns_engine *engine, const column *c, line *l)
   return columns_map(engine, l->values, "same", &value.operand, 1);
 }
 
-/* Makes an operand that calls a func of columns.kir with the places, the values of an operand
- * `line` and `more`, which may be NULL. If the values have nulls, the func is `nullable`, which
- * also takes the valid bits. */
-static void set_line(const grouping *g, const line *l, const char *function, const char *nullable,
-                     const kjit_arg *more, column_operand *o)
-{
-  kjit_arg arguments[5];
-  size_t count = 0;
-  arguments[count++] = places_of(g);
-  arguments[count++] = kjit_arg_array(l->values);
-  if (more) arguments[count++] = *more;
-  if (l->column->validity) {
-    arguments[count++] = kjit_arg_array(l->column->validity);
-    arguments[count++] = kjit_arg_i64(l->column->offset);
-  }
-  column_operand_set(g->engine, o, l->column->validity ? nullable : function, g->used_length,
-                     arguments, count);
-}
-
-/* Makes an operand that calls a func of places and valid bits. */
-static void set_validity(const grouping *g, const line *l, const char *function, column_operand *o)
-{
-  kjit_arg arguments[] = { places_of(g), kjit_arg_array(l->column->validity),
-                           kjit_arg_i64(l->column->offset) };
-  column_operand_set(g->engine, o, function, g->used_length, arguments, 3);
-}
-
 /* ---- words ---- */
 
 /* A field of a row's words: a key as a number. A key whose numbers need all 64 bits has another
  * field, which tells whether the key is null. */
 typedef struct field {
-  column_operand operand;
+  const line *key; /* NULL: the field says whether `null_of` is null */
+  const column *null_of;
+  uint64_t least, null;
   uint32_t bits;
 } field;
-
-/* Appends the field to the last word, or starts a new word if the last one is full. */
-static kjit_status add_field(grouping *g, const field *f)
-{
-  columns_engine *engine = g->engine;
-  word *last = g->word_count ? &g->words[g->word_count - 1] : NULL;
-  bool joins = last && last->bits + f->bits <= 64;
-  uint32_t bits = joins ? last->bits + f->bits : f->bits;
-  kjit_array *rows = NULL;
-  COLUMNS_TRY(column_make_array(engine, bits > 32 ? KJIT_U64 : KJIT_U32, g->length, &rows));
-  kjit_operand operands[3];
-  if (joins) {
-    operands[0] = kjit_operand_array(last->rows);
-    operands[1] = f->operand.operand;
-    operands[2] = kjit_operand_of(kjit_arg_u64(f->bits));
-  } else {
-    operands[0] = f->operand.operand;
-  }
-  kjit_status status =
-    columns_map(engine, rows, joins ? "joined" : "same", operands, joins ? 3 : 1);
-  if (status != KJIT_OK) {
-    kjit_release_array(rows);
-    return status;
-  }
-  if (joins) kjit_release_array(last->rows);
-  else last = &g->words[g->word_count++];
-  last->rows = rows;
-  last->bits = bits;
-  return KJIT_OK;
-}
 
 static void set_key(const grouping *g, const line *key, uint64_t least, uint64_t null,
                     column_operand *o)
@@ -102,25 +45,111 @@ static void set_key(const grouping *g, const line *key, uint64_t least, uint64_t
                      arguments, has_nulls ? 5 : 2);
 }
 
-/* Computes the minimum or maximum of a key's numbers. `null` is the number that replaces a null. */
-static kjit_status reduce_key(grouping *g, const line *key, const char *name, uint64_t null,
-                              uint64_t *number)
+static void set_field(const grouping *g, const field *f, column_operand *o)
+{
+  if (f->key) {
+    set_key(g, f->key, f->least, f->null, o);
+    return;
+  }
+  kjit_arg arguments[] = { kjit_arg_array(f->null_of->validity), kjit_arg_i64(f->null_of->offset) };
+  column_operand_set(g->engine, o, "null_field", g->length, arguments, 2);
+}
+
+/* Writes the words of the rows, with the field after `more` other bits, or alone if there are no
+ * rows yet. */
+static kjit_status write_words(grouping *g, word *w, const field *f)
+{
+  columns_engine *engine = g->engine;
+  column_operand operand;
+  kjit_array *rows = NULL;
+  bool joins = w->rows != NULL;
+  set_field(g, f, &operand);
+  COLUMNS_TRY(column_make_array(engine, w->bits > 32 ? KJIT_U64 : KJIT_U32, g->length, &rows));
+  kjit_operand operands[3] = { operand.operand };
+  if (joins) {
+    operands[0] = kjit_operand_array(w->rows);
+    operands[1] = operand.operand;
+    operands[2] = kjit_operand_of(kjit_arg_u64(f->bits));
+  }
+  kjit_status status =
+    columns_map(engine, rows, joins ? "joined" : "same", operands, joins ? 3 : 1);
+  if (status != KJIT_OK) {
+    kjit_release_array(rows);
+    return status;
+  }
+  kjit_release_array(w->rows);
+  w->rows = rows;
+  return KJIT_OK;
+}
+
+/* Writes the words of a key that has its word for itself, if they are not written yet. */
+static kjit_status write_key_words(grouping *g, word *w)
+{
+  if (w->rows) return KJIT_OK;
+  return write_words(g, w, &(field){ w->key, NULL, w->least, w->null, w->bits });
+}
+
+/* Appends the field to the last word, or starts a new word if the last one is full. The words of a
+ * first key are written if another field follows, or if groups are found by sorting. */
+static kjit_status add_field(grouping *g, const field *f)
+{
+  word *last = g->word_count ? &g->words[g->word_count - 1] : NULL;
+  if (last && last->bits + f->bits <= 64) {
+    COLUMNS_TRY(write_key_words(g, last));
+    last->bits += f->bits;
+    return write_words(g, last, f);
+  }
+  last = &g->words[g->word_count++];
+  *last = (word){ .bits = f->bits, .key = f->key, .least = f->least, .null = f->null };
+  return f->key ? KJIT_OK : write_words(g, last, f);
+}
+
+/* Computes a reduction of a key's numbers. null: the number that stands for a null. */
+static kjit_status reduce_key(grouping *g, const line *key, const kjit_operator *operators,
+                              size_t count, uint64_t null, uint64_t *numbers)
 {
   columns_engine *engine = g->engine;
   column_operand x;
-  kjit_operator operator_ = kjit_operator_named(name);
-  kjit_array *one = NULL;
+  kjit_array *made[2] = { NULL, NULL };
+  kjit_operand results[2];
+  kjit_status status = KJIT_OK;
   set_key(g, key, 0, null, &x);
-  COLUMNS_TRY(column_make_array(engine, KJIT_U64, 1, &one));
-  kjit_operand result = kjit_operand_array(one);
-  kjit_status status =
-    columns_check(engine, kjit_reduce(engine->context, &result, &x.operand, &operator_, NULL),
-                  "the keys");
+  for (size_t i = 0; i < count && status == KJIT_OK; i++) {
+    status = column_make_array(engine, KJIT_U64, 1, &made[i]);
+    if (status == KJIT_OK) results[i] = kjit_operand_array(made[i]);
+  }
   if (status == KJIT_OK)
-    status =
-      columns_check(engine, kjit_copy_to_host(one, number, sizeof *number, NULL), "the keys");
-  kjit_release_array(one);
+    status = columns_check(engine,
+                           kjit_reduce_several(engine->context, results, &x.operand, operators,
+                                               count, NULL),
+                           "the keys");
+  for (size_t i = 0; i < count; i++) {
+    if (status == KJIT_OK)
+      status = columns_check(engine, kjit_copy_to_host(made[i], &numbers[i], sizeof *numbers, NULL),
+                             "the keys");
+    kjit_release_array(made[i]);
+  }
   return status;
+}
+
+/* Computes the minimum and maximum of a key's numbers: in one pass, unless a null has no number
+ * that is neither. numbers: if there is no key, the first one is greater than the second one. */
+static kjit_status find_range(grouping *g, const line *key, uint64_t numbers[2])
+{
+  const column *c = key->column;
+  bool has_nulls = c->validity && !g->drops_nulls;
+  kjit_operator operators[2] = { kjit_operator_named("min"), kjit_operator_named("max") };
+  if (has_nulls && c->type->bits == 64) {
+    COLUMNS_TRY(reduce_key(g, key, &operators[0], 1, UINT64_MAX, &numbers[0]));
+    return reduce_key(g, key, &operators[1], 1, 0, &numbers[1]);
+  }
+  if (has_nulls) {
+    operators[1] = kjit_operator_function(columns_find(g->engine, "greatest_key"));
+    operators[1].commutes = 1;
+  }
+  COLUMNS_TRY(reduce_key(g, key, operators, 2, UINT64_MAX, numbers));
+  if (has_nulls && numbers[1] == UINT64_MAX) numbers[1] = 0; /* all keys are null */
+  return KJIT_OK;
 }
 
 /* Adds a field with enough bits for the numbers between the minimum and the maximum of a key. The
@@ -129,23 +158,14 @@ static kjit_status add_key(grouping *g, const line *key)
 {
   const column *c = key->column;
   bool has_nulls = c->validity && !g->drops_nulls;
-  uint64_t least = 0, greatest = 0;
-  field f = { .bits = 1 };
-  if (g->length) {
-    COLUMNS_TRY(reduce_key(g, key, "min", UINT64_MAX, &least));
-    COLUMNS_TRY(reduce_key(g, key, "max", 0, &greatest));
-  }
-  uint64_t range = greatest < least ? 0 : greatest - least;
+  uint64_t numbers[2] = { 0, 0 };
+  if (g->length) COLUMNS_TRY(find_range(g, key, numbers));
+  uint64_t least = numbers[0], range = numbers[1] < least ? 0 : numbers[1] - least;
   bool is_apart = has_nulls && range == UINT64_MAX;
-  if (is_apart) {
-    field null = { .bits = 1 };
-    kjit_arg arguments[] = { kjit_arg_array(c->validity), kjit_arg_i64(c->offset) };
-    column_operand_set(g->engine, &null.operand, "null_field", g->length, arguments, 2);
-    COLUMNS_TRY(add_field(g, &null));
-  }
-  uint64_t null = is_apart ? 0 : range + 1, most = has_nulls && !is_apart ? null : range;
+  if (is_apart) COLUMNS_TRY(add_field(g, &(field){ .null_of = c, .bits = 1 }));
+  field f = { .key = key, .least = least, .null = is_apart ? 0 : range + 1, .bits = 1 };
+  uint64_t most = has_nulls && !is_apart ? f.null : range;
   while (f.bits < 64 && most >> f.bits) f.bits++;
-  set_key(g, key, least, null, &f.operand);
   return add_field(g, &f);
 }
 
@@ -271,6 +291,7 @@ static kjit_status find_groups(grouping *g)
   for (size_t i = 0; i < g->key_count; i++) COLUMNS_TRY(add_key(g, &g->keys[i]));
   if (g->drops_nulls) COLUMNS_TRY(drop_nulls(g));
   if (has_slots(g)) return find_slots(g);
+  for (size_t i = 0; i < g->word_count; i++) COLUMNS_TRY(write_key_words(g, &g->words[i]));
   for (size_t i = g->word_count; i-- > 0;) COLUMNS_TRY(sort_by(g, &g->words[i]));
   COLUMNS_TRY(column_make_array(g->engine, KJIT_BOOL, g->used_length, &flags));
   kjit_status status = mark_starts(g, flags);
@@ -299,152 +320,6 @@ static kjit_status take_keys(grouping *g, column **results)
   for (size_t i = 0; i < g->key_count && status == KJIT_OK; i++)
     status = column_take_rows(g->keys[i].column, firsts, g->count, &results[i]);
   kjit_release_array(firsts);
-  return status;
-}
-
-/* ---- aggregates ---- */
-
-/* Computes one number for each group. x has an element for each place; `empty` changes no result.
- */
-static kjit_status reduce_groups(grouping *g, const kjit_operand *x, kjit_type element,
-                                 const char *name, const kjit_arg *empty, kjit_array **result)
-{
-  columns_engine *engine = g->engine;
-  kjit_operator operator_ = kjit_operator_named(name);
-  COLUMNS_TRY(column_make_array(engine, element, g->count, result));
-  if (g->slot_count) return reduce_slots(g, x, element, name, empty, *result);
-  kjit_operand r = kjit_operand_array(*result), offsets = kjit_operand_array(g->offsets);
-  return columns_check(engine,
-                       kjit_reduce_segments(engine->context, &r, x, &offsets, &operator_, NULL),
-                       "the aggregates");
-}
-
-/* Counts the values of each group that are not null. */
-static kjit_status count_values(grouping *g, const line *l, kjit_array **counts)
-{
-  column_operand one;
-  if (l->column->validity) {
-    set_validity(g, l, "valid_term_at", &one);
-    return reduce_groups(g, &one.operand, KJIT_I64, "add", NULL, counts);
-  }
-  COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, g->count, counts));
-  if (g->slot_count) return take_slot_counts(g, *counts);
-  kjit_arg offsets = kjit_arg_array(g->offsets);
-  column_operand_set(g->engine, &one, "group_size", g->count, &offsets, 1);
-  return columns_map(g->engine, *counts, "same", &one.operand, 1);
-}
-
-/* Makes the valid bits of an aggregate: a group is valid if its count is not 0. */
-static kjit_status find_validity(grouping *g, kjit_array *counts, kjit_array **bits)
-{
-  kjit_array *flags = NULL;
-  kjit_operand count = kjit_operand_array(counts);
-  COLUMNS_TRY(column_make_array(g->engine, KJIT_BOOL, g->count, &flags));
-  kjit_status status = columns_map(g->engine, flags, "is_positive", &count, 1);
-  if (status == KJIT_OK) status = columns_pack(g->engine, flags, g->count, bits);
-  kjit_release_array(flags);
-  return status;
-}
-
-/* Returns the type in which an aggregate is computed. */
-static kjit_type reduced_type(column_aggregation aggregation, kjit_type element)
-{
-  bool is_signed =
-         element == KJIT_I8 || element == KJIT_I16 || element == KJIT_I32 || element == KJIT_I64,
-       is_float = element == KJIT_F16 || element == KJIT_F32 || element == KJIT_F64;
-  if (aggregation == COLUMN_SUM && !is_float) return is_signed ? KJIT_I64 : KJIT_U64;
-  if (aggregation == COLUMN_SUM || aggregation == COLUMN_MEAN) return KJIT_F64;
-  return element == KJIT_BOOL ? KJIT_U8 : element;
-}
-
-/* Returns the identity element for sums, minima or maxima of this type. bytes receives its bits. */
-static kjit_arg empty_value(column_aggregation aggregation, kjit_type type, bool is_bool,
-                            uint64_t *bytes)
-{
-  static const uint16_t half_nan = 0x7e00;
-  const float nan_f32 = NAN;
-  const double nan_f64 = NAN;
-  uint32_t bits = column_find_type(type)->bits;
-  bool is_signed = type == KJIT_I8 || type == KJIT_I16 || type == KJIT_I32 || type == KJIT_I64;
-  uint64_t all = UINT64_MAX >> (64 - bits), top = is_signed ? all >> 1 : all;
-  *bytes = 0;
-  if (aggregation == COLUMN_MIN) *bytes = is_bool ? 1 : top;
-  if (aggregation == COLUMN_MAX) *bytes = is_bool ? 0 : all - top;
-  if (aggregation == COLUMN_MIN || aggregation == COLUMN_MAX) {
-    if (type == KJIT_F16) memcpy(bytes, &half_nan, sizeof half_nan);
-    if (type == KJIT_F32) memcpy(bytes, &nan_f32, sizeof nan_f32);
-    if (type == KJIT_F64) memcpy(bytes, &nan_f64, sizeof nan_f64);
-  }
-  return kjit_arg_value(type, bytes);
-}
-
-/* Computes the sums, minima or maxima of the groups, and for means the sums. */
-static kjit_status reduce_values(grouping *g, const line *l, column_aggregation aggregation,
-                                 kjit_type type, kjit_array **reduced)
-{
-  column_operand term;
-  uint64_t bytes;
-  const char *operator_ = aggregation == COLUMN_MIN   ? "fmin"
-                          : aggregation == COLUMN_MAX ? "fmax"
-                                                      : "add";
-  kjit_arg empty = empty_value(aggregation, type, l->column->type->element == KJIT_BOOL, &bytes);
-  set_line(g, l, "term_at", "nullable_term_at", &empty, &term);
-  return reduce_groups(g, &term.operand, type, operator_, &empty, reduced);
-}
-
-/* Makes a column of the reduced values and takes over their array. Bools become bits. */
-static kjit_status finish_values(grouping *g, const line *l, column_aggregation aggregation,
-                                 kjit_type type, kjit_array **reduced, kjit_array *counts,
-                                 column **result)
-{
-  columns_engine *engine = g->engine;
-  const column *c = l->column;
-  bool keeps_type = aggregation == COLUMN_MIN || aggregation == COLUMN_MAX;
-  kjit_array *validity = NULL, *bits = NULL;
-  if (aggregation == COLUMN_MEAN) {
-    kjit_operand two[] = { kjit_operand_array(*reduced), kjit_operand_array(counts) };
-    COLUMNS_TRY(columns_map(engine, *reduced, "quotient", two, 2));
-  }
-  if (keeps_type && c->type->element == KJIT_BOOL) {
-    COLUMNS_TRY(columns_pack(engine, *reduced, g->count, &bits));
-    kjit_release_array(*reduced);
-    *reduced = bits;
-  }
-  if (c->validity) COLUMNS_TRY(find_validity(g, counts, &validity));
-  const char *format = keeps_type ? c->format : column_find_type(type)->format;
-  kjit_status status = column_make(engine, format, g->count, *reduced, validity, result);
-  if (status == KJIT_OK) *reduced = NULL;
-  else kjit_release_array(validity);
-  return status;
-}
-
-static kjit_status aggregate_line(grouping *g, const line *l, column_aggregation aggregation,
-                                  column **result)
-{
-  kjit_array *counts = NULL, *reduced = NULL;
-  kjit_type type = reduced_type(aggregation, l->column->type->element);
-  kjit_status status = KJIT_OK;
-  if (aggregation == COLUMN_COUNT) {
-    status = count_values(g, l, &reduced);
-    if (status == KJIT_OK) status = column_make(g->engine, "l", g->count, reduced, NULL, result);
-    if (status == KJIT_OK) reduced = NULL;
-  } else {
-    if (l->column->validity || aggregation == COLUMN_MEAN) status = count_values(g, l, &counts);
-    if (status == KJIT_OK) status = reduce_values(g, l, aggregation, type, &reduced);
-    if (status == KJIT_OK)
-      status = finish_values(g, l, aggregation, type, &reduced, counts, result);
-  }
-  kjit_release_array(counts);
-  kjit_release_array(reduced);
-  return status;
-}
-
-static kjit_status aggregate_column(grouping *g, const column_aggregate *a, column **result)
-{
-  line l = { 0 };
-  kjit_status status = open_line(g->engine, a->values, &l);
-  if (status == KJIT_OK) status = aggregate_line(g, &l, a->aggregation, result);
-  kjit_release_array(l.values);
   return status;
 }
 
@@ -509,11 +384,12 @@ kjit_status columns_group(columns_engine *engine, column *const *keys, size_t ke
                  .keys = calloc(key_count, sizeof *g.keys),
                  .key_count = key_count,
                  .words = calloc(2 * key_count, sizeof *g.words),
+                 .folds = calloc(aggregate_count + 1, sizeof *g.folds),
                  .length = keys[0]->length,
                  .used_length = keys[0]->length,
                  .drops_nulls = flags & COLUMN_DROP_NULL_KEYS,
                  .index = keys[0]->length < INT32_MAX ? KJIT_I32 : KJIT_I64 };
-  kjit_status status = made && g.keys && g.words
+  kjit_status status = made && g.keys && g.words && g.folds
                          ? group(&g, keys, aggregates, aggregate_count, made)
                          : columns_fail(engine, KJIT_ERROR_MEMORY, "out of memory");
   for (size_t i = 0; i < result_count && made; i++) {
@@ -525,6 +401,7 @@ kjit_status columns_group(columns_engine *engine, column *const *keys, size_t ke
     kjit_release_array(g.words[i].rows);
     kjit_release_array(g.words[i].sorted);
   }
+  release_folds(g.folds, aggregate_count);
   kjit_release_array(g.places);
   kjit_release_array(g.number);
   kjit_release_array(g.offsets);
@@ -532,6 +409,7 @@ kjit_status columns_group(columns_engine *engine, column *const *keys, size_t ke
   kjit_release_array(g.present);
   free(g.keys);
   free(g.words);
+  free(g.folds);
   free(made);
   return status;
 }

@@ -1,4 +1,4 @@
-/* Declarations for group.c and group_slots.c: the state of a group-by. */
+/* The state of one group-by, for group.c, group_slots.c and group_aggregates.c. */
 #ifndef GROUP_H
 #define GROUP_H
 
@@ -14,9 +14,19 @@ typedef struct line {
  * field. */
 typedef struct word {
   uint32_t bits;
-  kjit_array *rows;   /* the words in the order of the rows */
-  kjit_array *sorted; /* for the first word: the words in the order of `places` */
+  /* A word of one key needs no array of its rows: a row's number is computed where it is read. */
+  const line *key;
+  uint64_t least, null;
+  kjit_array *rows;   /* in the order of the rows; NULL: not written */
+  kjit_array *sorted; /* of the first word: in the order of `places` */
 } word;
+
+/* A column of values, and the counts and sums of its groups that aggregates needed so far. */
+typedef struct folded {
+  line line; /* line.column NULL: unused */
+  kjit_array *counts, *sums;
+  kjit_type sum_type;
+} folded;
 
 typedef struct grouping {
   columns_engine *engine;
@@ -25,6 +35,7 @@ typedef struct grouping {
   word *words;
   size_t word_count;
   int64_t length, used_length; /* number of all rows, and number of rows that are in groups */
+  folded *folds;               /* one more than there are aggregates */
   bool drops_nulls;
   kjit_type index;
   kjit_array *places; /* numbers of the rows that are in groups, sorted by their keys unless slots
@@ -46,6 +57,11 @@ static inline kjit_arg places_of(const grouping *g)
   return g->index == KJIT_I32 ? kjit_arg_i32(0) : kjit_arg_i64(0);
 }
 
+/* Opens a column; its array is the caller's. */
+kjit_status open_line(columns_engine *engine, const column *c, line *l);
+/* Computes an aggregate of the groups as a column. */
+kjit_status aggregate_column(grouping *g, const column_aggregate *a, column **result);
+void release_folds(folded *folds, size_t count);
 /* Returns whether the keys have few enough possible values for slots. */
 bool has_slots(const grouping *g);
 /* Finds the groups by slots: sets slot_counts, present and count. */

@@ -6,17 +6,31 @@
 
 /* Maximum number of slots, whose array fits into the cache of a core. */
 enum { MOST_SLOT_BITS = 16 };
+/* The first search for the first rows of groups reads this number of rows for each slot. */
+enum { START_ROWS = 32 };
 
 bool has_slots(const grouping *g)
 {
   return g->word_count == 1 && g->words[0].bits <= MOST_SLOT_BITS && g->length > 0;
 }
 
-/* Returns an operand with the slot of each place. */
-static void set_slots(const grouping *g, column_operand *slots)
+/* The slots of the first `count` places. */
+static void set_slots(const grouping *g, int64_t count, column_operand *slots)
 {
-  kjit_arg arguments[] = { places_of(g), kjit_arg_array(g->words[0].rows) };
-  column_operand_set(g->engine, slots, "taken_value", g->used_length, arguments, 2);
+  const word *w = &g->words[0];
+  if (w->rows) {
+    kjit_arg arguments[] = { places_of(g), kjit_arg_array(w->rows) };
+    column_operand_set(g->engine, slots, "taken_value", count, arguments, 2);
+    return;
+  }
+  const column *c = w->key->column;
+  bool has_nulls = c->validity && !g->drops_nulls;
+  kjit_arg arguments[] = {
+    places_of(g),          kjit_arg_array(w->key->values), kjit_arg_u64(w->least),
+    kjit_arg_u64(w->null), kjit_arg_array(c->validity),    kjit_arg_i64(c->offset)
+  };
+  column_operand_set(g->engine, slots, has_nulls ? "nullable_key_slot" : "key_slot", count,
+                     arguments, has_nulls ? 6 : 3);
 }
 
 /* Selects the elements of the slots that have rows. */
@@ -32,7 +46,7 @@ static kjit_status sum_slots(const grouping *g, kjit_array *slots, const kjit_op
 {
   column_operand slot;
   kjit_operand sums = kjit_operand_array(slots);
-  set_slots(g, &slot);
+  set_slots(g, g->used_length, &slot);
   return columns_check(g->engine,
                        kjit_bincount(g->engine->context, &sums, &slot.operand, g->slot_count,
                                      weights, NULL),
@@ -54,26 +68,54 @@ static kjit_status fill(const grouping *g, kjit_array *array, const kjit_arg *va
   return columns_map(g->engine, array, "same", &all, 1);
 }
 
-static kjit_status note_first_rows(const grouping *g, kjit_array *rows)
+/* Notes the first row of each slot among the first `count` places. */
+static kjit_status note_first_rows(const grouping *g, int64_t count, kjit_array *rows)
 {
   column_operand slot, note;
-  kjit_arg none = g->index == KJIT_I32 ? kjit_arg_i32(INT32_MAX) : kjit_arg_i64(INT64_MAX),
-           arguments[] = { kjit_arg_array(rows), places_of(g) };
-  COLUMNS_TRY(fill(g, rows, &none));
-  set_slots(g, &slot);
-  column_operand_set(g->engine, &note, "note_first", g->used_length, arguments, 2);
+  kjit_arg arguments[] = { kjit_arg_array(rows), places_of(g) };
+  set_slots(g, count, &slot);
+  column_operand_set(g->engine, &note, "note_first", count, arguments, 2);
   return columns_check(g->engine,
                        kjit_map(g->engine->context, &note.operand, 1,
                                 columns_find(g->engine, "same"), &slot.operand, 1, NULL),
                        "the groups");
 }
 
+/* Returns whether a group has no first row yet, which is `none`. */
+static kjit_status misses_rows(grouping *g, kjit_array *firsts, const kjit_arg *none, bool *misses)
+{
+  column_operand missing;
+  int64_t number = 0;
+  kjit_arg arguments[] = { kjit_arg_array(firsts), *none };
+  kjit_operand result = kjit_operand_array(g->number);
+  kjit_operator most = kjit_operator_named("max");
+  column_operand_set(g->engine, &missing, "is_equal_term", g->count, arguments, 2);
+  COLUMNS_TRY(columns_check(g->engine,
+                            kjit_reduce(g->engine->context, &result, &missing.operand, &most, NULL),
+                            "the groups"));
+  COLUMNS_TRY(columns_read_number(g->engine, g->number, &number));
+  *misses = number != 0;
+  return KJIT_OK;
+}
+
+/* The first rows are mostly near the start of the table, so the start is searched first. */
 kjit_status find_first_rows(grouping *g, kjit_array *firsts)
 {
   kjit_array *rows = NULL;
+  kjit_arg none = g->index == KJIT_I32 ? kjit_arg_i32(INT32_MAX) : kjit_arg_i64(INT64_MAX);
+  int64_t start = START_ROWS * g->slot_count;
+  bool misses = true;
   COLUMNS_TRY(column_make_array(g->engine, g->index, g->slot_count, &rows));
-  kjit_status status = note_first_rows(g, rows);
-  if (status == KJIT_OK) status = take_present(g, rows, firsts);
+  kjit_status status = fill(g, rows, &none);
+  if (start < g->used_length) {
+    if (status == KJIT_OK) status = note_first_rows(g, start, rows);
+    if (status == KJIT_OK) status = take_present(g, rows, firsts);
+    if (status == KJIT_OK) status = misses_rows(g, firsts, &none, &misses);
+  }
+  if (misses) {
+    if (status == KJIT_OK) status = note_first_rows(g, g->used_length, rows);
+    if (status == KJIT_OK) status = take_present(g, rows, firsts);
+  }
   kjit_release_array(rows);
   return status;
 }
@@ -90,7 +132,7 @@ static kjit_status combine_slots(const grouping *g, const kjit_operand *x, const
   kjit_operator operator_ = kjit_operator_named(name);
   kjit_operand all = kjit_operand_array(slots);
   COLUMNS_TRY(fill(g, slots, empty));
-  set_slots(g, &slot);
+  set_slots(g, g->used_length, &slot);
   return columns_check(g->engine,
                        kjit_update_at(g->engine->context, &all, &slot.operand, x, &operator_, NULL),
                        "the aggregates");

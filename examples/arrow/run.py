@@ -171,8 +171,20 @@ class Check:
             self.group(keys[:1], values, False)
             self.group(keys, values[:1], bool(self.rng.integers(2)))
         self.wide_keys(value)
+        self.late_keys(value)
         self.refusals()
         print(f"columns: seed {self.seed}, {self.count} results are those of pyarrow {pa.__version__}")
+
+    def late_keys(self, value):
+        """Keys of which some, and the nulls, are in the last rows only."""
+        rows = 20 * self.rows
+        keys = self.rng.choice([-3, 4, 5], rows)
+        keys[-9:] = self.rng.choice([-2, 4, 7], 9)
+        missing = np.arange(rows) >= rows - int(self.rng.integers(4))
+        values = self.array(value, rows, 0.4)
+        for type in (pa.int8(), pa.int64()):
+            self.group([pa.array(keys, type, mask=missing)], [values], bool(self.rng.integers(2)))
+            self.group([pa.array(keys, type, mask=missing).slice(3)], [values.slice(3)], False)
 
     def wide_keys(self, value):
         """Keys that need all bits, with nulls beside them."""
