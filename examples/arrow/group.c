@@ -55,8 +55,7 @@ static void set_field(const grouping *g, const field *f, column_operand *o)
   column_operand_set(g->engine, o, "null_field", g->length, arguments, 2);
 }
 
-/* Writes the words of the rows, with the field after `more` other bits, or alone if there are no
- * rows yet. */
+/* Appends a field to the words of the rows, or writes the words if there are none yet. */
 static kjit_status write_words(grouping *g, word *w, const field *f)
 {
   columns_engine *engine = g->engine;
@@ -82,15 +81,15 @@ static kjit_status write_words(grouping *g, word *w, const field *f)
   return KJIT_OK;
 }
 
-/* Writes the words of a key that has its word for itself, if they are not written yet. */
+/* Writes the words that kernels computed from a key so far. */
 static kjit_status write_key_words(grouping *g, word *w)
 {
   if (w->rows) return KJIT_OK;
   return write_words(g, w, &(field){ w->key, NULL, w->least, w->null, w->bits });
 }
 
-/* Appends the field to the last word, or starts a new word if the last one is full. The words of a
- * first key are written if another field follows, or if groups are found by sorting. */
+/* Appends the field to the last word, or starts a new word if the last one is full. A word of a
+ * single key is written later, if another field follows or if the rows are sorted. */
 static kjit_status add_field(grouping *g, const field *f)
 {
   word *last = g->word_count ? &g->words[g->word_count - 1] : NULL;
@@ -104,7 +103,7 @@ static kjit_status add_field(grouping *g, const field *f)
   return f->key ? KJIT_OK : write_words(g, last, f);
 }
 
-/* Computes a reduction of a key's numbers. null: the number that stands for a null. */
+/* Computes reductions of a key's numbers. `null` is the number that replaces a null. */
 static kjit_status reduce_key(grouping *g, const line *key, const kjit_operator *operators,
                               size_t count, uint64_t null, uint64_t *numbers)
 {
@@ -132,8 +131,9 @@ static kjit_status reduce_key(grouping *g, const line *key, const kjit_operator 
   return status;
 }
 
-/* Computes the minimum and maximum of a key's numbers: in one pass, unless a null has no number
- * that is neither. numbers: if there is no key, the first one is greater than the second one. */
+/* Computes the minimum and maximum of a key's numbers. One pass is enough unless the key has nulls
+ * and needs all 64 bits: then no number is free for the nulls. If all keys are null, the minimum
+ * exceeds the maximum. */
 static kjit_status find_range(grouping *g, const line *key, uint64_t numbers[2])
 {
   const column *c = key->column;

@@ -1,4 +1,4 @@
-/* The state of one group-by, for group.c, group_slots.c and group_aggregates.c. */
+/* Declarations for group.c, group_slots.c and group_aggregates.c: the state of a group-by. */
 #ifndef GROUP_H
 #define GROUP_H
 
@@ -14,11 +14,11 @@ typedef struct line {
  * field. */
 typedef struct word {
   uint32_t bits;
-  /* A word of one key needs no array of its rows: a row's number is computed where it is read. */
+  /* If the word has one key, kernels can compute a row's word from the key, and need no rows. */
   const line *key;
   uint64_t least, null;
-  kjit_array *rows;   /* in the order of the rows; NULL: not written */
-  kjit_array *sorted; /* of the first word: in the order of `places` */
+  kjit_array *rows;   /* the words in the order of the rows; NULL means not written */
+  kjit_array *sorted; /* for the first word: the words in the order of `places` */
 } word;
 
 /* A column of values, and the counts and sums of its groups that aggregates needed so far. */

@@ -14,7 +14,7 @@ bool has_slots(const grouping *g)
   return g->word_count == 1 && g->words[0].bits <= MOST_SLOT_BITS && g->length > 0;
 }
 
-/* The slots of the first `count` places. */
+/* Returns an operand with the slots of the first `count` places. */
 static void set_slots(const grouping *g, int64_t count, column_operand *slots)
 {
   const word *w = &g->words[0];

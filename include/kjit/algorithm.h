@@ -547,8 +547,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
  * value. Its shape is places.shape + x[0].shape, or is an array that broadcasts to this shape. The
  * values are converted to x's type, in which the operator computes. The operator must commute.
  *
- * An index out of bounds raises a kernel error (KERNEL). The CPU applies the values in order. A GPU
- * applies them in any order, so floating-point results can differ in rounding.
+ * An index out of bounds raises a kernel error (KERNEL). The CPU applies the values in order,
+ * except for min, max, fmin, fmax, and, or. A GPU applies all values in any order, so
+ * floating-point results can differ in rounding.
  *
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, an operator that
  * does not commute, operands that overlap or cannot be written), TYPE, NAME (unknown operator),

@@ -1,6 +1,6 @@
 /* Implements kjit_update_at, which is like NumPy's ufunc.at. The kernel is in update.kir of
  * lib/library. A GPU needs one launch with atomic operations; on the CPU each block updates a part
- * of the rows of x. */
+ * of the rows of x, or a copy of a small x. */
 #include <string.h>
 
 #include "algorithm/algorithm.h"
@@ -32,6 +32,9 @@ enum {
     4096, /* number of elements up to which many threads may update the same element at a time */
   CPU_LEAST = 32768 /* minimum number of values in a piece */
 };
+
+/* Operators for which op(op(x, a), op(x, b)) is op(x, op(a, b)), in any order of the values. */
+static const char *const repeatable[] = { "min", "max", "fmin", "fmax", "and", "or" };
 
 /* ---- atomics ---- */
 
@@ -107,17 +110,12 @@ static const char *use_values(ka_kernel *kernel, const update *u)
                    value);
 }
 
-static void add_step(const update *u)
+/* Adds a launch in which each block owns a part of the rows, or any value updates any row. */
+static void add_step(const update *u, uint32_t threads, uint64_t blocks)
 {
-  ka_call *call = u->call;
-  bool is_cpu = ka_is_cpu(call), is_few = u->x.count <= FEW;
-  uint32_t threads = is_cpu ? 1 : GPU_THREADS;
-  uint64_t blocks =
-    is_cpu ? ka_least(ka_least(u->n / CPU_LEAST, (uint64_t)u->length), ka_core_count(call))
-           : ka_least(ka_divide_up(u->n, (uint64_t)GPU_THREADS * GPU_ITEMS),
-                      GPU_BLOCKS * (uint64_t)ka_core_count(call));
+  bool is_cpu = ka_is_cpu(u->call), is_few = u->x.count <= FEW;
   ka_kernel kernel;
-  ka_begin_kernel(call, "update", &kernel);
+  ka_begin_kernel(u->call, "update", &kernel);
   const char *op = ka_use_operator(&kernel, &u->operator_, u->x.element),
              *change = is_cpu      ? "update_plain"
                        : u->atomic ? u->atomic
@@ -131,6 +129,59 @@ static void add_step(const update *u)
             "update_all(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %d)", places, values, x, op, n,
             row, length, u->row != 1 ? "true" : "false", is_few || !u->atomic ? "true" : "false",
             GPU_ITEMS);
+}
+
+/* Returns whether the blocks of the CPU may update copies of x. */
+static bool takes_copies(const update *u, uint64_t blocks)
+{
+  const char *name = u->operator_.name;
+  if (blocks < 2 || u->row != 1 || u->x.count > FEW || !ki_is_scalar(u->x.element)) return false;
+  for (size_t i = 0; name && i < sizeof repeatable / sizeof *repeatable; i++)
+    if (!strcmp(name, repeatable[i])) return true;
+  return false;
+}
+
+/* Adds a launch in which each block updates its own copy of x with a part of the values, and a
+ * launch that combines the copies in x. */
+static void add_copies(const update *u, uint64_t blocks)
+{
+  ka_call *call = u->call;
+  ka_kernel kernel, join;
+  ka_operand *before = KJ_NEW(&call->arena, ka_operand);
+  *before = u->x;
+  before->is_output = false;
+  uint32_t work = ka_add_work(call, u->x.element, blocks * u->x.count, false),
+           outside = ka_add_work(call, KJIT_U32, blocks, false);
+  ka_begin_kernel(call, "update", &kernel);
+  const char *op = ka_use_operator(&kernel, &u->operator_, u->x.element),
+             *places = ka_use_input(&kernel, &u->places, KJIT_ANY),
+             *values = use_values(&kernel, u), *load = ka_use_input(&kernel, before, KJIT_ANY),
+             *n = ka_use_count(&kernel, u->n), *length = ka_use_count(&kernel, (uint64_t)u->length),
+             *copies = ka_use_work(&kernel, work), *flags = ka_use_work(&kernel, outside);
+  ka_launch(&kernel, 1, blocks, "update_copy(%s, %s, %s, %s, %s, %s, %s, %s)", places, values, load,
+            op, n, length, copies, flags);
+  ka_begin_kernel(call, "update", &join);
+  op = ka_use_operator(&join, &u->operator_, u->x.element);
+  const char *x = ka_use_changed(&join, &u->x, "update_plain", op);
+  length = ka_use_count(&join, (uint64_t)u->length);
+  copies = ka_use_work(&join, work);
+  flags = ka_use_work(&join, outside);
+  ka_launch(&join, 1, 1, "update_join(%s, %s, %s, %s, %s)", x, length, ka_use_count(&join, blocks),
+            copies, flags);
+}
+
+static void add_steps(const update *u)
+{
+  ka_call *call = u->call;
+  uint64_t cores = ka_core_count(call);
+  if (ka_is_cpu(call)) {
+    uint64_t blocks = ka_least(u->n / CPU_LEAST, cores);
+    if (takes_copies(u, blocks)) add_copies(u, blocks);
+    else add_step(u, 1, ka_least(blocks, (uint64_t)u->length));
+    return;
+  }
+  uint64_t blocks = ka_divide_up(u->n, (uint64_t)GPU_THREADS * GPU_ITEMS);
+  add_step(u, GPU_THREADS, ka_least(blocks, GPU_BLOCKS * cores));
 }
 
 /* ---- the call ---- */
@@ -247,7 +298,7 @@ static void build_update(ka_call *call, const void *data)
   if (!u->values.is_value) ka_arrange(call, &u->values, axes, 1, &u->values.rank);
   ka_choose_device(call);
   choose_atomic(u);
-  if (u->n) add_step(u);
+  if (u->n) add_steps(u);
 }
 
 kjit_status kjit_update_at(kjit_context *context, const kjit_operand *x, const kjit_operand *places,

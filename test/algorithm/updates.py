@@ -59,6 +59,27 @@ def sizes(rng):
         yield case(f"size {n} {length}", "update_at({x}, {p}, {v}, add)", x, updated("add", x, p, v), p=p, v=v)
 
 
+@some_cases(8)
+def copies(rng):
+    """Many values for few elements, of which each core of a CPU has a copy: all types and operators, x in reverse, NaNs and values that
+    change nothing."""
+    for kind in (kind for kind in values.TYPES if kind != "?" and kind not in values.COMPLEX):
+        for name in ("min", "max", "fmin", "fmax", "and", "or"):
+            if name in OF_INTEGERS and kind not in values.INTEGERS:
+                continue
+            n, m = int(rng.choice([1, 7, 1000, 4096])), int(rng.integers(2, 5) * 32768 + rng.integers(9))
+            x, p, v = values.small_numbers(rng, n, kind), places_in(rng, m, n), values.small_numbers(rng, m, kind)
+            if kind in values.FLOATS:
+                x, v = values.with_nan(rng, x, 0.05), values.with_nan(rng, v, rng.choice([0, 0.01, 0.9]))
+            if rng.random() < 0.3:  # most elements keep the values that x has
+                p = np.full(m, p[0])
+            elif n > 1:  # only the last value changes the last element
+                p[np.isin(p, (n - 1, -1))] = 0
+                p[-1], (x[0], v[-1]) = n - 1, {"n": (3, 1), "x": (1, 3), "d": (3, 1), "r": (1, 2)}[name[-1]]
+            made = case(f"copies {name} {kind} {n} {m}", f"update_at({{x}}[::-1], {{p}}, {{v}}, {name})", x, updated(name, x[::-1], p, v)[::-1], kind, p=p)
+            yield made.array("v", v, values.as_kind(kind))
+
+
 @cases
 def operands(rng):
     """Rows, values that broadcast, views, funcs, an operator of one's own, a value for all."""

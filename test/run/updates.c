@@ -85,6 +85,32 @@ static void test_no_place(void)
   kjit_release_array(q);
 }
 
+/* The same with so many values that each core of a CPU updates a copy of x. The last place is none,
+ * and the value for the first one is in the first part. */
+static void test_no_place_of_many(void)
+{
+  enum { MANY = 1 << 18 };
+  int32_t *outside = calloc(MANY, sizeof *outside);
+  int64_t got[ROWS];
+  REQUIRE(outside != NULL);
+  for (int i = 0; i < MANY; i++) outside[i] = i % (ROWS - 1);
+  outside[MANY - 1] = ROWS;
+  kjit_array *x = make_line_of(KJIT_I64, ROWS, start, sizeof start),
+             *p = make_line_of(KJIT_I32, MANY, outside, MANY * sizeof *outside);
+  kjit_operand of_x = kjit_operand_array(x), of_p = kjit_operand_array(p),
+               most = kjit_operand_of(kjit_arg_number(1 << 30));
+  kjit_operator max = kjit_operator_named("max");
+  kjit_status status = kjit_update_at(context, &of_x, &of_p, &most, &max, NULL);
+  if (status == KJIT_OK) status = kjit_synchronize_device(device);
+  REQUIRE(status == KJIT_ERROR_KERNEL && says("a place is outside of the array"));
+  read_array(x, got, sizeof got);
+  for (int i = 0; i < ROWS - 1; i++) REQUIRE(got[i] == 1 << 30);
+  REQUIRE(got[ROWS - 1] == start[ROWS - 1]);
+  kjit_release_array(x);
+  kjit_release_array(p);
+  free(outside);
+}
+
 static void test_refused(kjit_module *module)
 {
   int64_t extent = ROWS;
@@ -148,6 +174,7 @@ static void test_all(void)
   }
   test_plan();
   test_no_place();
+  test_no_place_of_many();
   test_refused(module);
 }
 
