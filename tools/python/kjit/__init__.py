@@ -17,7 +17,7 @@ from ._errors import CLASSES as _CLASSES
 from ._errors import Error, KjitWarning, SourceError
 from ._functions import Function, Kernel, func, jit
 from ._kjit import Array, Device, Event, Graph, Stream
-from ._state import set_plain_code, wait_background
+from ._state import open_cache, set_plain_code, wait_background
 from .dtypes import SCALARS as _SCALARS
 from .dtypes import DType, const
 

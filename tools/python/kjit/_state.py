@@ -5,6 +5,7 @@ import atexit
 import functools
 import os
 import sys
+import warnings
 from _thread import RLock, start_new_thread  # type: ignore[attr-defined]
 
 from . import _kjit
@@ -15,6 +16,7 @@ _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 _lock = RLock()
 _contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
 _plain_code: str | None = None  # argument of set_plain_code
+_opened: list[str] = []  # absolute paths of open_cache
 peers: set[tuple[str, str]] = set()  # (device, peer): kernels on the device may use arrays of the peer
 # a kjit.cuda.memory.WorkMemory that allocates GPU memory for contexts; None means that libkjit
 # allocates it
@@ -100,6 +102,21 @@ def set_plain_code(kind):
             found.set_plain_code(number)
 
 
+def open_cache(path):
+    """Opens a file of compiled kernels that the program ships, which `kjit-cache build` makes. Calls
+    search the user's disk cache first, then the file, and compile kernels that neither contains. A
+    GPU or processor uses the code for its architecture. path: str or os.PathLike. Raises FileError if
+    the file does not exist, is damaged or can be written by other users, and UnsupportedError if
+    another build of kjit made it; then nothing is opened, and calls compile as before. The file
+    must stay where it is. It applies to all threads and to forked processes."""
+    path = os.path.abspath(os.fsdecode(path))
+    with _lock:
+        for found in [c for c in _contexts.values() if not c.is_forked] or [context()]:
+            found.open_cache(path)
+        if path not in _opened:
+            _opened.append(path)
+
+
 def wait_background():
     """Waits for compilations in the background, such as the best code after plain code. Call it before
     a measurement, and before a short program ends, so that the best code gets into the disk cache."""
@@ -116,6 +133,18 @@ def lock():
     return _lock
 
 
+def _open_again(made):
+    """Opens the files of `open_cache` in a new context. A file that can no longer be opened is ignored
+    with a warning, because calls compile without it."""
+    from ._errors import Error, KjitWarning
+
+    for path in _opened:
+        try:
+            made.open_cache(path)
+        except Error as error:
+            warnings.warn(error.message, KjitWarning, stacklevel=2)
+
+
 def context(checks=0, debug=0, interruptible=False):
     key = checks, debug, interruptible
     found = _contexts.get(key)
@@ -126,6 +155,7 @@ def context(checks=0, debug=0, interruptible=False):
                 made = _kjit.Context(
                     *key, device_memory=device_memory, cpu_devices=cpu_devices(), plain_code=_initial_plain_code()
                 )
+                _open_again(made)
                 for device, peer in peers:
                     made.device(device).enable_peer_access(made.device(peer))
                 found = _contexts[key] = made

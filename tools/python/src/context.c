@@ -255,6 +255,18 @@ static PyObject *set_plain_code(PyObject *object, PyObject *args)
   Py_RETURN_NONE;
 }
 
+static PyObject *open_cache(PyObject *object, PyObject *path)
+{
+  context_object *self = (context_object *)object;
+  PyObject *bytes = NULL;
+  if (!PyUnicode_FSConverter(path, &bytes)) return NULL;
+  kjit_status status;
+  Py_BEGIN_ALLOW_THREADS status = kjit_open_cache(self->context, PyBytes_AsString(bytes));
+  Py_END_ALLOW_THREADS Py_DECREF(bytes);
+  if (binding_finish(self, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *wait_background(PyObject *object, PyObject *none)
 {
   context_object *self = (context_object *)object;
@@ -299,6 +311,8 @@ static PyMethodDef context_methods[] = {
   { "set_plain_code", set_plain_code, METH_VARARGS,
     "set_plain_code(kind): whether launches may run plain code, by the number of "
     "kjit_plain_code." },
+  { "open_cache", open_cache, METH_O,
+    "open_cache(path): opens a file of compiled kernels, see kjit_open_cache." },
   { "wait_background", wait_background, METH_NOARGS, "Waits for compilations in the background." },
   { "leave", leave_context, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
