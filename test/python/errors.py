@@ -69,7 +69,7 @@ y = {1: 2}  # E: no dictionaries
 ---
 y = [k for k in range(3)]  # E: write a loop
 ---
-y = sum(k for k in range(3))  # E: write a loop
+y = helper(k for k in range(3))  # E: write a loop
 ---
 print(f"{x[0]}")  # E: print("x =", x)
 ---

@@ -553,3 +553,30 @@ def of_records(number):
 
 
 check(of_records, 3)
+
+# ---- an element of a kjit.Array is a number, like an element of a NumPy array: a write to it would be lost ----
+
+line = kjit.array(np.arange(4.0))
+
+
+def set_element(a):
+    a[()] += 1
+
+
+def set_elements(a):
+    a[...] = np.zeros(())
+
+
+for _ in range(2):  # the first call, and one after it
+    assert kjit.njit(lambda a: a * 2)(line[3]) == 6.0 and type(kjit.njit(lambda a: a * 2)(line[3])) is float
+    assert type(kjit.njit(lambda a: (np.zeros(1), a)[1])(line[3])) is float  # Python runs this function
+    for write in (set_element, set_elements):
+        try:
+            kjit.njit(write)(line[3])
+            raise SystemExit("the write was lost")
+        except (kjit.Error, TypeError):
+            pass
+    kjit.njit(set_element)(line[3, ...])
+    assert line[3] == 4
+    line[3] = 3
+assert kjit.njit(lambda a: a + 1)(kjit.array(np.arange(4, dtype=np.float32))[2]) == 3.0

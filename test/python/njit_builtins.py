@@ -1,6 +1,6 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
-# ruff: noqa: B009
+# ruff: noqa: B009, C416
 """hash, hasattr and getattr, powers of integers, and np.sign of complex numbers in njit functions, beside Numba and Python."""
 import collections
 import itertools
@@ -116,3 +116,41 @@ for kind in (np.complex128, np.complex64):
         got = njit(lambda z: np.sign(z))(one)
         assert str(complex(got)) == str(complex(want)), (one, got, want)
     assert np.array_equal(njit(lambda z: np.sign(z) * 2)(given), np.sign(given) * 2, equal_nan=True)
+
+# ---- errors: the exception of a thread is none of the compiler's, which Numba calls TypingError ----
+
+failing = [
+    (lambda v: 1 // v, 0, ZeroDivisionError, False),
+    (lambda v: max([w for w in v]), np.zeros(0), ValueError, False),
+    (lambda v: v.no_such_attribute, np.zeros(3), kjit.Error, True),
+    (lambda v: v + no_such_name, 1, kjit.SourceError, True),  # noqa: F821
+    (lambda v: v[0], 1, kjit.TypingError, True),
+    (lambda v: v, object(), TypeError, True),
+]
+for function, value, kind, is_of_compiler in failing:
+    try:
+        njit(function)(value)
+        raise SystemExit("no error")
+    except kind as error:
+        assert isinstance(error, cuda.errors.TypingError) == is_of_compiler, error
+        assert isinstance(error, cuda.errors.NumbaError) == isinstance(error, kjit.ProgramError) == is_of_compiler, error
+
+# ---- functions that the interpreter runs: views of the same elements are identical, errors have Numba's text ----
+
+
+def identities(a, b):
+    c = a * 2
+    return a is b, a is not b, c is a, c is c
+
+
+matrix = np.zeros((2, 5), np.int32)
+for other in (matrix, matrix[:], matrix.copy(), matrix.view("uint32"), matrix.T, matrix[:-1], matrix[:, ::-1]):
+    assert njit(identities)(matrix, other) == numba.njit(identities)(matrix, other), other
+for make in (lambda n: np.zeros(n), lambda n: np.empty((2, n)), lambda n: np.full(n, 1.5), lambda n: np.ones(shape=n)):
+    texts = []
+    for compiled in (njit, numba.njit):
+        try:
+            compiled(make)(-3)
+        except ValueError as error:
+            texts.append(error.args)
+    assert len(texts) == 2 and texts[0] == texts[1], texts

@@ -26,7 +26,7 @@ output.write_text('"""Made by make-names.py from lib/ir/builtins.def, include/kj
 # Writes stubs next to it, from which type checkers and editors know the names of the package.
 header = (source / "tools/python/kjit/stub.in.pyi").read_text()
 words = "\n".join(f"{name}: Any" for name in builtins if name not in types and f"\ndef {name}(" not in header)
-errors = re.findall(r'\("(\w+)", "KJIT_ERROR_\w+"(?:, (\w+))?, "', (source / "tools/python/kjit/_errors.py").read_text())
-classes = "\n".join(f"class {name}(Error{', ' + base if base else ''}): ..." for name, base in errors)
+errors = re.findall(r'\("(\w+)", "KJIT_ERROR_\w+"((?:, \w+)*), "', (source / "tools/python/kjit/_errors.py").read_text())
+classes = "\n".join(f"class {name}({bases[2:] if 'ProgramError' in bases else 'Error' + bases}): ..." for name, bases in errors)
 scalars = "\n".join(f"{name}: DType" for name in types if name != "bool")
 (output.parent / "__init__.pyi").write_text(f"{header}\n{classes}\n\n{scalars}\n\n{words}\n")

@@ -14,7 +14,7 @@
 from . import _kjit
 from ._arrays import array, device, devices, empty, from_dlpack, full, statistics, synchronize, zeros
 from ._errors import CLASSES as _CLASSES
-from ._errors import Error, KjitWarning, SourceError
+from ._errors import Error, KjitWarning, ProgramError, SourceError
 from ._functions import Function, Kernel, func, jit
 from ._kjit import Array, Device, Event, Graph, Stream
 from ._state import open_cache, set_plain_code, wait_background

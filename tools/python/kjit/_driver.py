@@ -8,7 +8,7 @@ import operator
 import sys
 import types
 
-from . import _aligned, _algorithms, _functions, _numpy_types
+from . import _aligned, _algorithms, _functions, _kjit, _numpy_types
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
 from .frontend import elementwise, interpreted_types, parallel, static, whole_arrays
 
@@ -206,6 +206,16 @@ class _Rewriter(ast.NodeTransformer):
             node = ast.copy_location(ast.Call(method, [node.func.value, *node.args], node.keywords), node)
         return self.generic_visit(node)
 
+    def visit_Compare(self, node):
+        """Compares the identity of arrays as Numba does: by their memory, shape and type."""
+        node = self.generic_visit(node)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return node
+        if any(isinstance(side, ast.Constant) for side in (node.left, *node.comparators)):
+            return node
+        same = ast.Call(self.keep("identical", _numpy_types.are_identical), [node.left, *node.comparators], [])
+        return ast.copy_location(same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), same), node)
+
     @staticmethod
     def random_of(thing):
         """Returns the function that replaces a function of np.random or of the module random, or None."""
@@ -333,12 +343,14 @@ def _slice(*bounds):
 
 
 def _with_fields(value):
-    """Returns a view of an array of records whose fields are also attributes of the array and its
-    elements, and a slice with numbers as its fields, as in Numba. Returns any other value unchanged."""
+    """Returns a view of an array of records whose fields are also attributes of the array and its elements, a slice with numbers as
+    its fields, as in Numba, and the number for an element of a kjit.Array. Returns any other value unchanged."""
     if type(value) is slice:
         return _slice(value.start, value.stop, value.step)
     if type(value) is tuple and any(type(item) is slice for item in value):
         return tuple(map(_with_fields, value))
+    if type(value) is _kjit.Array and value._is_element and value.dtype.text != "bf16":  # NumPy has no bfloat16
+        return value.to_host()[()]  # a number, like an element of a NumPy array
     numpy = sys.modules.get("numpy")
     is_plain = numpy is not None and type(value) is numpy.ndarray and value.dtype.names
     return value.view(numpy.recarray) if is_plain else value

@@ -39,7 +39,13 @@ class Error(Exception):
             self._shown = change(self._shown)
 
 
-class SourceError(Error):
+class ProgramError(Error):
+    """Base class of the exceptions for programs that kjit rejects: their code, their types, and the types of their arguments."""
+
+    __module__ = "kjit"
+
+
+class SourceError(ProgramError):
     """Python code that is not supported in kernels; the message tells what to write instead."""
 
     __module__ = "kjit"
@@ -86,7 +92,7 @@ def add_caller(error, source, node, name):
 
 
 def _define(name, status, *bases, doc):
-    return type(name, (Error, *bases), {"__doc__": doc, "__module__": "kjit", "status": status})
+    return type(name, bases if ProgramError in bases else (Error, *bases), {"__doc__": doc, "__module__": "kjit", "status": status})
 
 
 # Status codes of libkjit and their classes; test/python/errors.py checks that the table is complete.
@@ -94,12 +100,12 @@ CLASSES = {
     row[1]: _define(row[0], *row[1:-1], doc=row[-1])
     for row in [
         ("MisuseError", "KJIT_ERROR_MISUSE", "The call is invalid."),
-        ("ParseError", "KJIT_ERROR_SYNTAX", "The text is not kernel IR."),
-        ("TypingError", "KJIT_ERROR_TYPE", "An expression, a call or a signature has incompatible types."),
-        ("UnknownNameError", "KJIT_ERROR_NAME", "A name is unknown or declared twice."),
-        ("ArgumentError", "KJIT_ERROR_ARGUMENT", TypeError, "The arguments do not match the kernel."),
-        ("UnsupportedError", "KJIT_ERROR_UNSUPPORTED", "kjit, the target or the architecture does not support a feature."),
-        ("CompileError", "KJIT_ERROR_COMPILE", "The backend, the assembler or the driver rejected the code."),
+        ("ParseError", "KJIT_ERROR_SYNTAX", ProgramError, "The text is not kernel IR."),
+        ("TypingError", "KJIT_ERROR_TYPE", ProgramError, "An expression, a call or a signature has incompatible types."),
+        ("UnknownNameError", "KJIT_ERROR_NAME", ProgramError, "A name is unknown or declared twice."),
+        ("ArgumentError", "KJIT_ERROR_ARGUMENT", ProgramError, TypeError, "The arguments do not match the kernel."),
+        ("UnsupportedError", "KJIT_ERROR_UNSUPPORTED", ProgramError, "kjit, the target or the architecture does not support a feature."),
+        ("CompileError", "KJIT_ERROR_COMPILE", ProgramError, "The backend, the assembler or the driver rejected the code."),
         ("LaunchError", "KJIT_ERROR_LAUNCH", "The launch exceeds a limit of the device."),
         ("KernelError", "KJIT_ERROR_KERNEL", "A thread failed: raise, assert or a check."),
         ("DeviceError", "KJIT_ERROR_DEVICE", "A fault on the device."),
@@ -110,9 +116,9 @@ CLASSES = {
         ("FileError", "KJIT_ERROR_IO", "A file cannot be read or written."),
         ("ForkedError", "KJIT_ERROR_FORKED", "The object belongs to the parent process of this process."),
         ("InterruptError", "KJIT_ERROR_INTERRUPTED", "A launch or a compilation was interrupted."),
-        ("RefusedError", "KJIT_ERROR_REFUSED", "A guest's source uses a feature that guests may not use."),
+        ("RefusedError", "KJIT_ERROR_REFUSED", ProgramError, "A guest's source uses a feature that guests may not use."),
         ("CompilerLostError", "KJIT_ERROR_COMPILER_LOST", "The compiling child process ended or took too long."),
-        ("LimitError", "KJIT_ERROR_LIMIT", "A compilation exceeded a limit."),
+        ("LimitError", "KJIT_ERROR_LIMIT", ProgramError, "A compilation exceeded a limit."),
     ]
 }
 KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_ARGUMENT"]

@@ -47,6 +47,29 @@ def _where(condition, *operands):
     return numpy.where(condition, x.astype(dtype), y.astype(dtype))
 
 
+def are_identical(a, b):
+    """`a is b`: in Numba, views of the same elements with the same type are identical."""
+    numpy = sys.modules.get("numpy")
+    if a is b or numpy is None or not (type(a) is type(b) is numpy.ndarray):
+        return a is b
+    described, other = a.__array_interface__, b.__array_interface__
+    return a.dtype == b.dtype and a.strides == b.strides and all(described[k] == other[k] for k in ("data", "shape"))
+
+
+def _made(name):
+    def made(*args, **keywords):
+        """Makes an array; the error for a negative extent has Numba's text."""
+        import numpy
+
+        shape = args[0] if args else keywords.get("shape")
+        extents = shape if isinstance(shape, tuple) else (shape,)
+        if any(isinstance(n, (int, numpy.integer)) and n < 0 for n in extents):
+            raise ValueError("negative dimensions not allowed")
+        return getattr(numpy, name)(*args, **keywords)
+
+    return made
+
+
 def _scan(name):
     def scan(array, *args, **keywords):
         """Computes the scan without widening unsigned integers."""
@@ -92,6 +115,7 @@ CONVERSIONS = {int: _as_int, float: _as_float}
 _FUNCTIONS = {"where": _where}
 _FUNCTIONS |= {name: _scan(name) for name in ("cumsum", "cumprod")}
 _FUNCTIONS |= {name: _moment(name) for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")}
+_FUNCTIONS |= {name: _made(name) for name in ("empty", "zeros", "ones", "full")}
 METHODS = frozenset(("cumsum", "cumprod", "mean", "var", "std"))
 
 

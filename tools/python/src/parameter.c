@@ -144,6 +144,28 @@ static kjit_arg type_number(const kjit_arg *arg)
   }
 }
 
+/* Returns whether an argument is a copy of one element that code with Numba's types takes as a
+ * number, like an element of a NumPy array: a write to the copy would be lost. */
+static int is_number_of_numba(const binding_parameters *self, PyObject *object)
+{
+  if (!self->is_typed || ((array_object *)object)->is_read_only != BINDING_ELEMENT) return 0;
+  kjit_type element = binding_get_element((array_object *)object);
+  return element < KJIT_SCALAR_COUNT && element != KJIT_BF16; /* NumPy has no bfloat16 */
+}
+
+static int take_element(context_object *context, const binding_parameters *self, Py_ssize_t index,
+                        PyObject *object, binding_argument *storage, kjit_arg *arg)
+{
+  PyObject *copy = PyObject_CallMethod(object, "to_host", NULL), *position = PyTuple_New(0);
+  PyObject *number = copy && position ? PyObject_GetItem(copy, position) : NULL;
+  int failed =
+    !number || binding_take_argument(context, number, get_name(self, index), storage, arg);
+  Py_XDECREF(number);
+  Py_XDECREF(position);
+  Py_XDECREF(copy);
+  return failed ? -1 : 0;
+}
+
 int binding_check_protection(binding_describe_parameter *describe, void *callee,
                              const binding_parameters *self, PyObject *const *args,
                              Py_ssize_t count)
@@ -151,11 +173,14 @@ int binding_check_protection(binding_describe_parameter *describe, void *callee,
   for (Py_ssize_t i = 0; i < count; i++) {
     if (Py_TYPE(args[i]) != binding_array_type || !((array_object *)args[i])->is_read_only)
       continue;
+    if (is_number_of_numba(self, args[i])) continue;
     kjit_parameter_info info = { .size_bytes = sizeof info };
     if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
     /* code for Numba may pass parts of arrays, which it only reads, to functions that could write
      * them */
-    if (self->is_typed && info.is_read) continue;
+    if (self->is_typed && info.is_read &&
+        ((array_object *)args[i])->is_read_only != BINDING_ELEMENT)
+      continue;
     binding_fail(KJIT_ERROR_ARGUMENT,
                  "parameter `%s`: the function writes to the array, but the array is %s", info.name,
                  ((array_object *)args[i])->is_read_only == BINDING_ELEMENT
@@ -173,6 +198,8 @@ int binding_take_parameter(context_object *context, const binding_parameters *se
   PyTypeObject *type = Py_TYPE(object);
   int is_number = type == &PyFloat_Type || type == &PyLong_Type;
   if (type == binding_array_type && binding_before_write((array_object *)object)) return -1;
+  if (type == binding_array_type && is_number_of_numba(self, object))
+    return take_element(context, self, index, object, storage, arg);
   if (type == binding_array_type && ((array_object *)object)->context == context) {
     binding_begin_argument(storage);
     *arg = binding_pass_array((array_object *)object);

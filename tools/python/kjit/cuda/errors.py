@@ -24,10 +24,11 @@ class NumbaInvalidConfigWarning(NumbaWarning):
     """The category of warnings about settings that have no effect."""
 
 
-NumbaError = _errors.Error
-TypingError = _errors.Error
-LoweringError = _errors.Error
-UnsupportedError = _errors.Error
+# The errors of compilations. A thread that fails raises an error that is none of these, as in Numba.
+NumbaError = _errors.ProgramError
+TypingError = _errors.ProgramError
+LoweringError = _errors.ProgramError
+UnsupportedError = _errors.ProgramError
 CudaAPIError = _errors.Error
 
 
