@@ -110,23 +110,35 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
   return status;
 }
 
-/* Computes the identity of the loaded compiler library or, if none is loaded, of the file that
- * would be loaded. Returns false if only the loader's search path could find the library. */
-bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
+static bool identify_compiler_file(const kj_runtime *runtime, kj_digest *identity)
 {
-  kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
-  const kj_compiler_interface *interface = runtime->interface;
-  kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
-  if (interface && !runtime->context->config.compile_in_child) {
-    *identity = kj_identify_address((const void *)(uintptr_t)interface->compile);
-    return true;
-  }
   const char *given = runtime->context->config.compiler_path;
   kj_buffer beside = { 0 };
   if (!given) append_path_beside(&beside);
   const char *path = given ? given : beside.failed ? NULL : beside.text;
   bool is_identified = path && kj_identify_file(path, identity);
   kj_free_buffer(&beside);
+  return is_identified;
+}
+
+/* Computes the identity of the loaded compiler library or, if none is loaded, of the file that
+ * would be loaded. Returns false if only the loader's search path could find the library. The file
+ * is read once. If it is replaced before it is loaded, launches find entries of the former file,
+ * and later entries belong to the loaded library. Child processes may load the new file at any
+ * time, so for them the file is read each time. */
+bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
+{
+  bool is_child = runtime->context->config.compile_in_child;
+  kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
+  const kj_compiler_interface *interface = runtime->interface;
+  bool is_loaded = interface && !is_child;
+  kj_disk *disk = runtime->disk;
+  if (!is_loaded && (is_child || !disk->knows_compiler_file))
+    disk->knows_compiler_file = identify_compiler_file(runtime, &disk->compiler_file);
+  bool is_identified = is_loaded || disk->knows_compiler_file;
+  *identity = disk->compiler_file;
+  kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
+  if (is_loaded) *identity = kj_identify_address((const void *)(uintptr_t)interface->compile);
   return is_identified;
 }
 

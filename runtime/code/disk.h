@@ -40,6 +40,10 @@ struct kj_disk {
   struct kj_archive_writer *made; /* code that a context with kjit_config.target has compiled */
   kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
                                              * library for GPUs */
+  /* protected by kj_runtime.compiler_mutex: identity of the file of the compiler, see
+   * kj_identify_compiler */
+  kj_digest compiler_file;
+  bool knows_compiler_file;
 };
 
 /* ---- disk_identity.c ---- */
@@ -84,12 +88,15 @@ typedef struct kj_disk_key {
   char *text;
   size_t size_bytes;
   kj_digest digest;
-  /* Digest of the module's sources, including their layout and comments. Only code whose threads
-   * can fail depends on this digest, because such code contains line numbers. has_sources is false
-   * if a source has no text; code that depends on the digest is then not stored. */
-  kj_digest sources;
+  /* The module's sources, borrowed from the module. Only code with line numbers depends on them,
+   * see kj_digest_sources. has_sources is false if a source has no text; code whose threads can
+   * fail is then not stored. */
+  const kj_sources *sources;
   bool has_sources;
 } kj_disk_key;
+/* Returns the digest of the sources, including their layout and comments, or zero without sources.
+ * It is computed only where it is needed, because long sources take time. */
+kj_digest kj_digest_sources(const kj_disk_key *key);
 /* Makes the key of the compiler's result for a request. device is the device that will run the
  * code. NULL means that the key is for the output of the compiler itself, which no driver
  * translates. Returns false if out of memory. */

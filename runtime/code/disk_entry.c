@@ -67,7 +67,7 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
   kj_code plain = *code;
   header h = { .digest = key->digest,
                .compiler = compiler,
-               .sources = key->sources,
+               .sources = kj_digest_sources(key),
                .key_bytes = key->size_bytes,
                .parameter_count = code->parameter_count,
                .failure_count = code->failure_count,
@@ -218,6 +218,15 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   return has_ends && kj_is_sound_code(code) && !code->is_plain ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
+/* Returns whether the code has line numbers of its sources. */
+static bool has_places(const kj_code *code)
+{
+  bool has = code->can_fail;
+  for (uint32_t i = 0; i < code->parameter_count && !has; i++)
+    has = code->parameters[i].least.line || code->parameters[i].most.line;
+  return has;
+}
+
 /* Clears the locations where untyped numbers are converted, because they refer to other sources;
  * messages then name the parameter. */
 static void forget_places(kj_code *code)
@@ -237,11 +246,10 @@ kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_di
   if (compiler && !kj_same_digest(h.compiler, *compiler)) return KJ_ENTRY_OTHER;
   kj_code read = { 0 };
   kj_entry_state state = read_code(&h, start + sizeof h + h.key_bytes, &read);
-  if (state == KJ_ENTRY_WHOLE && read.can_fail &&
-      !(key->has_sources && kj_same_digest(h.sources, key->sources)))
-    state = KJ_ENTRY_OTHER;
-  if (state == KJ_ENTRY_WHOLE && !(key->has_sources && kj_same_digest(h.sources, key->sources)))
-    forget_places(&read);
+  bool is_same_text = state != KJ_ENTRY_WHOLE || !has_places(&read) ||
+                      (key->has_sources && kj_same_digest(h.sources, kj_digest_sources(key)));
+  if (!is_same_text && read.can_fail) state = KJ_ENTRY_OTHER;
+  else if (!is_same_text) forget_places(&read);
   if (state == KJ_ENTRY_WHOLE) *code = read;
   else kj_free_code(&read);
   return state;

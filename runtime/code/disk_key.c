@@ -270,28 +270,39 @@ static void add_facts(writer *w)
   kj_append_format(w->text, "(%u, %u, %u) ", signature->block[0], signature->block[1],
                    signature->block[2]);
   begin_part(w, KJ_KEY_RELATIONS);
-  for (uint32_t i = 0; i < signature->count * signature->count; i++)
-    kj_append_format(w->text, "%u", signature->relations ? signature->relations[i] : 0);
+  for (uint32_t i = 0; i < signature->count * signature->count; i++) {
+    const uint8_t relation = signature->relations ? signature->relations[i] : 0;
+    const char digit = (char)('0' + relation);
+    KJ_ASSERT(relation < 10);
+    kj_append(w->text, &digit, 1); /* formatting 200 numbers would take as long as the rest */
+  }
   kj_append_text(w->text, "\n");
 }
 
 /* ---- the complete key ---- */
 
-/* Only code whose threads can fail depends on the sources, because it contains line numbers. */
-static void digest_sources(const kj_sources *sources, kj_disk_key *key)
+static bool has_texts(const kj_sources *sources)
 {
-  kj_digest sum[3] = { { 0 } };
-  key->has_sources = true;
   for (size_t i = 0; i < sources->count; i++) {
     const kj_source *source = &sources->items[i];
-    key->has_sources =
-      key->has_sources && source->name && (source->text != NULL || source->is_named);
-    if (!key->has_sources) return;
+    if (!source->name || (!source->text && !source->is_named)) return false;
+  }
+  return true;
+}
+
+kj_digest kj_digest_sources(const kj_disk_key *key)
+{
+  kj_digest sum[3] = { { 0 } };
+  for (size_t i = 0; key->has_sources && key->sources && i < key->sources->count; i++) {
+    const kj_source *source = &key->sources->items[i];
     sum[1] = kj_digest_bytes(source->name, strlen(source->name));
-    sum[2] = kj_digest_bytes(source->text ? source->text : "", source->size_bytes);
+    /* the text of a library module belongs to the build, which every key contains */
+    sum[2] = source->library
+               ? (kj_digest){ .low = 1 }
+               : kj_digest_bytes(source->text ? source->text : "", source->size_bytes);
     sum[0] = kj_digest_bytes(sum, sizeof sum);
   }
-  key->sources = sum[0];
+  return sum[0];
 }
 
 /* For the kernel of an algorithm, the recipe replaces the canonical text. */
@@ -365,7 +376,8 @@ static bool make_key(kj_disk *disk, const kjit_device *device, const kj_compile_
   add_all(disk, device, &r, &w);
   free(r.items);
   if (!take_key(&text, key)) return false;
-  digest_sources(&request->module->sources, key);
+  key->sources = &request->module->sources;
+  key->has_sources = has_texts(key->sources);
   return true;
 }
 

@@ -29,8 +29,8 @@ static bool is_chosen(const kj_disk *disk, const kj_disk_key *key)
  * part of the key. */
 static bool is_from_same_sources(const kj_code *code, const kj_disk_key *key)
 {
-  return key->has_sources && code->made_from[0] == key->sources.low &&
-         code->made_from[1] == key->sources.high;
+  const kj_digest digest = kj_digest_sources(key);
+  return key->has_sources && code->made_from[0] == digest.low && code->made_from[1] == digest.high;
 }
 
 /* Returns whether this compiler made the code. Another compiler may produce different code for the

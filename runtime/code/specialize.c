@@ -127,8 +127,9 @@ static void note_made(kj_code *code)
 
 static void note_sources(kj_code *code, const kj_disk_key *key)
 {
-  code->made_from[0] = key->sources.low;
-  code->made_from[1] = key->sources.high;
+  const kj_digest digest = kj_digest_sources(key);
+  code->made_from[0] = digest.low;
+  code->made_from[1] = digest.high;
 }
 
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
