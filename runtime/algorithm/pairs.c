@@ -258,7 +258,7 @@ static void check_count(const ka_pairs *p, const ka_pairing *given)
   if (!p->is_several) return;
   if (call->options.results && p->value_count <= call->options.result_count) return;
   if (p->value_count != count)
-    ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %zu value%s, but %zu result%s are given",
+    ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %zu value%s, but %zu result%s given",
             p->value_count, p->value_count == 1 ? "" : "s", count, count == 1 ? " is" : "s are");
 }
 

@@ -167,9 +167,9 @@ static void test_several(const operands *o)
   read_array(sums, places, sizeof places);
   for (int64_t i = 0; i < M; i++) REQUIRE(places[i] == N * i + (int64_t)N * (N - 1) / 2);
   REQUIRE(several_of(o, "both", results, 1) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns 2 values, but 1 result is are given"));
+  REQUIRE(says("`func` returns 2 values, but 1 result is given"));
   REQUIRE(several_of(o, "squared", results, 2) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`func` returns 1 value, but 2 results are are given"));
+  REQUIRE(says("`func` returns 1 value, but 2 results are given"));
   REQUIRE(several_of(o, "nested", results, 2) == KJIT_ERROR_TYPE);
   REQUIRE(says("item 1 of the tuple that `func` returns has the type (i64, i64), which an "
                "array cannot hold"));
