@@ -120,13 +120,16 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 /* Inner loops are unrolled before the loop vectorizer. Loops over threads and pieces are not
  * unrolled before it. Full unrolling runs before the analysis of induction variables, which takes
  * long and finds nothing that the copies do not show. Elements of arrays of the thread have
- * constant indices only after early-cse has simplified the unrolled counters. */
+ * constant indices only after early-cse has simplified the unrolled counters. The conditions of
+ * checks in the copies are then constants, too. sccp removes all of these branches at once; gvn
+ * would remove one after the other, in a time that grows with the square of their number. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 #define UNROLLING \
   "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>," \
   "loop(loop-idiom,loop-unroll-full,indvars,loop-deletion)"
 #define UNROLLED \
-  "sroa,early-cse<memssa>,sroa,instcombine<no-verify-fixpoint>,gvn,simplifycfg,loop-mssa(licm)"
+  "sroa,early-cse<memssa>,sccp,sroa,instcombine<no-verify-fixpoint>,gvn,simplifycfg," \
+  "loop-mssa(licm)"
 #define VECTORS \
   "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
   "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
