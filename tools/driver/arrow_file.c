@@ -62,12 +62,14 @@ static const kjit_arrow_reader *load_module(tool_error *error, const char *file)
   char *path = module_path();
   struct stat status;
   if (!path || stat(path, &status) != 0) {
+    tool_fail(
+      error, TOOL_EXIT_FILE,
+      "%s: kjit-run reads Parquet and Arrow files with the module %s, which is not there. "
+      "Each version of Arrow needs another module: scripts/make-arrow-module.sh compiles it, "
+      "see docs/installing.md. DuckDB's program converts such files: duckdb -csv -c "
+      "\"FROM 'FILE.parquet'\" | kjit-run ... @-:COLUMN",
+      file, path ? path : "kjit-arrow.so");
     free(path);
-    tool_fail(error, TOOL_EXIT_FILE,
-              "%s: this build of kjit-run does not read Parquet and Arrow files, because it was "
-              "built without Arrow's C++ library. DuckDB's program converts them: duckdb -csv -c "
-              "\"FROM 'FILE.parquet'\" | kjit-run ... @-:COLUMN",
-              file);
     return NULL;
   }
   void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
