@@ -111,7 +111,7 @@ round(v[0], 1); round(v[0]); round(f.mean(), 2); math.trunc(a[0, 0]); round(a)
 x = weakref.ref(v); x() is v
 xp.round(i * 13, -1); np.round(j, -1); i.round(-2); xp.round(j, 1); xp.linspace(-1.5, 1.5, 4, dtype=int); xp.linspace([0, 1], 5.7, 4, dtype="u1"); xp.linspace(0, 5, 4, dtype=int, retstep=True)
 (a > 0) @ (a > 1).T; (a[0] > 0) @ (a[1] > 0); xp.einsum("ij,kj->ik", a > 0, a > 0); np.einsum("ij,kj->ik", a > 0, a > 1); xp.einsum("i->", b); xp.dot(b, b); xp.tensordot(a > 0, a > 0, 2); xp.inner(a > 0, a > 1); np.matmul(m > 1, m > 1, out=m > 2)
-xp.histogram(v[:0], 3); xp.histogram(v, [3, 2, 1]); xp.histogram(v, [[1, 2]]); xp.histogram(v, 0); xp.histogram(v, 3, range=(2, 1)); xp.histogram(v * xp.nan, 3); xp.bincount(i - 20); xp.bincount(a > 0); xp.bincount(j, minlength=-1); xp.bincount(j[:0]); xp.average(v, weights=v * 0)
+xp.histogram(v[:0], 3); xp.histogram(v, [3, 2, 1]); xp.histogram(v, [[1, 2]]); xp.histogram(v, 0); xp.histogram(v, 3, range=(2, 1)); xp.histogram(v * xp.nan, 3); xp.bincount(i - 20); xp.bincount(a > 0); xp.bincount(j, minlength=-1); xp.bincount(j[:0]); xp.bincount([]); xp.bincount([], minlength=3); xp.average(v, weights=v * 0)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
 """
 

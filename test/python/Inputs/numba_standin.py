@@ -96,10 +96,18 @@ MOCKED = {"numba", "numba_cuda", "cuda", "llvmlite", "cupy"}
 LINKABLE = ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive", "LinkableCode")
 # On the CPU linked code does not run, and the outcomes are the same on every machine.
 IS_GPU = os.environ.get("KJIT_DEVICE") == "cuda"
-HAS_CFFI = IS_GPU and importlib.util.find_spec("cffi") is not None
+
+
+def is_installed(name):
+    """Whether a package can be imported. A process that is started by a test has the stand-ins of its parent."""
+    module = sys.modules.get(name)
+    return importlib.util.find_spec(name) is not None if module is None else module.__spec__ is not None
+
+
+HAS_CFFI = IS_GPU and is_installed("cffi")
 if not HAS_CFFI:
     MOCKED.add("cffi")
-if importlib.util.find_spec("ml_dtypes") is None:
+if not is_installed("ml_dtypes"):
     MOCKED.add("ml_dtypes")
 
 

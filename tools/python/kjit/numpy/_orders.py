@@ -301,8 +301,8 @@ def bincount(x, /, weights=None, minlength=0):
     if x.size and KIND[x.dtype.text] == "i" and int(_reductions.min(x)) < 0:
         raise ShapeError(f"bincount: x has the negative element {int(_reductions.min(x))}")
     count = max(int(_reductions.max(x)) + 1 if x.size else 0, minlength)
-    if not count:
-        return _creation.zeros(0, "i64" if weights is None else "f64", device=x.device)
+    if not x.size:  # the array of an empty list has the type float64
+        return _creation.zeros(count, "i64" if weights is None else "f64", device=x.device)
     return _folds.bincount(x, count, weights)
 
 
