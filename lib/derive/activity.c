@@ -1,5 +1,6 @@
-/* Finds the variables of the prepared body that have a derivative: they depend on a chosen
- * parameter, and the result or the elements of a parameter depend on them. */
+/* Activity analysis: finds the variables of the prepared body (prepare.c) that need a derivative.
+ * Such a variable depends on a chosen parameter, that is, on a parameter with respect to which the
+ * func is differentiated, and the result or the elements of an array parameter depend on it. */
 #include "derive/derive.h"
 
 bool kd_is_active(const kd_derivation *d, const kt_var *var)
@@ -65,8 +66,8 @@ static void mark(walk *w, bool *flag)
   *flag = w->has_changed = true;
 }
 
-/* Marks arrays that a call may write: any value that depends on another argument may be stored to
- * them. */
+/* Marks the arrays that a call may write as depending on a chosen parameter if another argument
+ * depends on one, because the called func may store that argument to them. */
 static void mark_call_arrays(void *data, kt_expr **expr)
 {
   walk *w = data;
@@ -90,7 +91,7 @@ static void find_varying(void *data, kt_stmt *stmt)
     mark(w, &w->d->variables[to->index].varies);
 }
 
-/* Marks all variables that a value depends on in a way that has a derivative. */
+/* Marks as needed all variables that a value depends on in a way that has a derivative. */
 static void need(walk *w, const kt_expr *e)
 {
   if (!e || !kd_varies(w->d, e)) return;
@@ -118,7 +119,8 @@ static void find_mattering(void *data, kt_stmt *stmt)
   if (to && to->index < w->d->count && w->d->variables[to->index].matters) need(w, stmt->value);
 }
 
-/* Marks the arguments of a call that is not inlined, if it may store to one of them. */
+/* Marks the arguments of a call that is not inlined as needed if the called func may store to one
+ * of them. */
 static void need_call_arguments(void *data, kt_expr **expr)
 {
   walk *w = data;

@@ -1,23 +1,26 @@
-/* Adjoint kernels. Given the derivatives of a number with respect to the elements that a kernel
- * stores, the adjoint computes the derivatives of this number with respect to the elements and
- * scalars that the kernel loads, and adds them to existing values.
+/* Makes the adjoint of a kernel, which differentiates a number that depends on the kernel's
+ * outputs. Its input is the derivatives of that number with respect to the elements that the kernel
+ * stores. The adjoint computes the derivatives with respect to the elements and scalars that the
+ * kernel loads, and adds them to existing values.
  *
- * The loops of the kernel are reversed in order. The first part of a loop runs the loop again: each
- * iteration runs forward through the body and then backward. An array whose derivatives are
- * gathered has a separate loop over its elements (adjoint_gather.c). Statements that a part does
- * not need are removed (slice.c).
+ * The adjoint runs the grid loops of the kernel in reverse order. Each loop has one or more parts
+ * (adjoint.h). Its first part runs the loop again: each iteration runs forward through the body and
+ * then backward. If the derivatives with respect to an array are gathered, a separate loop over the
+ * elements of the array computes them (adjoint_gather.c). slice.c removes the statements that a
+ * part does not need.
  *
  * A kernel without a grid loop has one part, its whole body (adjoint_threads.c).
  *
  * Iterations of different loops may run at the same time, unless grid_sync() is between the loops.
- * The adjoint has a grid_sync() at the same places. */
+ * The adjoint has a grid_sync() between the same loops. */
 #include "derive/adjoint.h"
 
 #include <string.h>
 
 /* ---- parts ---- */
 
-/* Rejects the shape of a kernel. `instead` names the obstacle and the replacement. */
+/* Rejects a kernel whose structure has no adjoint. `instead` is the rest of the message: it names
+ * the obstacle and the code to write in its place. */
 static _Noreturn void refuse_shape(kd_part *part, kj_location location, const char *instead)
 {
   kd_refuse(&part->d, location,
@@ -74,7 +77,7 @@ void kd_take_atomic_sums(kd_derivation *d)
   kt_walk_tstmts(&d->body, take_atomic_sum, NULL, part);
 }
 
-/* Uses the whole body of a kernel without a grid loop as if it were the body of one. */
+/* Makes a loop without variables from the whole body of a kernel that has no grid loop. */
 static void take_body(kd_part *part)
 {
   part->loop = kt_new_tstmt(part->d.c, KJ_TS_GRID_FOR, part->d.location);
@@ -82,7 +85,7 @@ static void take_body(kd_part *part)
   part->is_last = true;
 }
 
-/* Divides the body: finds the loop of the part, and the statements before it. */
+/* Finds the grid loop of the part and the statements before it. */
 static void find_loop(kd_part *part)
 {
   kd_derivation *d = &part->d;
@@ -108,8 +111,8 @@ static void find_loop(kd_part *part)
   if (!part->loop) refuse_shape(part, d->location, "this kernel has no grid_range");
 }
 
-/* Rejects variables that one iteration passes to another, because the value would depend on the
- * thread that runs each iteration. */
+/* Rejects a variable that is assigned both before the grid loop and inside it. An iteration would
+ * read the value of an earlier iteration, and which iterations a thread runs is not specified. */
 static void check_carried(kd_part *part)
 {
   const kt_vars *locals = &part->d.record->instance->locals;
@@ -212,8 +215,8 @@ kt_stmt *kd_new_grid_loop(kd_derivation *d, const kt_stmt *like)
   return loop;
 }
 
-/* Adds the sums of scalar parameters to the thread's sums. Each thread sums the derivatives with
- * respect to scalars, like the derivatives with respect to elements. */
+/* Adds the derivatives with respect to scalar parameters to the list of sums that each thread adds
+ * to memory at the end. */
 static void add_scalar_sums(kd_part *part)
 {
   kd_derivation *d = &part->d;

@@ -1,19 +1,21 @@
-/* Adjoint kernels: declarations that the files adjoint*.c share.
+/* Adjoint kernels: declarations that the files adjoint*.c share. A kernel consists of grid loops,
+ * which are loops over a grid_range, and of statements between these loops that compute values. Its
+ * adjoint consists of parts. Each part belongs to one grid loop. It starts from its own copy of the
+ * kernel's body, prepared for differentiation (prepare.c), and has its own variables in the
+ * adjoint.
  *
- * A kernel is a sequence of grid loops, and statements between them that compute values. Its
- * adjoint is made of parts. A part belongs to one of the loops. It is a copy of the kernel's body,
- * prepared for differentiation, and has its own variables in the adjoint. The files:
+ * The files:
  *
- *   adjoint_index.c   reads the indices of the accesses in the grid loop: variable plus constant
- *   adjoint_plan.c    chooses for each array of derivatives how sums into it are computed
- *   adjoint_copies.c  a few elements that many iterations load: sums of the thread
- *   adjoint_gather.c  an element that collects from the iterations that load it
- *   adjoint_sums.c    the sums and loads of derivatives in a part, which reverse.c asks for
- *   adjoint.c         the first part of each loop
- *   adjoint_facts.c   reports the plan
- *   adjoint_threads.c kernels without a grid loop: barriers, and what their threads may do
- *   adjoint_shared.c  shared arrays, and loops over a block_range
- *   adjoint_rerun.c   the elements of shared arrays for a loop body that runs again
+ *   adjoint_index.c   analyzes the indices of accesses: variable of the grid loop plus constant
+ *   adjoint_plan.c    chooses, for each array, how the derivatives of its elements are summed
+ *   adjoint_copies.c  thread-local sums for a few elements that many iterations load
+ *   adjoint_gather.c  loops over the elements of an array, each summing its contributions
+ *   adjoint_sums.c    emits the loads of derivatives and the sums into them, for reverse.c
+ *   adjoint.c         creates the adjoint and the first part of each loop
+ *   adjoint_facts.c   reports the chosen sums to the user
+ *   adjoint_threads.c kernels without a grid loop: checks barriers and stores
+ *   adjoint_shared.c  derivatives of shared arrays, and loops over a block_range
+ *   adjoint_rerun.c   shared arrays in loops whose body runs again in the reverse pass
  *   slice.c           removes statements that no derivative needs, and rejects needed
  *                     values that the kernel has overwritten */
 #ifndef KJ_DERIVE_ADJOINT_H
@@ -23,15 +25,15 @@
 
 enum { KD_MOST_GRID = 3, KD_MOST_GATHERED = 64, KD_MOST_COPIED = 64 };
 
-/* An index of an access: a variable of the grid loop, plus a symbol, plus an offset between least
- * and most. */
+/* The analyzed index of an access: a variable of the grid loop, plus a symbol, plus an offset. The
+ * offset lies between least and most. Each of the first two terms can be absent. */
 typedef struct kd_index {
   bool is_known;
   uint32_t variable;     /* number of the grid loop's variable, from 1; 0 if it has none */
   const kt_expr *symbol; /* a value that is the same in the whole grid, or NULL */
   int64_t least, most;
   bool is_exact; /* the offset is the same number in all iterations */
-  bool is_round; /* the index is the remainder by the extent of the grid loop */
+  bool is_round; /* the index is taken modulo the extent of the grid loop */
   /* The extent of the array, if a negative index counts from the end; otherwise NULL. */
   const kt_expr *period;
 } kd_index;
@@ -42,29 +44,31 @@ typedef struct kd_site {
   const kt_stmt *store;
   const kt_var *root;
   kj_location location;
-  bool is_whole;           /* the array is the parameter itself, not a view of it */
+  bool is_whole;           /* the array is the parameter itself, not a view */
   bool is_uniform;         /* the index is the same in the whole grid */
   bool is_before;          /* the access is before the grid loop */
-  uint32_t rank, loops;    /* loops: number of loops around the access, inside the grid loop */
+  uint32_t rank, loops;    /* loops: number of inner loops around the access */
   const kt_stmt *inner[8]; /* the inner loops, the outermost first */
   kd_index indices[KJ_MAX_RANK];
 } kd_site;
 
-/* How the derivatives with respect to the elements of an array are computed. Below, D is the array
- * of these derivatives. */
+/* How an adjoint kernel computes the derivatives with respect to the elements of an array. D is the
+ * array of these derivatives. Most values apply to the loads from the array or to the stores to
+ * it. */
 typedef enum kd_way {
   KD_UNUSED,
-  KD_ADDED,       /* loads: each iteration adds to its own elements of D */
-  KD_GATHERED,    /* loads: each element of D sums the contributions of the iterations */
-  KD_ATOMIC,      /* loads: atomic sums; a thread first sums those for a grid-uniform index */
-  KD_OUTPUT,      /* stores: each reads the derivative of the element that it stores to */
-  KD_OVERWRITTEN, /* several stores to the same element: only the last store in an iteration reads D
-                   */
-  KD_ACCUMULATED, /* a[i] += e: as KD_OUTPUT */
-  KD_CHANGED      /* loads and stores of one element: the reverse pass updates D in place */
+  KD_ADDED,    /* loads: each iteration adds to different elements of D */
+  KD_GATHERED, /* loads: a thread per element of D sums the contributions of all iterations */
+  /* loads: atomic additions to D; a thread first sums its terms if the index is grid-uniform */
+  KD_ATOMIC,
+  KD_OUTPUT,      /* stores: each store reads the derivative of the stored element from D */
+  KD_OVERWRITTEN, /* stores: several to one element; only the last store of an iteration reads D */
+  KD_ACCUMULATED, /* stores of the form a[i] += e; treated like KD_OUTPUT */
+  /* loads and stores access the same element; the reverse pass updates D in place */
+  KD_CHANGED
 } kd_way;
 
-/* How the iteration that contributes to an element follows from the index of the element and an
+/* How to compute the iteration that contributes to an element from the element's index and an
  * offset. */
 typedef enum kd_turn {
   KD_STRAIGHT, /* index - offset */
@@ -72,7 +76,8 @@ typedef enum kd_turn {
   KD_ROUND     /* (index - offset) modulo the extent of the grid loop */
 } kd_turn;
 
-/* The iteration that contributes to an element: an offset for each variable of the grid loop. */
+/* Identifies an iteration that contributes to an element by an offset for each variable of the grid
+ * loop. */
 typedef struct kd_gather_offset {
   uint32_t loop; /* the number of the grid loop */
   int64_t offset[KD_MOST_GRID];
@@ -81,23 +86,23 @@ typedef struct kd_gather_offset {
 
 typedef struct kd_array_plan {
   const kt_var *array;
-  kd_way loads;   /* for the loads in all loops */
-  kd_way *stores; /* for the stores in each loop */
-  uint32_t first; /* number of the first loop that loads from the array */
+  kd_way loads;   /* how D is computed for the loads in all loops */
+  kd_way *stores; /* how D is computed for the stores, for each loop */
+  uint32_t first; /* number of the first grid loop that loads from the array */
   /* ADDED, GATHERED: for each variable of the grid loop, the array dimension that it indexes */
   uint32_t dimension[KD_MOST_GRID];
   KJ_LIST(kd_gather_offset) offsets;
   uint32_t atomics,
-    sums; /* ATOMIC: numbers of loads with an atomic sum, and with a sum of the thread */
-  /* ATOMIC: each thread sums the elements with indices from least to most in a copy of its own;
-   * copied is the number of these elements, or 0 if there is no copy */
+    sums; /* ATOMIC: number of loads with an atomic addition, and number with a thread-local sum */
+  /* ATOMIC: each thread sums the derivatives of the elements with indices from least to most in a
+   * local array, the copy. copied is the number of its elements; 0 means that there is no copy. */
   uint32_t copied;
   int64_t least[KJ_MAX_RANK], most[KJ_MAX_RANK];
 } kd_array_plan;
 
 typedef struct kd_part kd_part;
 
-/* A statement of the adjoint, and the number of the loop from which it was generated. */
+/* A statement of the adjoint, and the number of the grid loop whose part emitted it. */
 typedef struct kd_owned {
   const kt_stmt *stmt;
   uint32_t loop;
@@ -109,7 +114,7 @@ typedef struct kd_plan {
   KJ_LIST(kd_owned) owned;
 } kd_plan;
 
-/* A thread's sum for an element whose indices are the same in the whole grid. */
+/* The sum that a thread computes for one element, if the indices are the same in the whole grid. */
 typedef struct kd_thread_sum {
   kt_expr *array; /* array of derivatives */
   kt_exprs indices;
@@ -117,14 +122,14 @@ typedef struct kd_thread_sum {
   kj_location location;
 } kd_thread_sum;
 
-/* An atomic sum whose result is not used, as `a[i] = a[i] + e`. */
+/* An atomic addition without a used result that has been replaced by stmt, `a[i] = a[i] + e`. */
 typedef struct kd_taken_sum {
   const kt_stmt *stmt;
   const kt_expr *atomic;
 } kd_taken_sum;
 
-/* A load from a shared array in a body that runs again, of a value that the store may have
- * overwritten. */
+/* A load from a shared array in a body that runs again. The store may have overwritten the value
+ * that the load read in the first run. */
 typedef struct kd_stale_load {
   const kt_expr *load;
   const kt_stmt *store;
@@ -134,13 +139,14 @@ struct kd_part {
   kd_derivation d;
   kd_plan *plan;
   KJ_LIST(kd_taken_sum) taken_sums;
-  /* The kernel has no grid loop. `loop` then stands for the whole body, and has no variables. */
+  /* The kernel has no grid loop, and each thread works on its own elements. `loop` then contains
+   * the whole body and has no variables. */
   bool is_by_threads;
   bool has_shared; /* only if is_by_threads: elements of shared arrays have derivatives */
-  /* only if is_by_threads; indexed by variable: it may differ between the threads of a block */
+  /* only if is_by_threads; indexed by variable: the value may differ between threads of a block */
   bool *differs;
   KJ_LIST(const kt_stmt *)
-  reruns; /* the loops whose bodies are emitted again, the outermost first */
+  reruns; /* the loops whose bodies are emitted a second time, the outermost first */
   KJ_LIST(kd_stale_load) stale;
   uint32_t number; /* number of the part's grid loop, from 0 */
   kt_stmts before; /* the statements before the grid loop */
@@ -149,26 +155,28 @@ struct kd_part {
   bool is_last;    /* no loop follows */
   KJ_LIST(kd_site) sites;
   /* The next four arrays have an entry for each variable. */
-  const kt_expr **definitions; /* the only value of each variable; NULL if it has several */
-  /* whether each variable is assigned before or inside the grid loop */
+  /* the value of a variable with a single assignment, otherwise NULL */
+  const kt_expr **definitions;
+  /* whether a variable is assigned before, or inside, the grid loop */
   bool *is_before, *is_inside;
-  const kt_stmt **loops; /* the inner loop whose loop variable it is, or NULL */
-  /* The next four are for parts that gather; they are NULL or empty for the first part of a loop.
-   */
+  const kt_stmt **loops; /* the inner loop if the variable is its loop variable, otherwise NULL */
+  /* The next four members belong to parts that gather; they are NULL or empty in the first part of
+   * a loop. */
   const kd_array_plan *gathered;
   const kd_gather_offset *offset;
   kt_vars position; /* the indices of the element */
-  kt_var *sum;      /* NULL if some dimensions of the array have no variable of the grid loop */
-  kt_var **copies;  /* indexed by parameter: the thread's sums for a few elements, or NULL */
-  kt_var **taken;   /* indexed by parameter; OVERWRITTEN: whether a store has read the derivative */
+  kt_var *sum;      /* NULL if an array dimension is not indexed by a variable of the grid loop */
+  kt_var **copies;  /* indexed by parameter: the copy (see kd_array_plan.copied), or NULL */
+  /* indexed by parameter; OVERWRITTEN: a flag, set when a store has read the derivative */
+  kt_var **taken;
   KJ_LIST(kd_thread_sum) sums;
 };
 
 /* ---- adjoint_index.c ---- */
 
-/* Finds the accesses in the grid loop and analyzes their indices. */
+/* Finds the accesses of the part to array arguments and analyzes their indices. */
 void kd_find_sites(kd_part *part);
-/* Returns the index with each variable that has only one value replaced by that value. */
+/* Returns the index after replacing each variable that has a single value by that value. */
 kt_expr *kd_resolve(kd_part *part, const kt_expr *e);
 /* Returns the number of a variable of the grid loop, from 1; 0 for any other variable. */
 uint32_t kd_grid_number(const kd_part *part, const kt_var *var);
@@ -177,99 +185,104 @@ kd_index kd_index_of(kd_part *part, const kt_expr *e);
 
 /* ---- adjoint_plan.c ---- */
 
-/* The plan has the first parts of all loops. */
+/* Makes the plans of all arrays. plan->firsts must contain the first part of each loop. */
 void kd_make_plan(kd_plan *plan);
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array);
 
 /* ---- adjoint_facts.c ---- */
 
-/* Report the plan of the finished adjoint: as facts, and as a remark. */
+/* Report the plan of the finished adjoint. kd_note_plan records facts; kd_remark_plan emits a
+ * remark. */
 void kd_note_plan(kd_plan *plan);
 void kd_remark_plan(kd_plan *plan);
 
 /* ---- adjoint.c: functions for parts that gather ---- */
 
-/* Makes a part for grid loop `number`. */
+/* Makes a part for the grid loop with this number. */
 kd_part *kd_make_part(const kd_derivation *of, kd_plan *plan, uint32_t number);
 void kd_add_derivatives(kd_part *part, bool inside);
-/* Emits one iteration: the forward pass and the reverse pass. */
+/* Emits one iteration of the grid loop: its forward pass and its reverse pass. */
 void kd_emit_iteration(kd_part *part);
 kt_stmt *kd_new_grid_loop(kd_derivation *d, const kt_stmt *like);
-/* Records that the emitted statements from index `first` on belong to the part. */
+/* Records that the part has emitted the statements from index `first` to the end of the list. */
 void kd_own_statements(kd_part *part, size_t first);
 
 /* ---- adjoint_gather.c ---- */
 
-/* Returns whether all these loads can be gathered; if so, stores the offsets in the plan. */
+/* Returns whether the derivatives of these loads can be gathered. If so, stores the offsets in the
+ * plan. */
 typedef KJ_LIST(const kd_site *) kd_sites;
 bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *loads);
-/* Emits the loop over the elements of an array that sums the contributions to each element. */
+/* Emits a loop over the elements of an array. Each iteration sums the contributions to its
+ * element. */
 void kd_emit_gather(kd_part *first, const kd_array_plan *plan);
-/* Emits code that adds t, a derivative by the loaded value, to the gathered sum of an element. The
- * code runs only if the load at the site reads this element. */
+/* Emits code that adds t, the derivative with respect to a loaded value, to the sum of the element
+ * that is being gathered. At run time, this code has an effect only if the load at the site reads
+ * that element. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t);
 
 /* ---- adjoint_copies.c ---- */
 
-/* Returns whether the access is to one of the plan's few elements in every iteration of the grid
- * loop. */
+/* Returns whether the site always accesses elements that are in the copy (kd_array_plan.copied). */
 bool kd_is_copied(const kd_array_plan *plan, const kd_site *site);
-/* Plans a copy for the elements that these loads read, if there are few of them. */
+/* Plans a copy for the elements that these loads read if their number is small enough. */
 void kd_plan_copies(kd_array_plan *plan, const kd_sites *loads);
 void kd_add_to_copy(kd_part *part, const kd_array_plan *plan, const kd_node *node, kt_expr *t);
-/* Sets the sums to 0, before the grid loop. */
+/* Emits code before the grid loop that sets the copies to 0. */
 void kd_clear_copies(kd_part *part);
-/* Adds the sums to memory, after the grid loop. lanes (GPU): the number of threads of the warp. */
+/* Emits code after the grid loop that adds the copies to memory. lanes (GPU only): variable with
+ * the number of threads in the warp. */
 void kd_add_copies(kd_part *part, kt_var *lanes);
 
 /* ---- adjoint_threads.c ---- */
 
-/* Checks a kernel without a grid loop, whose body is prepared and whose activity is known. */
+/* Checks a kernel without a grid loop and plans its arrays. Its body has been prepared, and
+ * activity.c has found the variables with derivatives. */
 void kd_start_threads(kd_part *part);
-/* Returns whether the value may differ between the threads of a block. */
+/* Returns whether the value can differ between the threads of a block. */
 bool kd_differs(const kd_part *part, const kt_expr *e);
-/* Returns whether all stores are to one element, by one thread. */
+/* Returns whether all stores write to the same element and only one thread executes them. */
 bool kd_is_one_thread_element(kd_part *part, const kd_sites *stores);
 
 /* ---- adjoint_shared.c ---- */
 
-/* Turns an atomic sum whose result is not used into `a[i] = a[i] + e`. */
+/* Replaces a statement that is an atomic addition without a used result by `a[i] = a[i] + e`. */
 void kd_take_atomic_sum(kd_part *part, kt_stmt *stmt);
-/* Returns the atomic that the statement was, or NULL. */
+/* Returns the atomic addition that kd_take_atomic_sum replaced by this statement, or NULL. */
 const kt_expr *kd_find_taken_sum(const kd_part *part, const kt_stmt *stmt);
 void kd_check_shared(kd_part *part);
 void kd_emit_barrier(kd_derivation *d);
-/* Emits the barrier after the loops that set the derivatives with respect to shared arrays to 0. */
+/* Emits the barrier after the loops that zero the derivatives of shared arrays. */
 void kd_begin_shared(kd_part *part);
 
 /* ---- adjoint_rerun.c ---- */
 
-/* Rejects remaining loads that may return other values than in the first run. */
+/* Rejects the remaining loads that could read a different value in the second run of a body. */
 void kd_check_stale(kd_part *part);
 
 /* ---- adjoint_sums.c ---- */
 
 void kd_add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *t,
                        const char *name, kj_location location);
-/* GPU: emits a sum over all lanes of the warp; the first lane gets the result. */
+/* GPU: emits a sum over all lanes of the warp. The first lane receives the result. */
 void kd_sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes);
 /* GPU: returns whether the thread is the first one of its warp. */
 kt_expr *kd_is_first_lane(kd_derivation *d);
 
 /* Adds t to the derivative with respect to the element that the node loads. */
 void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t);
-/* Returns the derivative with respect to the element that a store writes. place: this element, its
- * indices stored in variables. */
+/* Returns the derivative with respect to the element that a store writes. place holds the array and
+ * the indices of this element, stored in variables. */
 kt_expr *kd_adjoint_store(kd_derivation *d, const kd_node *place);
-/* Emits the variables that an iteration needs for the arrays that it stores to. */
+/* Emits the variables that each iteration needs for the arrays that it stores to. */
 void kd_begin_iteration(kd_part *part);
-/* Adds the sums of the thread to memory. */
+/* Emits code that adds the sums of a thread to memory. */
 void kd_add_thread_sums(kd_part *part);
 
 /* ---- slice.c ---- */
 
-/* Removes the statements and variables of the instance that have no effect outside of
- * the thread. */
+/* Removes the statements and variables of the instance that do not affect memory outside of the
+ * thread. */
 void kd_slice(kd_derivation *d);
 
 #endif

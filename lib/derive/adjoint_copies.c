@@ -1,11 +1,13 @@
-/* Adjoint kernels: elements that an inner loop loads in every iteration of the grid loop, such as
- * weights. All iterations add to the same few elements, so each thread sums them in an array of its
- * own, a copy. */
+/* Adjoint kernels: thread-local sums. An inner loop can load the same few elements in every
+ * iteration of the grid loop, for example the weights of a filter. Atomic additions to these
+ * elements would then be slow. Each thread therefore sums their derivatives in a local array, the
+ * copy, and adds the copy to memory once. */
 #include "derive/adjoint.h"
 
 /* ---- plans ---- */
 
-/* Returns whether the loads are in an inner loop with constant bounds. */
+/* Returns whether the indices of the access have constant bounds, as in an inner loop with constant
+ * bounds. */
 static bool has_box(const kd_site *site)
 {
   bool has = site->is_whole && !site->is_uniform && !site->is_before;
@@ -123,8 +125,9 @@ static void enter_if(kd_derivation *d, kt_expr *condition)
   d->s->out = &stmt->body;
 }
 
-/* Adds the sum of an element. The constant bounds of an inner loop may be larger than the array if
- * the body compares the index with the extent. */
+/* Emits code that adds one element of the copy to memory. The code compares the index with the
+ * array's extent, because the bounds of the inner loop can exceed it if the loop's body compares
+ * them as well. */
 static void add_element(kd_derivation *d, const kt_exprs *indices, void *data)
 {
   const adding *a = data;

@@ -1,5 +1,5 @@
-/* Reports of adjoint kernels: how the derivatives with respect to each parameter are summed. A
- * remark has the short form, for arrays that get sums. The facts have all parameters. */
+/* Reports how an adjoint kernel sums the derivatives with respect to each parameter. The remark is
+ * short and names only the arrays that have sums. The facts name all parameters. */
 #include "derive/adjoint.h"
 
 static const char *describe_way(kd_part *part, const kd_array_plan *plan)
@@ -25,8 +25,8 @@ static const char *describe_way(kd_part *part, const kd_array_plan *plan)
 
 /* ---- facts ---- */
 
-/* Returns the location of the first access to the array, or of the array if a loop accesses it
- * before the grid loop only. */
+/* Returns the location of the first access to the array in a grid loop. If no grid loop accesses
+ * the array, returns the location of its declaration. */
 static kj_location first_access(const kd_plan *plan, const kt_var *array)
 {
   for (size_t k = 0; k < plan->firsts.count; k++) {

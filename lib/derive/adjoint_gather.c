@@ -1,5 +1,6 @@
-/* Adjoint kernels: gathered arrays. For each element, a thread runs the iterations that may have
- * loaded it, each in its own part, and sums their contributions. */
+/* Adjoint kernels: gathered arrays. A loop runs over the elements of an array that the kernel loads
+ * from. For each element, a thread runs all iterations that can have loaded it and sums their
+ * contributions. Each of these iterations is found by an offset and emitted as a separate part. */
 #include "derive/adjoint.h"
 
 /* ---- offsets ---- */
@@ -38,7 +39,7 @@ static bool add_offset(const kd_part *part, kd_array_plan *plan, const kd_gather
   return plan->offsets.count <= KD_MOST_GATHERED;
 }
 
-/* Adds all combinations of the offsets that the indices of a site may have, from variable v on.
+/* Adds each combination of offsets that the indices of a site can have in the variables from v on.
  * Returns false if there are too many. */
 static bool add_offsets(const kd_part *part, kd_array_plan *plan, const kd_site *site, size_t v,
                         kd_gather_offset offset)
@@ -99,16 +100,16 @@ static kt_expr *logic(kd_derivation *d, kjit_op op, kt_expr *x, kt_expr *y)
   return both;
 }
 
-/* Returns the condition 0 <= at < extent. */
+/* Returns the expression 0 <= at && at < extent. */
 static kt_expr *is_in(kd_derivation *d, kt_var *at, kt_expr *extent)
 {
   kt_expr *is_from_0 = binary(d, KJIT_OP_GE, kd_read(d, at), index_number(d, 0));
   return logic(d, KJIT_OP_AND, is_from_0, binary(d, KJIT_OP_LT, kd_read(d, at), extent));
 }
 
-/* Reduces the index, an element's index minus the offset, modulo the extent. An offset of 1 or -1
- * needs no division: the index of an element inside the extent is then at most one step outside.
- * For other offsets, the division is under a condition, because most elements do not need it. */
+/* Emits code that takes `at`, the index of an element minus the offset, modulo the extent. If the
+ * offset is 1 or -1, `at` is at most one step outside of the range, so no division is needed. For
+ * other offsets, a condition skips the division, because most elements do not need it. */
 static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent, int64_t offset)
 {
   kt_expr *is_out, *inside;
@@ -130,15 +131,15 @@ static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent, int64_t of
   d->s->out = outer;
 }
 
-/* Returns whether the extents of the array and of the grid loop are equal. */
+/* Returns whether the array and the grid loop have the same extent in this variable. */
 static bool is_whole(kd_part *part, size_t v)
 {
   return kd_equal_exprs(kd_resolve(part, part->loop->extents.items[v]),
                         extent_of(&part->d, part->gathered, v));
 }
 
-/* Sets the variable to the iteration that contributes. Returns the condition under which this
- * iteration exists, or NULL if it always exists. */
+/* Emits code that sets variable v to the iteration that contributes to the element. Returns the
+ * condition under which this iteration exists, or NULL if it always exists. */
 static kt_expr *place_variable(kd_part *part, size_t v)
 {
   kd_derivation *d = &part->d;
@@ -188,7 +189,7 @@ static void emit_contribution(kd_part *part)
   kd_own_statements(part, first);
 }
 
-/* Adds the sum to the element. */
+/* Emits code that adds the sum to the derivative of the element. */
 static void store_sum(kd_part *part, const kt_vars *position)
 {
   kd_derivation *d = &part->d;
@@ -218,7 +219,8 @@ static kd_part *make_part(const kd_part *first, const kd_array_plan *gathered,
   return part;
 }
 
-/* Returns the loop over the elements, in the same variable order as the loop that loads them. */
+/* Makes the loop over the elements. Its variables have the same order as in the grid loop that
+ * loads the elements. */
 static kt_stmt *make_loop(kd_part *first, const kd_array_plan *plan)
 {
   kd_derivation *d = &first->d;
@@ -261,8 +263,8 @@ void kd_emit_gather(kd_part *first, const kd_array_plan *plan)
 
 typedef enum { SAME_NEVER, SAME_ALWAYS, SAME_IF } sameness;
 
-/* Compares two offsets in one variable. *condition receives the condition under which they are the
- * same. */
+/* Compares this part's offset in variable v with another offset. For SAME_IF, *condition receives
+ * the condition under which both lead to the same iteration. */
 static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size_t v,
                               kt_expr **condition)
 {
@@ -279,12 +281,13 @@ static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size
   }
   if (turn == other->turn[v] || turn == KD_ROUND || other->turn[v] == KD_ROUND) return SAME_NEVER;
   if (turn == KD_STRAIGHT) distance = -distance;
-  if (distance >= 0) return SAME_NEVER; /* the offset from the end is less than the other one */
+  /* an offset from the end cannot exceed an offset from the start */
+  if (distance >= 0) return SAME_NEVER;
   *condition = binary(d, KJIT_OP_EQ, extent_of(d, part->gathered, v), index_number(d, -distance));
   return SAME_IF;
 }
 
-/* Returns whether the index of the access may have these offsets. */
+/* Returns whether the index of the site can have these offsets. */
 static bool has_offset(const kd_part *part, const kd_site *site, const kd_gather_offset *of)
 {
   bool has = true;
@@ -297,8 +300,8 @@ static bool has_offset(const kd_part *part, const kd_site *site, const kd_gather
   return has;
 }
 
-/* Returns the condition that an earlier offset leads to the same iteration, which must contribute
- * only once. This happens in short arrays. NULL means never. */
+/* Returns the condition under which an earlier offset leads to the same iteration, or NULL if that
+ * never happens. It happens in short arrays, and the iteration must contribute only once. */
 static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 {
   kd_derivation *d = &part->d;
@@ -319,7 +322,8 @@ static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 
 /* ---- sums ---- */
 
-/* Adds t if the iteration loads this element. This is known from the offset, or tested. */
+/* The offsets alone decide whether the iteration loads this element if the index is exact.
+ * Otherwise the emitted code compares the index with the element's index. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t)
 {
   kd_derivation *d = &part->d;

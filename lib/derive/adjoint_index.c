@@ -1,5 +1,5 @@
-/* Classifies the indices of accesses in a grid loop: a variable of the loop plus a constant, the
- * same value for the whole grid, or any other value. */
+/* Classifies the index of each access in a grid loop. The index is a variable of the loop plus a
+ * constant, or it has the same value in the whole grid, or nothing is known about it. */
 #include "derive/adjoint.h"
 
 /* ---- expressions ---- */
@@ -18,7 +18,7 @@ bool kd_equal_exprs(const kt_expr *a, const kt_expr *b)
 
 static bool is_param(const kt_var *var) { return var->kind == KJ_V_PARAM; }
 
-/* Returns whether the variable has the same value in all threads and wherever the loop reads it. */
+/* Returns whether a variable has the same value in all threads and at all reads in the loop. */
 static bool is_uniform_var(const kd_part *part, const kt_var *var)
 {
   if (is_param(var)) return true;
@@ -44,7 +44,7 @@ static bool is_uniform(kd_part *part, const kt_expr *e)
 
 /* ---- values of variables ---- */
 
-/* Returns whether the value could differ if it were computed again later. */
+/* Returns whether evaluating the expression again later could give another value. */
 static bool may_change(void *data, const kt_expr *e)
 {
   const kd_part *part = data;
@@ -101,7 +101,7 @@ static kd_index offset_index(int64_t least, int64_t most, bool is_exact)
 
 static bool is_small(__int128 value) { return value > -(1 << 30) && value < (1 << 30); }
 
-/* Returns the range of the variable of an inner loop. */
+/* Returns the range of values of an inner loop's variable. */
 static kd_index inner_index(const kd_part *part, const kt_var *var)
 {
   const kt_stmt *loop = var->index < part->d.count ? part->loops[var->index] : NULL;
@@ -129,8 +129,8 @@ static kd_index var_index(kd_part *part, const kt_expr *e)
   return index;
 }
 
-/* Returns whether the index is a plain sum, without a part that counts from the end of the
- * array. */
+/* Returns whether the index is a plain sum: neither negative indices nor a remainder are
+ * involved. */
 static bool is_straight(const kd_index *index)
 {
   return index->is_known && !index->period && !index->is_round;
@@ -154,7 +154,7 @@ static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_differen
   return sum;
 }
 
-/* Returns the grid loop's extent for one of its variables. */
+/* Returns the extent of the grid loop in one of its variables. */
 static kd_index extent_of(kd_part *part, uint32_t variable)
 {
   KJ_ASSERT(variable);
@@ -164,9 +164,9 @@ static kd_index extent_of(kd_part *part, uint32_t variable)
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Handles clamped indices. max(q + c, L) is L for the iterations q from 0 to L - c - 1, so element
- * L is at most L away from these iterations. min(q + c, U) is U for the iterations from U - c + 1
- * to the last one. */
+/* Handles max(q + c, L) and min(q + c, U) for an iteration q. The clamped index differs from q by
+ * more than c only near the border: max gives L for q from 0 to L - c - 1, so the offset is at most
+ * L there; min gives U for q from U - c + 1 to the last iteration. */
 static kd_index clamped_index(kd_part *part, kd_index x, kd_index limit, bool is_max)
 {
   bool fits = is_straight(&x) && is_straight(&limit) && x.variable && !x.symbol &&
@@ -200,8 +200,8 @@ static bool is_signed(const kd_part *part, const kt_expr *e)
   return kt_class_of(part->d.c, e->type) == KJ_CLASS_SIGNED;
 }
 
-/* Handles (q + c) % n, where n is the extent of the grid loop: each iteration accesses an element
- * of its own. */
+/* Handles (q + c) % n, where n is the extent of the grid loop. Each iteration then accesses a
+ * different element. */
 static kd_index round_index(kd_part *part, const kt_expr *e)
 {
   kd_index x = resolved_index(part, e->x), n = resolved_index(part, e->y);
@@ -226,7 +226,8 @@ static bool is_wide_integer(const kd_part *part, kjit_type type)
   return kt_is_integer(part->d.c, type) && ki_type(part->d.c->types, type)->size_bytes >= 4;
 }
 
-/* Handles Python's negative indices: the extent is added to an index below 0. */
+/* Handles indices that may be negative as in Python: the extent of the array is added to an index
+ * below 0. */
 static kd_index wrapped_index(kd_part *part, const kt_expr *e)
 {
   kd_index index = kd_index_of(part, e->z);

@@ -1,6 +1,7 @@
-/* Chooses how the derivatives with respect to the elements of each array are summed: plain sums if
- * only one iteration adds to an element, gathering if the indices are variables plus constants, and
- * atomic sums otherwise. Rejects arrays that are written in a way whose derivative is not known. */
+/* Chooses for each array how the derivatives with respect to its elements are summed. Plain
+ * additions suffice if only one iteration adds to an element. Gathering is possible if each index
+ * is a variable plus a constant. All other arrays need atomic additions. Rejects an array if the
+ * kernel writes to it in a way that has no known derivative. */
 #include "derive/adjoint.h"
 
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array)
@@ -43,7 +44,8 @@ static bool is_sum(const kd_index *index)
   return index->is_known && !index->period && !index->is_round;
 }
 
-/* Returns whether the index is always below the limit, which is the same in the whole grid. */
+/* Returns whether the index is always below the limit, a value that is the same in the whole
+ * grid. */
 static bool is_below(kd_part *part, const kd_index *index, const kd_index *limit)
 {
   if (limit->variable || !index->variable || index->symbol) return false;
@@ -58,8 +60,8 @@ static bool is_above(const kd_index *index, const kd_index *limit)
          index->least > limit->most;
 }
 
-/* Returns whether the indices are never equal: within one iteration if both parts are the same, and
- * otherwise in any two iterations. */
+/* Returns whether the two indices are never equal. If both parts are the same, only indices within
+ * one iteration are compared, otherwise the indices of any two iterations. */
 static bool is_never_same(kd_part *of_a, const kd_index *a, kd_part *of_b, const kd_index *b)
 {
   if (!is_sum(a) || !is_sum(b)) return false;
@@ -69,7 +71,7 @@ static bool is_never_same(kd_part *of_a, const kd_index *a, kd_part *of_b, const
   return is_below(of_a, a, b) || is_below(of_b, b, a) || is_above(a, b) || is_above(b, a);
 }
 
-/* Finds the dimension whose index is the variable plus the same offset in all sites. */
+/* Finds a dimension that all sites index by this variable of the grid loop plus the same offset. */
 static bool find_own_dimension(const kd_sites *sites, uint32_t variable, uint32_t *dimension)
 {
   const kd_site *first = sites->items[0];
@@ -85,7 +87,7 @@ static bool find_own_dimension(const kd_sites *sites, uint32_t variable, uint32_
   return false;
 }
 
-/* Returns whether no two iterations access the same element. */
+/* Returns whether different iterations always access different elements. */
 static bool is_one_to_one(const kd_part *part, const kd_sites *sites, uint32_t *dimensions)
 {
   for (uint32_t v = 0; v < part->loop->vars.count; v++)
@@ -93,7 +95,7 @@ static bool is_one_to_one(const kd_part *part, const kd_sites *sites, uint32_t *
   return true;
 }
 
-/* Returns whether all accesses of an iteration are to one element. */
+/* Returns whether all accesses in one iteration are to the same element. */
 static bool is_one_element(const kd_sites *sites)
 {
   const kd_site *first = sites->items[0];
@@ -107,7 +109,8 @@ static bool is_one_element(const kd_sites *sites)
 
 /* ---- stores ---- */
 
-/* Returns whether the number is different for each value of the variable. */
+/* Returns whether different values of the variable always give different values of the
+ * expression. */
 static bool follows(const kt_expr *e, const kt_var *var)
 {
   switch (KJ_AMONG(e->kind)) {
@@ -126,8 +129,8 @@ static bool follows(const kt_expr *e, const kt_var *var)
 
 static bool is_var(void *data, const kt_expr *e) { return e->kind == KJ_T_VAR && e->var == data; }
 
-/* Returns whether the number is a sum with one term that is different for each value of the
- * variable, and no other term contains loop variables. */
+/* Returns whether the expression is a sum in which exactly one term depends on loop variables, and
+ * this term differs for each value of the variable. */
 static bool sum_follows(const kd_site *site, const kt_expr *e, const kt_var *var)
 {
   if (e->kind == KJ_T_CONVERT) return sum_follows(site, e->x, var);
@@ -141,7 +144,7 @@ static bool sum_follows(const kd_site *site, const kt_expr *e, const kt_var *var
   return rest != NULL;
 }
 
-/* Checks that each iteration of the loops around the store stores to an element of its own. */
+/* Checks that the iterations of the inner loops around a store write to different elements. */
 static void check_loops(kd_part *part, const kd_site *store)
 {
   for (uint32_t i = 0; i < store->loops; i++) {
@@ -197,7 +200,8 @@ static bool is_load_of(kd_part *part, const kt_expr *e, const kt_stmt *store)
   return is_same;
 }
 
-/* Returns the load that is an operand of a[i] += e or a[i] -= e, or NULL for other stores. */
+/* If the store has the form a[i] += e or a[i] -= e, returns its load of a[i]. Otherwise returns
+ * NULL. */
 static const kt_expr *find_accumulated(kd_part *part, const kt_stmt *store)
 {
   const kt_expr *value = store->value;
@@ -261,7 +265,7 @@ static all_sites list_all(const kd_plan *plan, const kt_var *array)
   return all;
 }
 
-/* Returns whether the kernel waits for all iterations of a before it begins b. */
+/* Returns whether the kernel completes all iterations of loop a before it starts loop b. */
 static bool is_synced(const kd_plan *plan, const kd_part *a, const kd_part *b)
 {
   for (uint32_t i = a->number + 1; i <= b->number; i++)
@@ -288,9 +292,9 @@ static _Noreturn void refuse_loops(const kd_plan *plan, const loop_sites *a, con
                text);
 }
 
-/* Checks two loops that access an array. The derivative is right if the loops do not store to the
- * same element, and the second loop loads only the last values that the first one stores, or adds
- * to them. */
+/* Checks two loops that access the same array. The derivative is correct in two cases: the loops
+ * store to different elements, or the second loop only loads the final values of the first loop or
+ * adds to them. */
 static void check_loops_apart(const kd_plan *plan, const kd_array_plan *made, const loop_sites *a,
                               const loop_sites *b)
 {
@@ -319,8 +323,8 @@ static bool is_gathered(kd_array_plan *made, const all_sites *all)
   return true;
 }
 
-/* Plans the loads of an array. Iterations of two loops that add to one element may run at the same
- * time. */
+/* Plans the loads of an array. If several loops load from it, plain additions are not possible,
+ * because iterations of different loops can run at the same time. */
 static void plan_loads(kd_array_plan *made, const all_sites *all)
 {
   const loop_sites *first = NULL;
@@ -339,8 +343,8 @@ static void plan_loads(kd_array_plan *made, const all_sites *all)
   else made->loads = is_gathered(made, all) ? KD_GATHERED : KD_ATOMIC;
 }
 
-/* Plans sums of threads: for indices that are the same in the whole grid, and for a few
- * elements. */
+/* Plans the thread-local sums of an array with atomic additions: sums for grid-uniform indices, and
+ * copies of a few elements. */
 static void plan_atomics(kd_plan *plan, kd_array_plan *made)
 {
   all_sites all = list_all(plan, made->array);
@@ -377,8 +381,8 @@ static void plan_array(kd_plan *plan, const kt_var *array, kj_arena *arena)
   KJ_PUSH(arena, &plan->arrays, made);
 }
 
-/* Replaces gathering by atomic sums if a thread changes derivatives in place that another thread
- * would read. */
+/* Replaces gathering by atomic additions if another thread would read derivatives that a thread
+ * changes in place. */
 static void avoid_gathering(kd_plan *plan)
 {
   bool has_changed = false;

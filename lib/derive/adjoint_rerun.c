@@ -1,10 +1,12 @@
-/* Adjoint kernels of threads (adjoint_threads.c): loops whose body runs again in the reverse pass.
+/* Adjoint kernels without a grid loop: shared arrays in loops whose body runs again in the reverse
+ * pass.
  *
  * Loads from a shared array must return the same values as in the first run. This holds in two
- * cases: no statement in the loop or after it stores to the array; or in every iteration the body
- * first stores to the same elements, loads only afterwards, and changes no other elements. In the
- * second case the array is *renewed*, and the stores run again as well. Otherwise the array is
- * *stale*: the loop keeps its values, as with `@keep`, or a load that is needed is rejected. */
+ * cases. Either no statement in the loop or after it stores to the array. Or the array is
+ * *renewed*: in every iteration, the body first stores to the same elements, loads only afterwards,
+ * and changes no other elements. The stores to a renewed array run again as well. In all other
+ * cases the array is *stale*: the loop must save the loaded values, as with `@keep`, or a load
+ * whose value is needed is rejected. */
 #include "derive/adjoint.h"
 
 /* ---- elements that the body finds when it runs again ---- */
@@ -12,12 +14,12 @@
 typedef struct renewal {
   kd_part *part;
   const kt_var *root;
-  bool *changes; /* indexed by variable: it may differ between iterations of the loop */
+  bool *changes; /* indexed by variable: the value can differ between iterations */
   KJ_LIST(const kt_stmt *)
-  tops;           /* unconditional stores to the same elements in every iteration */
-  bool has_loads; /* a load has been seen so far */
+  tops;           /* stores that run in every iteration, to the same elements */
+  bool has_loads; /* the analyzed statements load from the array */
   bool has_stores;
-  /* a store to an element that the loop does not store to in every iteration */
+  /* a store to an element that not every iteration stores to first */
   const kt_stmt *stale;
 } renewal;
 
@@ -77,7 +79,8 @@ static bool is_top_place(const renewal *r, const kt_stmt *store)
   return false;
 }
 
-/* Analyzes a store. is_steady: the statements run in every iteration of the loop, or in none. */
+/* Analyzes a store. is_steady: the number of executions is the same in every iteration of the
+ * loop. */
 static void look_at_store(renewal *r, const kt_stmt *stmt, bool is_steady, bool is_top)
 {
   bool is_new =
@@ -121,7 +124,7 @@ static void look_at_later_store(void *data, kt_stmt *stmt)
 
 static bool is_stmt(void *data, const kt_stmt *stmt) { return stmt == data; }
 
-/* Analyzes the statements after the loop. Returns whether the list contains the loop. */
+/* Analyzes the statements after the loop. Returns whether the loop is in the list of statements. */
 static bool look_behind(renewal *r, const kt_stmts *stmts, const kt_stmt *loop)
 {
   bool is_behind = false;
@@ -167,7 +170,7 @@ bool kd_is_stored(const kd_derivation *d, const kt_stmt *store)
   return r.has_loads && !r.stale;
 }
 
-/* Calls visit for each shared array of the kernel that the loop loads from. */
+/* Calls visit for each shared array that the loop loads from. */
 static void for_loaded(kd_part *part, const kt_stmt *loop,
                        void (*visit)(void *data, const renewal *r), void *data)
 {
@@ -202,7 +205,7 @@ static bool is_barrier(void *data, const kt_stmt *stmt)
          stmt->value->builtin->id == KJ_BUILTIN_SYNCTHREADS;
 }
 
-/* Begins a body that runs again. A barrier precedes it if another thread may still load elements
+/* Begins a body that runs again. Emits a barrier first if other threads may still load elements
  * that the body stores again. */
 void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop)
 {

@@ -1,8 +1,7 @@
-/* Adjoint kernels of threads (adjoint_threads.c): shared arrays, and loops over a block_range.
- *
- * The derivatives with respect to the elements of a shared array are in another shared array. A
- * load adds to it with an atomic sum. A store takes the derivative of its element and sets it to 0.
- * */
+/* Adjoint kernels without a grid loop (adjoint_threads.c): shared arrays, and loops over a
+ * block_range. The derivatives with respect to the elements of a shared array are stored in another
+ * shared array. In the reverse pass, a load becomes an atomic addition to the derivative of its
+ * element. A store reads the derivative of its element and sets it to 0. */
 #include "derive/adjoint.h"
 
 /* ---- sums into shared arrays ---- */
@@ -110,7 +109,8 @@ void kd_check_shared(kd_part *part)
   }
 }
 
-/* Sets the elements to 0 in loops whose iterations the threads of the block share. */
+/* Emits loops that set the elements to 0. The threads of the block divide the iterations among
+ * themselves. */
 void kd_clear_shared(kd_derivation *d, kt_var *other)
 {
   const ki_type_info *info = ki_type(d->c->types, other->type);
@@ -154,7 +154,7 @@ void kd_begin_shared(kd_part *part)
 typedef struct uses {
   const kd_part *part;
   const kt_stmt *loop;
-  /* indexed by variable: the loop assigns it; it is used outside of the loop */
+  /* indexed by variable: whether the loop assigns it, and whether it is used outside of the loop */
   bool *inside, *outside;
   bool *reads; /* indexed by variable: the loop reads it */
 } uses;
@@ -193,8 +193,9 @@ static uses find_uses(kd_derivation *d, const kt_stmt *loop)
   return u;
 }
 
-/* Checks a variable of a loop whose iterations run again separately: an iteration must not pass
- * values to other iterations, and the values that it reads must still exist. */
+/* Checks a variable of a loop over a block_range, whose iterations run again one by one. An
+ * iteration must not pass values to other iterations, and the values that it reads must still
+ * exist. */
 static void check_iteration(kd_derivation *d, const uses *u, const kt_var *var)
 {
   uint32_t index = var->index;
@@ -207,8 +208,7 @@ static void check_iteration(kd_derivation *d, const uses *u, const kt_var *var)
               var->name);
 }
 
-/* Saves the variables that the loop reads. Returns statements that restore their values from before
- * the loop. */
+/* Saves the variables that the loop reads. Returns the statements that restore these values. */
 static kt_stmts keep_entry(kd_derivation *d, const uses *u)
 {
   kt_stmts restored = { 0 }, *outer = d->s->out;

@@ -1,4 +1,5 @@
-/* Adjoint kernels: loads and sums of derivatives, as planned by adjoint_plan.c. */
+/* Adjoint kernels: emits the loads of derivatives and the additions to them that adjoint_plan.c has
+ * chosen. */
 #include "derive/adjoint.h"
 
 static kd_part *part_of(const kd_derivation *d)
@@ -102,7 +103,8 @@ static kt_expr *to_i32(kd_derivation *d, kt_expr *x)
   return kt_convert(d->s, x, KJIT_I32, d->location);
 }
 
-/* Returns the number of threads of the warp. The last warp of a block may have fewer than 32. */
+/* Emits a variable with the number of threads in the warp. The last warp of a block can have fewer
+ * than 32. */
 static kt_var *count_lanes(kd_derivation *d)
 {
   static const char *const fields[] = { "x", "y", "z" };
@@ -235,8 +237,9 @@ void kd_begin_iteration(kd_part *part)
   }
 }
 
-/* Returns the derivative for the last store to an element. Earlier stores find that it has been
- * taken and get 0. */
+/* Returns the derivative for the last store to an element, and 0 for earlier stores. The reverse
+ * pass visits the last store first; the flag `taken` then tells the earlier stores that the
+ * derivative has been read. */
 static kt_expr *take_once(kd_derivation *d, kt_var *taken, kt_expr *load)
 {
   kt_var *t = kd_new_var(d, "_t", load->type, load->location);

@@ -1,10 +1,11 @@
-/* Adjoints of kernels without a loop over a grid_range, whose threads work on their own elements.
- * Each thread runs the kernel forward and then backward. A barrier stays a barrier in both
- * directions.
+/* Adjoints of kernels without a loop over a grid_range, in which each thread works on its own
+ * elements. In the adjoint, each thread runs the kernel forward and then backward. Each barrier of
+ * the kernel is a barrier in both directions.
  *
- * The adjoint is right if the kernel has no races: between two barriers, no thread accesses an
- * element that another thread stores to. Then each thread knows the order of the stores to an
- * element, and accesses to derivatives have no races either, except for sums, which are atomic.
+ * The adjoint is correct if the kernel has no data races: between two barriers, no thread accesses
+ * an element that another thread stores to. Each thread then knows the order of the stores to an
+ * element. Accesses to derivatives have no races either, because the additions for loads are
+ * atomic.
  *
  * This file checks the kernel and plans the derivatives of its arrays. adjoint_shared.c handles
  * shared arrays and loops over a block_range. */
@@ -97,7 +98,7 @@ static bool is_barrier(const kt_stmt *stmt)
          stmt->value->builtin->id == KJ_BUILTIN_SYNCTHREADS;
 }
 
-/* Returns whether the expression has an effect, which the adjoint would repeat. */
+/* Returns whether the expression has a side effect, which the adjoint would repeat. */
 static bool has_own_effect(void *data, const kt_expr *e)
 {
   (void)data;
@@ -110,7 +111,8 @@ static void check_effects(kd_part *part, const kt_stmt *stmt)
   if (kd_is_sync(d, stmt)) return;
   bool is_atomic = stmt->kind == KJ_TS_EVALUATE && kt_accesses_place(stmt->value);
   const kt_var *root = is_atomic ? kd_root(stmt->value->x) : NULL;
-  if (root && root->kind == KJ_V_PARAM) return; /* it has run in the kernel */
+  /* the kernel has executed these statements already */
+  if (root && root->kind == KJ_V_PARAM) return;
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {
     const kt_expr *operand = kt_stmt_operand(stmt, i);
     if (stmt->kind == KJ_TS_EVALUATE || kt_any_texpr(operand, has_own_effect, NULL))
@@ -145,8 +147,8 @@ static void check_block(kd_part *part, const kt_stmts *stmts, const kt_stmt *div
 
 typedef struct walk {
   kd_part *part;
-  /* the outermost `if` around a statement whose condition depends on the thread, and the branch
-   * that contains the statement; NULL means none */
+  /* the outermost `if` around a statement if its condition depends on the thread, otherwise NULL;
+   * and whether the statement is in its `else` branch */
   const kt_stmt *condition;
   bool is_otherwise;
   const kt_stmt *wanted; /* argument of find_condition */
@@ -189,8 +191,8 @@ static walk condition_of(kd_part *part, const kt_stmt *store)
   return w;
 }
 
-/* Rejects a store by all threads of a block to one element, because every thread would take the
- * derivative of the element. */
+/* Rejects a store if all threads of a block write to the same element. In the adjoint, each of
+ * these threads would read the derivative of the element. */
 static void check_store(kd_part *part, const kt_stmt *store)
 {
   const kt_var *root = kd_root(store->array);
@@ -232,7 +234,7 @@ static bool is_same_place(kd_part *part, const kd_site *a, const kd_site *b)
   return is_same;
 }
 
-/* Returns whether only one thread executes both stores, which are to the same element. */
+/* Returns whether the same thread executes both of these stores to one element. */
 static bool has_same_thread(kd_part *part, const kd_site *a, const kd_site *b)
 {
   if (any_differs(part, &a->store->indices)) return true;

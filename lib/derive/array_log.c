@@ -1,16 +1,17 @@
-/* Reverse derivatives: logs of arrays that loops read and change.
+/* Reverse derivatives: logs of arrays that a loop both reads and changes.
  *
- * The body of a loop runs again before its derivatives are computed backward. It then has to read
- * the elements that the arrays had in this iteration. A store to such an array therefore first
- * saves the element that it overwrites, and the element's indices, in the log of the array. In the
- * reverse pass an iteration first undoes all stores since it began, from the last to the first.
+ * The reverse pass runs the body of a loop again before it propagates derivatives backward through
+ * the body. The body must then read the elements that the arrays had at the start of this
+ * iteration. A store to such an array therefore first saves the overwritten element and its indices
+ * in the log of the array. In the reverse pass, an iteration first undoes all stores that were
+ * executed since it started, from the last to the first.
  *
  * An array has two logs: one for the first run of the func, and one for bodies that run again. The
- * entries of the first log are never overwritten. Undoing exchanges the saved element with the
- * array's element. At the end, the caller's arrays can thus get back the elements that the func
- * stored.
+ * entries of the first log are never overwritten. Undoing a store exchanges the saved element with
+ * the array's element. The func's stores can therefore be repeated at the end, so that the caller's
+ * arrays have the contents that the func stored.
  *
- * Guarantees: after the reverse statements of a loop, every logged array has the contents that it
+ * Guarantee: after the reverse statements of a loop, every logged array has the contents that it
  * had at the start of the loop. */
 #include "derive/array_log.h"
 
@@ -100,7 +101,8 @@ void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt)
 
 /* ---- undoing and redoing ---- */
 
-/* Exchanges the saved element of entry `at` with the array's element, or copies it. */
+/* Restores the element that was saved in entry `at`. `exchanges`: saves the array's current element
+ * in the entry. */
 static void put_back(kd_derivation *d, const kd_log *log, const kd_log_memory *memory, kt_expr *at,
                      const kt_stmt *store, bool exchanges)
 {
@@ -125,7 +127,7 @@ static void put_back(kd_derivation *d, const kd_log *log, const kd_log_memory *m
   kd_store(d, array, &indices, kept);
 }
 
-/* Does the same for the store to which the entry belongs. */
+/* Restores an entry, as put_back does, after selecting the store that created it. */
 static void put_back_entry(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
                            kt_expr *at, bool exchanges)
 {
@@ -163,8 +165,8 @@ static bool is_exchanged(const kd_log *log, const kd_log_memory *memory)
   return memory == &log->memory[0] && log->root->kind != KJ_V_LOCAL;
 }
 
-/* Undoes the last `count` entries. A loop whose number of iterations is constant can be unrolled,
- * and the indices in the log then become constants. */
+/* Undoes the last `count` entries. Because the loop has a constant number of iterations, LLVM can
+ * unroll it, and the indices into the log become constants. */
 static void undo_last(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
                       uint64_t count)
 {
@@ -183,7 +185,7 @@ static void undo_last(kd_derivation *d, const kd_log *log, const kd_log_memory *
   d->s->out = outer;
 }
 
-/* Undoes all entries above `depth`. */
+/* Undoes all entries with a number of at least `depth`. */
 static void undo_to(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
                     kt_expr *depth, uint64_t most)
 {
@@ -242,8 +244,8 @@ static bool is_used_in(const kd_log *log, const kt_stmt *stmt)
   return kt_any_in_tstmt(stmt, NULL, is_variable, log->root);
 }
 
-/* Returns whether all stores of an iteration are directly in the body and no inner loop undoes any
- * of them. */
+/* Returns whether the stores of an iteration are all directly in the loop's body and no inner loop
+ * undoes any of them. */
 static bool is_straight(const kd_log *log, const kt_stmts *body, const kd_entries *count)
 {
   size_t found = 0;
@@ -306,7 +308,7 @@ void kd_undo_later(kd_derivation *d, const kd_marks *marks)
   }
 }
 
-/* Undoes an iteration whose stores are all directly in the body. */
+/* Undoes an iteration whose stores are all directly in the loop's body. */
 static void undo_straight(kd_derivation *d, const kd_mark *mark, const kt_stmts *body)
 {
   const kd_log *log = mark->log;

@@ -1,13 +1,13 @@
-/* Plans the logs of array_log.c: the arrays that have one, the stores that it saves, and its
- * memory. */
+/* Plans the logs of array_log.c: chooses the arrays that have a log and the stores that save
+ * elements, and allocates the logs. */
 #include "derive/array_log.h"
 
 /* ---- stores that are saved ---- */
 
 typedef struct plan {
   kd_derivation *d;
-  bool *is_read;      /* indexed by variable: a loop that has begun reads the array */
-  bool *is_addressed; /* indexed by variable: a pointer to it exists */
+  bool *is_read;      /* indexed by variable: a preceding or surrounding loop reads the array */
+  bool *is_addressed; /* indexed by variable: the code takes its address */
   bool is_pointed_read;
 } plan;
 
@@ -38,7 +38,8 @@ static bool mark_address(void *data, const kt_expr *e)
   return false;
 }
 
-/* Returns whether a loop may read the array although its earlier elements are not saved. */
+/* Returns whether a loop may read the array, so that a change of it without a log would be
+ * wrong. */
 static bool is_read_array(void *data, const kt_expr *e)
 {
   const plan *p = data;
@@ -60,8 +61,8 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
-/* Checks changes of memory that are not stores: atomics, stores with cache hints, calls that are
- * not inlined. */
+/* Rejects changes of such arrays that are not stores: atomics, stores with cache hints, and calls
+ * that are not inlined. */
 static bool check_change(void *data, const kt_expr *e)
 {
   plan *p = data;
@@ -106,8 +107,8 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   }
 }
 
-/* Plans the stores of a block. A loop outside of other loops marks the arrays that it reads. All
- * later stores to these arrays, including the stores in this loop, are saved. */
+/* Plans the stores of a block. A loop that is not inside another loop marks the arrays that it
+ * reads. All stores to these arrays in the loop or after it are saved. */
 static void plan_block(plan *p, const kt_stmts *stmts, bool is_in_loop)
 {
   for (size_t i = 0; i < stmts->count; i++) {
@@ -170,7 +171,7 @@ kd_entries kd_count_entries(kd_derivation *d, const kd_log *log, const kt_stmts 
   return sum;
 }
 
-/* Returns the maximum number of entries that the statements of an outermost loop's body add. */
+/* Returns the maximum number of entries that the body of an outermost loop adds. */
 static kd_entries count_body_entries(kd_derivation *d, const kd_log *log, const kt_stmts *stmts)
 {
   kd_entries most = { .is_sure = true };

@@ -1,8 +1,6 @@
-/* Infers calls of derivatives: `jvp(f)(x, dx)`.
- *
- * The first arguments are the arguments of f. They are bound as in a call of f, which selects the
- * instance of f that is differentiated. The remaining arguments are derivatives, one for each
- * chosen parameter of f that holds floats. */
+/* Infers the types of calls of derivatives, for example `jvp(f)(x, dx)`. The first arguments are
+ * the arguments of f. Binding them as in a call of f selects the instance of f to differentiate.
+ * The remaining arguments are derivatives, one for each chosen parameter of f that holds floats. */
 #include "derive/derive.h"
 
 bool kd_is_derivative(const ki_expr *expr)
@@ -81,8 +79,8 @@ kt_expr *kt_rule_no_diff(kt_scope *s, const kt_operands *o)
 
 /* ---- the arguments of a call ---- */
 
-/* State of a call of a derivative while its arguments are consumed, first the arguments in the
- * source and then those captured by bind_back. */
+/* State while the arguments of such a call are consumed. The arguments in the source come first,
+ * followed by the arguments that bind_back captured. */
 typedef struct taker {
   kt_scope *s;
   const ki_expr *call;
@@ -90,9 +88,9 @@ typedef struct taker {
   bool is_adjoint;
   size_t taken;
   kt_order order;
-  kt_exprs arguments; /* the consumed arguments that are passed at run time */
-  /* indexed by argument: the parameter of the instance, or NULL for an argument that is not a
-   * run-time value */
+  kt_exprs arguments; /* the consumed arguments that have run-time values */
+  /* indexed by argument: the parameter of the instance, or NULL if the argument has no run-time
+   * value */
   kt_vars params;
 } taker;
 
@@ -110,7 +108,7 @@ static _Noreturn void fail_few(const taker *t, const kt_callee *callee, const ch
           given_count(t), missing);
 }
 
-/* Lists the run-time parameters for `count` arguments of a call of f. */
+/* Lists the run-time parameters that belong to the first `count` arguments of a call of f. */
 static void list_params(taker *t, const kt_inferred *record, size_t count)
 {
   const ki_decls *params = &record->instance->function->params;
@@ -122,8 +120,8 @@ static void list_params(taker *t, const kt_inferred *record, size_t count)
   }
 }
 
-/* Binds the arguments of f. The arguments in the source form a call of their own; captured
- * arguments precede the arguments that f itself has captured. */
+/* Binds the arguments of f. The arguments in the source become a separate call. Arguments captured
+ * from the derivative come before the arguments that f itself has captured. */
 static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variable)
 {
   kt_scope *s = t->s;
@@ -158,8 +156,8 @@ static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variab
   return record;
 }
 
-/* Consumes the next argument, which must be a derivative of the type of `of`. An array of
- * derivatives may have other strides than its array, and other memory. */
+/* Consumes the next argument, which must be the derivative of `of` and have its type. An array of
+ * derivatives may differ from its array in strides and address space. */
 static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var *of)
 {
   kt_scope *s = t->s;
@@ -212,7 +210,7 @@ static void refuse_chosen(const taker *t, const kt_callee *callee, size_t index)
           kt_callee_text(t->s->c, callee), index);
 }
 
-/* Lists the parameters of the instance with respect to which it is differentiated. */
+/* Lists the instance's parameters with respect to which it is differentiated. */
 static kt_vars list_chosen(const taker *t, const kt_callee *callee)
 {
   kt_vars chosen = { 0 }, all = t->params;
@@ -232,8 +230,8 @@ static kt_vars list_chosen(const taker *t, const kt_callee *callee)
 }
 
 /* Returns a bit mask of the arguments with respect to which f is differentiated. If such an
- * argument is a float literal, it is passed at run time, so that one instance serves all literals.
- */
+ * argument is a float literal, it becomes a run-time argument, so that all literals share one
+ * instance. */
 static uint64_t list_variable(const kt_callee *callee)
 {
   uint64_t variable = 0;

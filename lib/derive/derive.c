@@ -1,4 +1,4 @@
-/* Finds the derivative of an instance if it exists; otherwise creates it. */
+/* Returns the derivative of an instance, and creates it if it does not exist yet. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static kt_var *copy_param(kd_derivation *d, const kt_var *param, const char *nam
   return made;
 }
 
-/* Adds the parameters of the func, and then the derivatives of the chosen ones. */
+/* Adds the parameters of the func, followed by the derivatives of the chosen parameters. */
 static void add_params(kd_derivation *d, const kt_exprs *values)
 {
   const kt_instance *primal = d->primal->instance;
@@ -68,7 +68,7 @@ static void add_params(kd_derivation *d, const kt_exprs *values)
   KJ_ASSERT(at == values->count);
 }
 
-/* Marks each chosen parameter as varying and sets its derivative to the corresponding parameter. */
+/* Marks each chosen parameter as varying, and makes the new parameter its derivative. */
 static void start_variables(kd_derivation *d)
 {
   d->variables = KJ_NEW_ARRAY(d->arena, kd_variable, d->count + 1);
@@ -125,7 +125,8 @@ static void derive(kd_derivation *d)
   else kd_make_reverse(d);
 }
 
-/* Checks the total size of the thread's arrays, including tapes and derivatives of arrays. */
+/* Checks the total size of the arrays in thread-local memory, which include tapes and
+ * derivatives. */
 static void check_size(kd_derivation *d)
 {
   uint64_t bytes = kd_count_thread_bytes(d->c, d->record->instance);

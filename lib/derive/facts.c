@@ -1,9 +1,9 @@
-/* Facts about reverse derivatives: which values they keep, how many bytes these values take, and
- * how derivatives are summed. The derivation notes the facts; the stage "derivatives" prints the
- * facts of all instances in the code.
+/* Facts about reverse derivatives: which values a derivative saves, how many bytes they take, and
+ * how it sums derivatives. The derivation records the facts; `--emit derivatives` prints the facts
+ * of all instances.
  *
- * Atomic sums and bytes are not noted but counted in the finished instance, so that later steps of
- * the derivation, which remove statements and variables, cannot make them wrong. */
+ * Atomic sums and bytes are counted in the finished instance, because later steps of the derivation
+ * can remove statements and variables. */
 #include "derive/derive.h"
 
 void kd_note_fact(kd_derivation *d, kj_location location, const kt_var *about, const char *text)
@@ -12,7 +12,7 @@ void kd_note_fact(kd_derivation *d, kj_location location, const kt_var *about, c
   KJ_PUSH(d->arena, &d->record->instance->facts, fact);
 }
 
-/* Returns the rule by which kd_find_trips knows the maximum number of iterations. */
+/* Describes how kd_find_trips determined the maximum number of iterations. */
 static const char *describe_trips(const kd_derivation *d, const kt_stmt *loop)
 {
   bool is_sure = false;
@@ -66,7 +66,7 @@ uint64_t kd_count_thread_bytes(const kt_compilation *c, const kt_instance *insta
 }
 
 typedef struct atomic_count {
-  const kt_var *array; /* NULL counts the atomic sums into all arrays */
+  const kt_var *array; /* the array whose atomic sums are counted; NULL counts all arrays */
   uint32_t count;
 } atomic_count;
 

@@ -1,5 +1,5 @@
-/* Forward derivatives: the derivative of a variable is computed after its value and before its
- * assignment. Control flow stays as it is. */
+/* Forward derivatives. For each assignment, the derivative of the variable is computed after the
+ * new value and before the assignment itself. Control flow does not change. */
 #include "derive/derive.h"
 
 static void forward_block(kd_derivation *d, const kt_stmts *stmts);

@@ -1,5 +1,6 @@
-/* Forward derivatives: splits expressions. The value and the derivative of each subexpression are
- * stored in two variables. Other subexpressions stay whole. */
+/* Forward derivatives: splits expressions into subexpressions. If a subexpression has a derivative,
+ * its value and its derivative are stored in two variables. Subexpressions without a derivative are
+ * not split. */
 #include "derive/derive.h"
 
 /* ---- the derivative of an expression from those of its operands ---- */
@@ -23,7 +24,7 @@ static kt_expr *sum_partials(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* Returns the derivative of a built-in that returns a pair: the sum over its operands of the
+/* Returns the derivative of a built-in that returns a pair. It is a sum over the operands: the
  * partial derivative times the derivative of the operand. */
 static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
 {
@@ -36,8 +37,8 @@ static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* Returns the node with the values, or the derivatives, of its operands. Indices and conditions are
- * values in both cases. */
+/* Returns the node's expression with the values of its operands, or with their derivatives. Indices
+ * and conditions are always values. */
 static kt_expr *with_operands(kd_derivation *d, const kd_node *node, bool is_tangent)
 {
   const kt_expr *e = node->from;
@@ -111,8 +112,8 @@ static void flatten_operands(kd_derivation *d, kd_node *node)
     node->args[i] = kd_flatten(d, e->args.items[i]);
 }
 
-/* Flattens a conditional expression. Each value and its derivative are computed only if the value
- * is selected, so that a NaN in the other derivative has no effect. */
+/* Flattens a conditional expression. Each value and its derivative are computed in the selected
+ * branch only, so that a NaN in the other branch has no effect. */
 static void flatten_cond(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
@@ -191,8 +192,8 @@ static kt_exprs flatten_arguments(kd_derivation *d, kd_node *node)
   return values;
 }
 
-/* Flattens a call of a func with its own rule. In forward mode the rule gives the value and the
- * derivative; in reverse mode the func itself gives the value. */
+/* Flattens a call of a func with a custom rule. In forward mode the rule returns the value and the
+ * derivative; in reverse mode the func itself returns the value. */
 static void flatten_call(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;

@@ -1,6 +1,7 @@
-/* `@interleave`: runs the iterations of a loop side by side. The loop becomes one copy of its body
- * for each iteration, and a loop in the body that runs equally often in all iterations becomes one
- * loop with the statements of all iterations. The calls in the body are inlined first.
+/* `@interleave`: executes several iterations of a loop together. The result has a copy of the
+ * loop's body for each iteration. If the body contains an inner loop that has the same trip count
+ * in all iterations, one inner loop executes the inner bodies of all iterations. The calls in the
+ * body are inlined first.
  *
  *     for l in range(2) @interleave { s[l] = dot(x[l], y) }
  *
@@ -15,15 +16,15 @@
  *     s[0] = sum_0
  *     s[1] = sum_1
  *
- * so that an element of y is loaded once for both iterations, and that two sums are independent. A
- * statement keeps its place among the statements of its iteration. Within one run of statements
- * without such a loop, the iterations run one after the other. */
+ * The element y[k] is then loaded once for both iterations, and the two sums are independent. The
+ * statements of one iteration keep their order. Between two inner loops, the iterations are
+ * executed one after the other. */
 #include "derive/derive.h"
 
 enum { MOST_LANES = 16, UNROLLED = 4, FEW_TRIPS = 32, FEW_STMTS = 512, MOST_EXPRS = 16384 };
 
-/* One iteration. copies: indexed by variable of the prepared body, the iteration's own variable or
- * NULL. */
+/* One iteration. copies: indexed by variable of the prepared body; the iteration's own copy of the
+ * variable, or NULL. */
 typedef struct lane {
   kt_var **copies;
 } lane;
@@ -35,8 +36,8 @@ typedef struct interleaving {
   size_t lane_count;
   lane lanes[MOST_LANES];
   uint32_t *assignments; /* indexed by variable: number of statements that assign it */
-  bool *is_uniform;      /* indexed by variable: it has one value in all iterations */
-  bool has_common_loop;  /* a loop of the result runs for all iterations */
+  bool *is_uniform;      /* indexed by variable: it has the same value in all iterations */
+  bool has_common_loop;  /* the result contains a loop that serves all iterations */
 } interleaving;
 
 /* ---- bodies that can be interleaved ---- */
@@ -65,8 +66,8 @@ typedef struct assigned {
   bool is_twice;
 } assigned;
 
-/* Notes the array variables that are assigned. Returns true if an array variable is assigned a
- * second time. */
+/* Records the array variables that are assigned. Returns true if an array variable is assigned
+ * twice. */
 static bool note_array(void *data, const kt_stmt *stmt)
 {
   assigned *a = data;
@@ -79,7 +80,7 @@ static bool note_array(void *data, const kt_stmt *stmt)
   return false;
 }
 
-/* Returns whether the body calls a func, directly or not, that prepare.c does not inline. */
+/* Returns whether the body calls, directly or indirectly, a func that prepare.c does not inline. */
 static bool refuses_callee(void *data, const kt_expr *e)
 {
   const kt_compilation *c = data;
@@ -101,7 +102,7 @@ static bool returns(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_RETURN;
 }
 
-/* Returns whether a jump leaves the iteration. */
+/* Returns whether a jump in the body leaves the iteration. */
 static bool leaves(const kt_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -118,8 +119,8 @@ static bool assigns_outer(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_ASSIGN && stmt->var->index < *(const size_t *)data;
 }
 
-/* Returns whether the order of the iterations does not matter: they have no effects but on
- * variables and memory of the block. */
+/* Returns whether the iterations can be executed in any order: they affect only variables and
+ * memory of the block. */
 static bool is_independent(const kt_compilation *c, const kt_stmts *body, size_t outer)
 {
   assigned a = { .c = c };
@@ -241,8 +242,8 @@ static bool is_common(interleaving *v, const kt_stmt *stmt)
 
 static void spread_block(interleaving *v, const kt_stmts *stmts);
 
-/* Returns whether a loop is too long to be unrolled as a whole. It is then unrolled by a factor, so
- * that the elements of several iterations are loaded together. */
+/* Returns whether a loop is too long for full unrolling. It is then unrolled by a factor, so that
+ * the elements of several iterations are loaded together. */
 static bool is_long(const kt_stmt *loop)
 {
   if (!kt_is_constant(loop->stop) || !kt_is_constant(loop->first)) return true;
@@ -250,9 +251,9 @@ static bool is_long(const kt_stmt *loop)
   return trips > FEW_TRIPS || trips * (__int128)loop->body.count > FEW_STMTS;
 }
 
-/* Returns whether the loop is to be unrolled as a whole because it accesses arrays of the thread,
- * which become registers only if their indices are constants. Loops over other arrays, which have
- * `@unroll` from the code around them, can stay loops. */
+/* Returns whether the loop must be unrolled fully because it accesses thread-local arrays, which
+ * become registers only if all their indices are constants. A loop over other arrays that inherits
+ * `@unroll` from its surroundings can stay a loop. */
 static bool must_unroll(const interleaving *v, const kt_stmt *loop)
 {
   kt_effects effects = { 0 };
@@ -279,7 +280,7 @@ static void spread_common(interleaving *v, const kt_stmt *stmt)
   if (is_free && !is_fixed && is_long(copy)) copy->unroll = UNROLLED;
 }
 
-/* Emits the statements from `first` to end - 1 for one iteration after the other. */
+/* Emits the statements from index `first` to end - 1 for each iteration in turn. */
 static void spread_run(interleaving *v, const kt_stmts *stmts, size_t first, size_t end)
 {
   for (size_t number = 0; number < v->lane_count; number++) {
@@ -300,7 +301,7 @@ static void spread_block(interleaving *v, const kt_stmts *stmts)
   spread_run(v, stmts, first, stmts->count);
 }
 
-/* Declares the loop variable of each iteration. */
+/* Declares a loop variable for each iteration. */
 static void start_lanes(interleaving *v)
 {
   kd_derivation *d = &v->d;

@@ -1,10 +1,8 @@
-/* Checks whether a prepared body is linear in its chosen parameters. A custom rule for `jvp` must
- * be linear in its derivative parameters, because only then is its reverse derivative the same for
- * all values of these parameters.
- *
- * A value that depends on a chosen parameter must be a sum of such values, each multiplied by a
+/* Checks that a prepared body is linear in its chosen parameters. A custom rule for `jvp` must be
+ * linear in its derivative parameters; otherwise its reverse derivative would depend on their
+ * values. A value that depends on a chosen parameter must be a sum of such values, each times a
  * factor that does not depend on a chosen parameter. Conditions, indices and loop bounds must not
- * depend on one either. */
+ * depend on a chosen parameter. */
 #include "derive/derive.h"
 
 typedef struct linear {
@@ -61,7 +59,7 @@ static bool is_zero(const kt_expr *e)
 
 static void check(linear *l, const kt_expr *e);
 
-/* Checks a term of a sum, or a value that a condition selects. */
+/* Checks a term of a sum, or an operand of a conditional expression. */
 static void check_term(linear *l, const kt_expr *e)
 {
   if (depends(l, e)) check(l, e);
@@ -113,7 +111,7 @@ static void check_binary(linear *l, const kt_expr *e)
   }
 }
 
-/* Checks a value that depends on a chosen parameter. */
+/* Checks an expression that depends on a chosen parameter. */
 static void check(linear *l, const kt_expr *e)
 {
   if (!depends(l, e)) return;

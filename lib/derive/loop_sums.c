@@ -1,10 +1,10 @@
-/* Static properties of loops: variables that a loop only adds to, the maximum number of iterations
- * of a loop that halves a number, and counters that are never 0. */
+/* Static properties of loops: variables that a loop only adds to, the trip count of a loop that
+ * halves a number, and counters that are never 0. */
 #include "derive/derive.h"
 
 /* ---- variables that a loop only adds to ---- */
 
-/* Members are variables whose values only sums read: `s = s + e`, `t = s`. */
+/* Members are variables whose values are used only in sums: `s = s + e`, `t = s`. */
 typedef struct members {
   const kd_derivation *d;
   bool *is_member; /* indexed by variable */
@@ -19,7 +19,7 @@ static bool is_member(void *data, const kt_expr *e)
 
 static bool reads(members *m, const kt_expr *e) { return kt_any_texpr(e, is_member, m); }
 
-/* Returns whether all members in the value are terms of one sum. */
+/* Returns whether all members in the expression are terms of one sum. */
 static bool only_adds(members *m, const kt_expr *e)
 {
   if (e->kind == KJ_T_VAR) return true;
@@ -55,7 +55,7 @@ bool kd_is_sum(const kd_derivation *d, const kt_stmt *loop, const kt_var *var)
 
 /* ---- loops that halve a number: `while n > 0 { ...; n = n // 2 }` ---- */
 
-/* Returns the variable of a condition `n > 0` or `n >= 1`, or NULL. */
+/* If the condition is `n > 0` or `n >= 1`, returns the variable n, otherwise NULL. */
 static const kt_var *positive_var(const kt_expr *condition)
 {
   if (condition->kind != KJ_T_COMPARE || condition->x->kind != KJ_T_VAR ||
@@ -98,7 +98,7 @@ uint32_t kd_count_halvings(const kd_derivation *d, const kt_stmt *loop)
 
 typedef struct counter_search {
   const kt_var *var;
-  int64_t least; /* a lower bound of the counter's values; negative if there is none */
+  int64_t least; /* lower bound of the counter; negative if none is known */
 } counter_search;
 
 static bool counts_up(void *data, const kt_stmt *stmt)
@@ -115,13 +115,13 @@ bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e)
   if (e->kind == KJ_T_CONVERT) {
     const ki_type_info *from = ki_type(d->c->types, e->x->type),
                        *to = ki_type(d->c->types, e->type);
-    /* fewer bits of a counter can be 0 */
+    /* converted to a narrower type, a counter can become 0 */
     return ki_is_integral(e->type) && to->size_bytes >= from->size_bytes &&
            kd_is_positive_counter(d, e->x);
   }
   int64_t more = 0;
-  /* A counter of 0 or more plus a literal of 0 or more wraps around at most to a negative number.
-   */
+  /* If neither the counter nor the literal is negative, overflow can only give a negative
+   * number. */
   if (e->kind == KJ_T_BINARY && e->op == KJIT_OP_ADD && ki_is_signed(e->type)) {
     const kt_expr *literal = e->y->kind == KJ_T_CONST ? e->y : e->x;
     if (literal->kind != KJ_T_CONST || literal->integer < 0) return false;

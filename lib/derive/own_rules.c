@@ -1,9 +1,10 @@
-/* User-defined derivatives: `func f(x) @jvp(g) @vjp(h)`.
+/* Custom derivatives: `func f(x) @jvp(g) @vjp(h)`.
  *
- * g has the parameters of f and then a derivative for each parameter that holds floats; it returns
- * the same values as `jvp(f)`. h has the parameters of f and then the derivative with respect to
- * the result of f; it returns the same values as `vjp(f)`. Without h, kjit makes the reverse
- * derivative from g, which must be linear in the derivatives that it takes: linear.c. */
+ * The parameters of g are the parameters of f, followed by a derivative for each parameter that
+ * holds floats; g returns the same values as `jvp(f)`. The parameters of h are the parameters of f,
+ * followed by the derivative with respect to the result of f; h returns the same values as
+ * `vjp(f)`. Without h, kjit derives the reverse derivative from g. For that, g must be linear in
+ * its derivative parameters, which linear.c checks. */
 #include "derive/derive.h"
 
 static const ki_function *find_rule(const ki_function *function, ki_attribute_id id)
@@ -79,8 +80,8 @@ static bool is_handed_over(const kt_bound *bound)
   return bound->kind == KJ_BOUND_VALUE || bound->kind == KJ_BOUND_WEAK;
 }
 
-/* Begins a call of a rule with the parameters of the func. values has one item for each parameter
- * that is passed at run time. */
+/* Begins the argument list of a rule's call with the arguments of the func. values has an item for
+ * each run-time parameter. */
 static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_exprs *values)
 {
   const ki_decls *params = &of->instance->function->params;
@@ -93,8 +94,8 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* Returns the instance of the rule for the call. For a message, `what` names the parameters that a
- * rule needs after the parameters of the func. */
+/* Binds the call and returns the instance of the rule. `what` is for error messages: it names the
+ * parameters that a rule has after the parameters of the func. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
 {
@@ -156,9 +157,9 @@ void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const 
 
 /* ---- reverse ---- */
 
-/* Returns the type of the derivative that a rule returns for a parameter of the func. A run-time
- * value that holds floats has one, and so has a float constant, whose derivative is not used.
- * KJIT_VOID means none. */
+/* Returns the type of the derivative that a rule returns for a parameter of the func, or KJIT_VOID
+ * if it returns none. A run-time value that holds floats has such a derivative. A float constant
+ * has one as well, which is not used. */
 static kjit_type part_type(const kd_derivation *d, const kt_inferred *of, size_t index)
 {
   const kt_vars *params = &of->instance->params;
@@ -178,7 +179,7 @@ static bool has_part(const kd_derivation *d, const kt_inferred *of, size_t index
   return part_type(d, of, index) != KJIT_VOID;
 }
 
-/* Returns item `index` of the result of a rule, which must have the type. */
+/* Returns item `index` of a rule's result. Rejects the rule if the item does not have this type. */
 static kt_expr *take_item(kd_derivation *d, kt_expr *all, uint32_t index, uint32_t count,
                           kjit_type type, const ki_function *rule, kj_location location)
 {
@@ -226,8 +227,8 @@ static kd_parts call_reverse_rule(kd_derivation *d, const kt_inferred *of, const
   return parts;
 }
 
-/* Transposes a rule for `jvp` with respect to the derivatives that it takes. The rule is linear in
- * them, so their values do not matter, and the call passes 1 for each. */
+/* Calls the transpose of a `jvp` rule with respect to its derivative parameters. The rule is linear
+ * in these parameters, so their values are irrelevant, and the call passes 1 for each. */
 static kd_parts call_transposed_rule(kd_derivation *d, const kt_inferred *of,
                                      const kt_exprs *values, kt_expr *t, kj_location location)
 {

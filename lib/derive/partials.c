@@ -1,11 +1,11 @@
-/* Partial derivatives of operators and built-ins: the contribution of one operand to the derivative
- * of a node. The rows of derivatives.def become the cases of one switch. */
+/* Partial derivatives of operators and built-ins: computes the contribution of one operand to the
+ * derivative of an expression. The rows of derivatives.def become the cases of one switch. */
 #include "derive/derive.h"
 
 /* ---- built-ins with a row ---- */
 
-/* Number of rows in derivatives.def for built-ins before KJ_BUILTIN_SQRT, the first
- * float function. */
+/* Number of rows in derivatives.def that precede the row of KJ_BUILTIN_SQRT, the first float
+ * function. */
 enum { OTHER_ROWS = 4 };
 enum {
   ROW_COUNT = 0
@@ -37,7 +37,7 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin)
 
 /* ---- the words in the rows ---- */
 
-/* A node, and the derivative that is multiplied. */
+/* A node, and t, the derivative to multiply by. */
 typedef struct terms {
   kd_derivation *d;
   const kd_node *node;
@@ -79,7 +79,8 @@ static kt_expr *binary(const terms *k, kjit_op op, kt_expr *x, kt_expr *y)
   return kt_make_own_binary(k->d->s, op, x, y, k->location);
 }
 
-/* Returns x / y. The check of divisors applies only to divisions in the source. */
+/* Returns x / y without the run-time check of the divisor, which applies only to divisions in the
+ * source. */
 static kt_expr *quotient(const terms *k, kt_expr *x, kt_expr *y)
 {
   kt_expr *made = binary(k, KJIT_OP_DIV, x, y);
@@ -110,14 +111,14 @@ static kt_expr *logic(const terms *k, kjit_op op, kt_expr *x, kt_expr *y)
   return made;
 }
 
-/* Selects x or y; for vectors, lane by lane. */
+/* Selects x or y. Vectors are selected lane by lane. */
 static kt_expr *choose(const terms *k, kt_expr *condition, kt_expr *x, kt_expr *y)
 {
   if (kt_is_vector(k->d->c, condition->type)) return apply(k, KJ_BUILTIN_SELECT, condition, x, y);
   return kt_make_cond(k->d->s, condition, x, y, k->location);
 }
 
-/* Returns whether the base of a power has a logarithm. */
+/* Returns the condition under which the base of a power has a logarithm. */
 static kt_expr *has_log(const terms *k, kt_expr *x)
 {
   bool is_complex = kt_is_complex(k->d->c, x->type);
@@ -126,13 +127,12 @@ static kt_expr *has_log(const terms *k, kt_expr *x)
 
 static bool is_literal(const kt_expr *e, double least)
 {
-  /* Numbers up to 1e4 and from 1e-4 are neither infinite nor 0 in any type of floats. */
+  /* In every float type, numbers from 1e-4 to 1e4 are finite and nonzero. */
   return e->kind == KJ_T_CONST && ki_number_of(kt_value_of(e)) >= least &&
          ki_number_of(kt_value_of(e)) <= 1e4;
 }
 
-/* Returns whether the value of an expression of floats is 0 or more for all operands that are
- * numbers. */
+/* Returns whether a float expression is never negative, except that it may be NaN. */
 static bool is_nonnegative(const kt_expr *e)
 {
   if (e->kind == KJ_T_CONVERT) return is_nonnegative(e->x);
@@ -150,9 +150,9 @@ static bool is_nonnegative(const kt_expr *e)
   return known[e->builtin->id];
 }
 
-/* Returns whether the value of an expression is never 0 for operands that are numbers: a literal, a
- * loop's counter from 1 on, or a literal plus a value that is 0 or more. The squares of complex
- * numbers can be negative. */
+/* Returns whether an expression is never 0, except that it may be NaN. Such expressions are
+ * literals, loop counters that start at 1 or more, and a literal plus a nonnegative value. Complex
+ * numbers are excluded because their squares can be negative. */
 static bool is_nonzero(const terms *k, const kt_expr *e)
 {
   if (e->kind == KJ_T_CONVERT)
@@ -166,15 +166,16 @@ static bool is_nonzero(const terms *k, const kt_expr *e)
          (is_nonzero(k, e->x) && is_nonnegative(e->x) && is_nonnegative(e->y));
 }
 
-/* Returns the expression of an operand in the source. */
+/* Returns an operand as it is in the prepared body. */
 static const kt_expr *source(const terms *k, size_t index)
 {
   const kd_node *node = k->node;
   return node->from->kind == KJ_T_BUILTIN ? node->args[index]->from : node->nodes[index]->from;
 }
 
-/* Returns 0 if a factor of the value is 0, because another factor can be infinite. The value is
- * computed in any case, because the factor is rarely 0: this takes no branch. */
+/* Returns 0 if the factor is 0, and otherwise the value. Without this guard, another factor of the
+ * value that is infinite would give NaN. The value is computed unconditionally to avoid a branch,
+ * because the factor is rarely 0. */
 static kt_expr *guard_by(const terms *k, kt_expr *factor, kt_expr *value)
 {
   kt_expr *is_zero = binary(k, KJIT_OP_EQ, factor, number(k, 0));
@@ -212,10 +213,10 @@ kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard)
   return guard;
 }
 
-/* Returns the derivative of log(abs(tgamma(x))), in f32 or f64. Numbers below 0.5 are reflected,
- * and numbers below 10 are moved up by 10: digamma(x) = digamma(x + 1) - 1 / x. Stirling's series
- * then has an error of less than one unit in the last place. Near the zeros of digamma this bounds
- * the absolute error. */
+/* Returns the derivative of log(abs(tgamma(x))), in f32 or f64. Arguments below 0.5 use the
+ * reflection formula, and arguments below 10 are increased by 10 with digamma(x) = digamma(x + 1) -
+ * 1 / x. Stirling's series then has an error of less than one unit in the last place. Near the
+ * zeros of digamma, this bound applies to the absolute error. */
 static kt_expr *digamma_of(const terms *k, kt_expr *x)
 {
   static const double series[] = { 1. / 12,  -1. / 120,     1. / 252, -1. / 240,
@@ -253,7 +254,7 @@ static kt_expr *digamma_of(const terms *k, kt_expr *x)
   return choose(k, is_reflected, reflected, value);
 }
 
-/* Computes f16 and bf16 in f32, like the function itself. */
+/* Computes the digamma of f16 and bf16 in f32, as the function itself does. */
 static kt_expr *digamma(const terms *k, kt_expr *x)
 {
   kjit_type type = kd_wide_type(k->d, x->type);
@@ -300,9 +301,10 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 
 /* ---- operators ---- */
 
-/* Returns -x * r for the result r of a division. LLVM moves the sign of a product into r, and then
- * divides once more, unless the result has other uses. It has none in the body of a loop that runs
- * again, and a guard keeps the sign from becoming a subtraction. 0 - x * r keeps its form. */
+/* Returns -x * r, where r is the result of a division. LLVM would move the sign into r and, if r
+ * has no other uses, compute the division a second time. r has no other uses if the loop's body
+ * runs again. A guard prevents LLVM from turning the sign into a subtraction. 0 - x * r avoids both
+ * problems. */
 static kt_expr *minus_times_quotient(const terms *k, kt_expr *x, bool is_guarded)
 {
   kt_expr *product = binary(k, KJIT_OP_MUL, x, result(k));
@@ -310,7 +312,7 @@ static kt_expr *minus_times_quotient(const terms *k, kt_expr *x, bool is_guarded
                                            : negative(k, product);
 }
 
-/* Returns the contribution of the dividend or of the divisor. */
+/* Returns the contribution of the dividend or the divisor to the derivative of a quotient. */
 static kt_expr *of_quotient(const terms *k, bool is_dividend)
 {
   bool is_negative = k->t->kind == KJ_T_UNARY, is_guarded = !is_nonzero(k, source(k, 1));
@@ -387,7 +389,7 @@ kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt
   return pair;
 }
 
-/* Sums the derivatives with respect to both items. */
+/* Sums the contributions of both items. */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t)
 {
   kt_expr *sum = NULL;

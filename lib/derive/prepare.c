@@ -1,10 +1,10 @@
-/* Prepares the body of a func for differentiation: copies it into the new instance, inlines the
- * funcs that it calls, and removes jumps.
+/* Prepares the body of a func for differentiation: copies the body into the new instance, inlines
+ * the called funcs, and removes jumps.
  *
- * Guarantees: every array value is a parameter, an array of the thread, or a view or member of one,
- * with the indices that it was created with. No statement is a RETURN or CONTINUE; BREAK occurs
- * only in an IF at the end of a loop. Only calls of extern funcs, of funcs with their own rules,
- * and of recursive funcs remain. */
+ * Guarantees: every array value is a parameter, a thread-local array, or a view or member of one.
+ * The indices of a view are evaluated where the view is created. There is no RETURN or CONTINUE; a
+ * BREAK occurs only in an IF at the end of a loop. The remaining calls are calls of extern funcs,
+ * funcs with custom rules, and recursive funcs. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 typedef struct loop_flags loop_flags;
 struct loop_flags {
   loop_flags *outer;
-  kt_var *is_left;    /* set when the loop is left */
-  kt_var *is_skipped; /* set when the rest of the iteration is skipped */
+  kt_var *is_left;    /* flag: the loop has been left */
+  kt_var *is_skipped; /* flag: the rest of the iteration is skipped */
 };
 
 typedef struct frame frame;
@@ -21,7 +21,7 @@ struct frame {
   frame *outer;
   const kt_instance *instance;
   kt_var **vars; /* indexed by variable of the instance */
-  /* indexed by variable of the instance: the expression that an array variable stands for */
+  /* indexed by variable of the instance: the expression that replaces an array variable */
   kt_expr **arrays;
   kt_var *result;
   kt_expr *array_result;
@@ -45,7 +45,7 @@ static bool is_return(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_RETURN;
 }
 
-/* Returns whether the statement may leave its iteration or the function. */
+/* Returns whether the statement may leave the iteration or the function that contains it. */
 static bool may_leave(const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE) return true;
@@ -88,7 +88,8 @@ static void set_flag(preparer *p, kt_var *flag, bool value)
 
 /* ---- arrays ---- */
 
-/* Freezes an array expression: stores its indices in variables. */
+/* Stores the indices in an array expression in variables, so that later assignments do not change
+ * the expression. */
 static kt_expr *freeze_array(preparer *p, kt_expr *array)
 {
   kd_derivation *d = p->d;
@@ -167,7 +168,7 @@ static frame new_frame(preparer *p, const kt_instance *instance)
   return made;
 }
 
-/* Copies the body of p->frame, whose parameters are bound. */
+/* Copies the body of p->frame. The parameters of the frame must be bound. */
 static void copy_body(preparer *p)
 {
   const kt_instance *instance = p->frame->instance;
@@ -226,8 +227,8 @@ static bool is_call(void *data, const kt_expr *e)
   return e->kind == KJ_T_CALL;
 }
 
-/* Turns x ? y : z, x and y, or x or y into an `if`, because a call in an operand must not always be
- * evaluated. */
+/* Replaces `x ? y : z`, `x and y` or `x or y` by an `if`, because a call in an operand must be
+ * evaluated only under that condition. */
 static kt_expr *branch_expr(preparer *p, const kt_expr *e)
 {
   kd_derivation *d = p->d;
@@ -338,7 +339,7 @@ typedef struct jumps {
   bool leaves, skips;
 } jumps;
 
-/* Finds the jumps in the body that belong to this loop. */
+/* Finds the jumps in the body that belong to this loop and not to an inner loop. */
 static void find_jumps(const kt_stmts *body, bool is_own, jumps *found)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -360,8 +361,8 @@ static void emit_last_break(preparer *p, const kt_var *is_left)
   kt_emit(p->d->s, leave);
 }
 
-/* Emits the condition of a `while` that needs statements. They run before the loop and at its
- * end. */
+/* Emits the condition of a `while` loop if it needs statements. They run before the loop and at the
+ * end of each iteration. */
 static void emit_condition(preparer *p, const kt_stmt *stmt, kt_var *condition,
                            const kt_var *is_left)
 {
@@ -418,7 +419,7 @@ static void copy_loop(preparer *p, const kt_stmt *stmt)
 
 /* ---- blocks ---- */
 
-/* Copies the rest of a block, after a statement that may have left it. */
+/* Copies the rest of a block under a condition, after a statement that may have left the block. */
 static void copy_guarded(preparer *p, const kt_stmts *stmts, size_t first)
 {
   if (first == stmts->count) return;
@@ -432,7 +433,7 @@ static void copy_guarded(preparer *p, const kt_stmts *stmts, size_t first)
 }
 
 /* Copies an `if`. If one branch always leaves, the following statements belong to the other branch.
- * Returns whether the rest of the block is done. */
+ * Returns whether the rest of the block has been copied. */
 static bool copy_if(preparer *p, const kt_stmts *stmts, size_t at)
 {
   const kt_stmt *stmt = stmts->items[at];

@@ -1,5 +1,5 @@
-/* Rejects a prepared body whose derivative would be wrong, and names the expression that depends on
- * a chosen parameter in a way that has no known derivative. */
+/* Rejects a prepared body if its derivative would be wrong. The error names the expression that
+ * depends on a chosen parameter in a way that has no known derivative. */
 #include "derive/adjoint.h"
 
 typedef struct checker {
@@ -18,7 +18,8 @@ static bool is_varying_array(void *data, const kt_expr *e)
   return e->kind == KJ_T_VAR && kt_is_array(d->c, e->type) && varies_var(d, e->var);
 }
 
-/* Returns whether elements of the array, or of an array that it may be, depend on a parameter. */
+/* Returns whether elements of the array depend on a chosen parameter. An array variable can stand
+ * for several arrays. */
 static bool array_varies(kd_derivation *d, const kt_expr *array)
 {
   return kt_any_texpr(array, is_varying_array, d);
@@ -32,8 +33,8 @@ static const char *name_of(const kt_expr *array)
 
 /* ---- built-ins ---- */
 
-/* Rejects an atomic whose result is used. In an adjoint kernel, a sum without a use of its result
- * counts as a store. */
+/* Rejects an atomic operation whose result is used. In an adjoint kernel, an atomic addition
+ * without a used result is treated as a store. */
 static void refuse_atomic(kd_derivation *d, const kt_expr *e)
 {
   bool is_sum = e->builtin->id == KJ_BUILTIN_ATOMIC_ADD || e->builtin->id == KJ_BUILTIN_ATOMIC_SUB;
@@ -91,8 +92,8 @@ static void check_load(kd_derivation *d, const kt_expr *e)
               "has no derivative: write an `if` with a load in each branch");
 }
 
-/* Rejects a call that is not inlined if it may store a value that depends on a parameter to an
- * array argument. */
+/* Rejects a call that is not inlined if the called func may store a value that depends on a chosen
+ * parameter to one of its array arguments. */
 static void check_call(kd_derivation *d, const kt_expr *call)
 {
   bool varies = false;

@@ -1,15 +1,16 @@
-/* Finds expressions that a statement of a prepared body computes more than once, and replaces each
- * by a variable before the statement. A reverse derivative then sums the derivatives with respect
- * to this variable and propagates them through the expression once. The values do not change. */
+/* Finds expressions that a statement of a prepared body computes more than once, and computes each
+ * of them once, in a variable before the statement. The reverse derivative then sums all
+ * derivatives with respect to this variable and propagates the sum through the expression only
+ * once. The values do not change. */
 #include "derive/adjoint.h"
 
 enum { MOST_NODES = 256 };
 
-/* The expressions of a statement, the outer ones first. */
+/* The subexpressions of a statement. A parent precedes its children. */
 typedef struct repeats {
   kd_derivation *d;
   kt_expr **places[MOST_NODES];
-  /* whether each node is evaluated under every condition in the statement */
+  /* whether each node is evaluated whenever the statement is executed */
   bool is_certain[MOST_NODES];
   size_t count;
 } repeats;
@@ -21,7 +22,7 @@ static bool is_impure(void *data, const kt_expr *e)
   return e->kind == KJ_T_CALL || e->kind == KJ_T_POINTED || e->kind == KJ_T_ADDRESS;
 }
 
-/* Returns whether the expression is a numeric computation that has a derivative. */
+/* Returns whether the expression computes a number that has a derivative. */
 static bool may_repeat(const kd_derivation *d, const kt_expr *e)
 {
   bool is_computed =
@@ -42,7 +43,7 @@ static void list_places(repeats *r, kt_expr **place, bool is_certain)
   }
 }
 
-/* Replaces the expression at `first`, and equal ones after it, by a variable. */
+/* Replaces the expression at index `first`, and all equal expressions after it, by a variable. */
 static bool replace(repeats *r, size_t first)
 {
   kd_derivation *d = r->d;
@@ -61,8 +62,8 @@ static bool replace(repeats *r, size_t first)
 
 static void replace_in(kd_derivation *d, kt_expr **value);
 
-/* Replaces one expression. Only one at a time, because the entries for the replaced subexpressions
- * are no longer part of the statement. */
+/* Replaces one repeated expression. The caller repeats the search after each replacement, because
+ * replaced subexpressions are no longer part of the statement. */
 static bool replace_one(kd_derivation *d, kt_expr **value)
 {
   repeats *r = KJ_NEW(d->arena, repeats);

@@ -1,6 +1,6 @@
-/* Reverse derivatives: the statements of the body run forward, and each value that a derivative
- * needs is stored in a variable of its own. Then the derivative with respect to the result is
- * propagated backward through the statements. */
+/* Reverse derivatives of statements. The statements of the body run forward, and each value that a
+ * derivative needs is stored in a separate variable. Then the derivative with respect to the result
+ * is propagated backward through the statements. */
 #include "derive/adjoint.h"
 
 /* ---- derivatives of variables ---- */
@@ -12,8 +12,8 @@ static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
            kd_nothing(d, ki_type(d->c->types, array->type)->element));
 }
 
-/* Adds the derivative of a variable. Sums of f16 and bf16 are f32, except in arrays, structs and
- * tuples. */
+/* Adds the derivative of a variable. The sums for f16 and bf16 variables are f32, except in arrays,
+ * structs and tuples. */
 void kd_add_derivative(kd_derivation *d, kt_var *var)
 {
   const char *name = kj_format(d->arena, "d_%s", var->name);
@@ -92,8 +92,9 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   kd_end_backwards(d, &b, reverse);
 }
 
-/* Returns whether a store is executed in a copy of a statement outside of loops. Stores to memory
- * of the caller have run already in a kernel. Stores to shared arrays follow adjoint_rerun.c. */
+/* Returns whether the derivative executes its copy of a store outside of loops. In an adjoint
+ * kernel, stores to the caller's memory are not executed, because the kernel has executed them.
+ * adjoint_rerun.c decides for stores to shared arrays. */
 static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var *root)
 {
   if (root && root->kind == KJ_V_LOCAL) return true;
@@ -101,8 +102,8 @@ static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var 
   return !kd_has_run(d);
 }
 
-/* Reverses a store. A body that runs again does not repeat stores to memory outside of the thread,
- * unless a loop reads this memory. */
+/* Reverses a store. When a body runs again, it repeats stores to memory outside of the thread only
+ * if a loop reads this memory. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   kd_backwards b;
@@ -207,10 +208,10 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
 
 /* ---- entry point ---- */
 
-/* Returns whether a statement outside of loops and branches adds to a variable. */
+/* Returns whether a statement outside of loops and branches adds to the variable. */
 static bool is_assigned_always(const kd_derivation *d, const kt_var *var)
 {
-  bool is_set = false; /* the first assignment sets it to the start of sums */
+  bool is_set = false; /* the first assignment only initializes the sum */
   for (size_t i = 0; i < d->s->out->count; i++) {
     const kt_stmt *stmt = d->s->out->items[i];
     if (stmt->kind != KJ_TS_ASSIGN || stmt->var != var) continue;
@@ -229,7 +230,7 @@ static void return_all(kd_derivation *d, kt_expr *value)
     if (kt_is_array(d->c, param->type)) continue;
     kt_var *other = d->variables[param->index].other;
     kt_expr *sum = kd_read(d, other);
-    /* A sum without terms is -0, which becomes 0. */
+    /* A sum without terms is -0; adding 0 makes it 0. */
     if (!is_assigned_always(d, other)) sum = kd_add(d, sum, kd_zero(d, sum->type));
     KJ_PUSH(d->arena, &all, kt_convert(d->s, sum, param->type, d->location));
   }

@@ -1,9 +1,9 @@
-/* Reverse derivatives of expressions: propagates the derivative with respect to a value to the
- * variables and elements in the expression.
+/* Reverse derivatives of expressions: propagates the derivative with respect to an expression to
+ * the variables and elements that it contains.
  *
- * Complex numbers follow JAX's convention: if the derivative with respect to z is t, the
- * differentiated number changes by the real part of t dz, without a conjugate. The derivative with
- * respect to the imaginary part is therefore minus the imaginary part of t. */
+ * Complex numbers follow JAX's convention: if t is the derivative with respect to z, a change dz
+ * changes the differentiated number by the real part of t * dz (without a conjugate). The
+ * derivative with respect to the imaginary part is therefore minus the imaginary part of t. */
 #include "derive/adjoint.h"
 
 /* ---- sums ---- */
@@ -31,8 +31,8 @@ void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
   kd_store(d, kd_copy(d, other), &node->indices, kd_add(d, before, t));
 }
 
-/* Stores t in a variable, except for the sign of a derivative by a quotient, which both of its
- * operands take into account. */
+/* Propagates t to an operand of a node. t is stored in a variable. If t is negated and the operand
+ * is a quotient, the variable holds t without its sign, because of_quotient handles the sign. */
 static void hand_back(kd_derivation *d, const kd_node *operand, kt_expr *t)
 {
   if (!operand || !operand->is_active || !t) return;
@@ -56,7 +56,7 @@ static kt_expr *item_of(kd_derivation *d, const kt_expr *t, uint32_t index)
   return is_imaginary(d, t->type, index) ? negated(d, item) : item;
 }
 
-/* Returns the aggregate with t in place of one component. */
+/* Returns a copy of the aggregate in which t replaces one component. */
 static kt_expr *whole_with(kd_derivation *d, const kd_node *node, kt_expr *whole, kt_expr *t)
 {
   kt_expr *made = kt_new_texpr(d->c, KJ_T_INSERT, whole->type, node->from->location);
@@ -132,7 +132,7 @@ static void hand_back_builtin(kd_derivation *d, const kd_node *node, kt_expr *t)
   }
 }
 
-/* Propagates through a call of a func with its own rule. */
+/* Propagates t to the arguments of a call of a func that has a custom rule. */
 static void hand_back_call(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   const kt_expr *e = node->from;
@@ -153,8 +153,8 @@ static bool is_square(const kd_node *node)
          x->var == y->var;
 }
 
-/* The derivative of x * x is handed back once, as (t + t) * x. The sum is the same for all elements
- * of a row if t is. */
+/* For x * x, t is propagated once, as (t + t) * x. LLVM can move the sum out of a loop if t is
+ * constant in it. */
 static void hand_back_binary(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   if (is_square(node)) {

@@ -1,8 +1,9 @@
 /* Reverse derivatives of loops. In the forward pass, the loop saves the variables that it changes
- * at the start of each iteration. In the reverse pass, each iteration restores them and runs its
- * body again; then the derivatives are propagated backward through the body. Nested loops save
- * their values while the outer body runs again, so the sizes of the tapes add up and are not
- * multiplied. array_log.c handles elements of arrays that a loop changes. */
+ * on tapes, at the start of each iteration. In the reverse pass, each iteration restores these
+ * variables and runs its body again. Then the derivatives are propagated backward through the body.
+ * An inner loop saves its values while the outer body runs again, so the tape sizes of nested loops
+ * add up instead of being multiplied. array_log.c handles the elements of arrays that a loop
+ * changes. */
 #include "derive/adjoint.h"
 
 typedef struct tape {
@@ -12,18 +13,20 @@ typedef struct tape {
 typedef struct loop {
   kd_derivation *d;
   const kt_stmt *source;
-  uint32_t most;         /* maximum number of iterations; 0 means not known, and nothing is saved */
-  bool is_exact;         /* the loop never runs more often */
-  bool is_fixed;         /* the loop always runs that often */
+  /* maximum number of iterations; 0 means that it is unknown and nothing is saved */
+  uint32_t most;
+  bool is_exact;         /* the loop never exceeds the maximum */
+  bool is_fixed;         /* the number of iterations is always the maximum */
   bool is_short;         /* the generated loops are unrolled */
-  kt_expr *first, *step; /* FOR: start and step of its variable, which is computed again */
+  kt_expr *first, *step; /* FOR: start and step, from which the loop variable is recomputed */
   kt_var *count;
-  /* indexed by variable: whether the body reads the variable before it assigns it; whether the body
+  /* indexed by variable: whether the body reads it before assigning it, and whether the body
    * assigns it */
   bool *reads, *assigns;
   KJ_LIST(tape) tapes; /* variables that the loop changes */
-  KJ_LIST(tape) entry; /* variables that the loop only reads, with their values at its start */
-  kd_marks marks;      /* logged arrays */
+  /* variables that the loop only reads, with their values at the start of the loop */
+  KJ_LIST(tape) entry;
+  kd_marks marks; /* logged arrays */
 } loop;
 
 /* ---- the variables of a loop ---- */
@@ -36,7 +39,7 @@ static void note_reads(loop *l, const kt_expr *e, const bool *is_assigned)
   for (size_t i = 0; i < kt_operand_count(e); i++) note_reads(l, kt_operand(e, i), is_assigned);
 }
 
-/* Finds the variables that the statements may read before they assign them. is_assigned holds the
+/* Finds the variables that the statements may read before assigning them. is_assigned holds the
  * variables that have been assigned so far. */
 static void find_reads(loop *l, const kt_stmts *stmts, bool *is_assigned)
 {
@@ -98,8 +101,8 @@ uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sur
     *is_sure = true;
     return halvings;
   }
-  /* `while true`: the iteration that leaves the loop counts as well. Inference turns a condition
-   * that needs statements into such a loop. */
+  /* A `while true` loop counts the iteration that leaves it as well. Type inference makes such a
+   * loop from a condition that needs statements. */
   bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
   if (most && is_endless) most++;
   if (stmt->kind != KJ_TS_FOR || stmt->first->kind != KJ_T_CONST ||
@@ -124,7 +127,7 @@ static bool count_node(void *data, const kt_expr *e)
   return ++*(uint32_t *)data > MOST_UNROLLED;
 }
 
-/* Counts the expressions that the statements evaluate; a loop counts once for each iteration. */
+/* Counts the expressions that the statements evaluate, once for each iteration of a loop. */
 static uint64_t count_work(const kd_derivation *d, const kt_stmts *stmts)
 {
   uint64_t count = 0;
@@ -143,8 +146,8 @@ static uint64_t count_work(const kd_derivation *d, const kt_stmts *stmts)
   return count;
 }
 
-/* Unrolls a short loop with a fixed number of iterations in both directions. Its tapes then become
- * registers, and the loop needs no memory. */
+/* Decides whether a short loop with a fixed number of iterations is unrolled in both directions.
+ * Its tapes then become registers and need no memory. */
 static void find_shape(loop *l)
 {
   const kt_stmts *body = &l->source->body;
@@ -180,8 +183,8 @@ static kt_stmt *copy_head(kd_derivation *d, const kt_stmt *stmt)
   return copy;
 }
 
-/* Replaces a variable, because a loop has its own variable wherever it is emitted. Returns the
- * previous replacement. */
+/* Replaces a variable in the emitted statements, because each copy of a loop has its own loop
+ * variable. Returns the previous replacement. */
 static kt_var *replace_var(kd_derivation *d, kt_var *var, kt_var *by)
 {
   kt_var *before = d->variables[var->index].instead;
@@ -319,16 +322,16 @@ static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
   }
 }
 
-/* Returns whether the variable is the loop's counter, which is computed from the iteration number
- * and has no tape. If the loops are unrolled, indices with the counter become constants in the
- * first pass of the optimizer. Arrays of the thread then become registers, and a loop around them
- * can be vectorized. */
+/* Returns whether the variable is the loop's counter. The counter needs no tape, because it is
+ * computed from the iteration number. In unrolled loops, indices that contain the counter then
+ * become constants early in the optimizer. Thread-local arrays become registers, and a surrounding
+ * loop can be vectorized. */
 static bool is_counted(const loop *l, const kt_var *var)
 {
   return var == l->source->var && l->source->kind == KJ_TS_FOR;
 }
 
-/* Sets the variable to first + step * at. */
+/* Emits loop_var = first + step * at. */
 static void count_again(loop *l, const kt_expr *at, kt_var *loop_var)
 {
   kd_derivation *d = l->d;
@@ -339,13 +342,13 @@ static void count_again(loop *l, const kt_expr *at, kt_var *loop_var)
   kd_assign(d, loop_var, kt_convert(d->s, value, loop_var->type, location));
 }
 
-/* Returns the number of iterations that have run. */
+/* Returns the number of executed iterations. */
 static kt_expr *read_trips(const loop *l)
 {
   return l->is_fixed ? integer(l->d, l->most) : kd_read(l->d, l->count);
 }
 
-/* Returns the loop over the iterations, from the last to the first. */
+/* Returns the loop that visits the iterations from the last to the first. */
 static kt_stmt *new_backward(const loop *l)
 {
   kd_derivation *d = l->d;
@@ -354,13 +357,13 @@ static kt_stmt *new_backward(const loop *l)
   made->first = integer(d, 0);
   made->stop = read_trips(l);
   made->step = integer(d, 1);
-  /* a second derivative keeps values of this loop, too */
+  /* a second derivative saves values of this loop as well */
   if (!l->is_fixed) made->most = l->most;
   unroll(l, made);
   return made;
 }
 
-/* Returns the number of the current iteration, from 0. */
+/* Returns the number of the current iteration, which starts at 0. */
 static kt_expr *iteration_of(const loop *l, const kt_stmt *made)
 {
   kd_derivation *d = l->d;
@@ -423,7 +426,8 @@ static bool has_inner_loop(kd_derivation *d, const kt_stmt *loop)
   return false;
 }
 
-/* Lists the variables that the body assigns and its reverse statements read. They get tapes. */
+/* Finds the variables that the body assigns and that its reverse statements read, and gives each of
+ * them a tape. */
 static void list_kept(loop *l, kt_stmts *body, kt_stmts *reverse)
 {
   kd_derivation *d = l->d;
@@ -441,7 +445,7 @@ static void list_kept(loop *l, kt_stmts *body, kt_stmts *reverse)
   }
 }
 
-/* Emits a loop with `@keep`: the body runs once, and the tapes hold the values that its reverse
+/* Emits a loop with `@keep`. Its body runs only once, and tapes hold the values that the reverse
  * statements read. */
 static void emit_kept(loop *l, kt_stmts *own)
 {
@@ -495,11 +499,12 @@ static bool has_effect(void *data, const kt_expr *e)
   return found.writes || found.acts;
 }
 
-/* Rejects an expression with an effect, which would happen again when the body runs again. */
+/* Rejects an expression with a side effect, because the effect would happen again when the body
+ * runs again. */
 static void check_effect(void *data, kt_stmt *stmt)
 {
   loop *l = data;
-  /* an atomic or a barrier does not run again; a called func may store to an array */
+  /* an atomic or a barrier statement does not run again; a called func may store to an array */
   bool is_builtin = stmt->kind == KJ_TS_EVALUATE && stmt->value->kind == KJ_T_BUILTIN;
   if (is_builtin) return;
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {

@@ -1,15 +1,15 @@
-/* Removes statements and variables that no effect needs from an adjoint kernel. The remaining
- * statements must not need a value that the kernel has overwritten.
- *
- * A statement is needed if it changes memory that other threads see, or assigns a variable that a
- * needed statement reads. The order of statements does not matter. */
+/* Removes unnecessary statements and variables from an adjoint kernel, and rejects a kernel whose
+ * remaining statements need a value that it has overwritten. A statement is needed if it changes
+ * memory that other threads can see, or if it assigns a variable that a needed statement reads. The
+ * analysis ignores the order of the statements. */
 #include "derive/adjoint.h"
 
 typedef struct slicer {
   kd_derivation *d;
   bool *is_needed; /* indexed by variable of the instance */
   bool has_changed;
-  /* indexed by parameter: a store of the kernel, in the last loop that stores to it */
+  /* indexed by parameter: a store of the kernel to this array, in the last grid loop that stores to
+   * it */
   const kt_stmt **changes;
   uint32_t *changed_in; /* the number of this loop */
   uint32_t number;      /* number of the loop whose statements are analyzed */
@@ -23,8 +23,8 @@ static bool is_loop(const kt_stmt *stmt)
   return flow == KJ_FLOW_LOOP || flow == KJ_FLOW_RANGE;
 }
 
-/* Returns whether the array is needed. A local or shared array is needed only if a needed statement
- * loads from it. */
+/* Returns whether stores to the array are needed. Stores to a local or shared array are needed only
+ * if a needed statement loads from it. */
 static bool is_needed_array(const slicer *s, const kt_expr *array)
 {
   const kt_var *root = kd_root(array);
@@ -54,8 +54,8 @@ static bool is_needed_any(const slicer *s, const kt_stmts *stmts)
   return false;
 }
 
-/* Returns whether the statement can end a loop. A needed loop needs such statements, because they
- * determine its number of iterations. */
+/* Returns whether the statement can end a loop. If a loop is needed, such statements in it are
+ * needed as well, because they determine its trip count. */
 static bool ends_loop(const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_FAIL) return true;
@@ -109,7 +109,8 @@ static kt_stmt *find_barrier(const slicer *s, const kt_stmts *stmts)
   return found;
 }
 
-/* Removes statements. A loop of which only barriers are needed is replaced by one barrier. */
+/* Removes the statements that are not needed. If only the barriers in a loop are needed, one
+ * barrier replaces the loop. */
 static void drop_block(const slicer *s, kt_stmts *stmts, bool in_loop)
 {
   size_t count = 0;
@@ -140,7 +141,7 @@ static void note_vars(void *data, kt_stmt *stmt)
   for (size_t i = 0; i < stmt->vars.count; i++) keep_var(data, stmt->vars.items[i]);
 }
 
-/* Removes variables. The rest keep their order and are renumbered. */
+/* Removes unused variables and renumbers the rest without changing their order. */
 static void drop_variables(slicer *s)
 {
   kt_instance *made = s->d->record->instance;
@@ -179,7 +180,7 @@ static void note_changes(slicer *s)
   }
 }
 
-/* Rejects a load from an array that a later loop of the kernel has overwritten. */
+/* Rejects a load from an array if a later loop of the kernel has overwritten the array. */
 static void check_load(void *data, kt_expr **place)
 {
   slicer *s = data;
@@ -202,8 +203,8 @@ static const kd_owned *find_owned(const kd_plan *plan, const kt_stmt *stmt)
   return NULL;
 }
 
-/* Checks the loads of all loops. A statement that belongs to no grid loop is a loop that gathers
- * arrays, so the statements in its body are checked. */
+/* Checks the loads of all grid loops. If a statement belongs to no grid loop, it is a loop that
+ * gathers, and the statements in its body are checked. */
 static void check_loads(slicer *s, kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) {

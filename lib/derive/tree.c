@@ -1,4 +1,4 @@
-/* Creates variables, statements and accesses of a derivative. */
+/* Creates the variables, statements and array accesses of a derivative. */
 #include "derive/derive.h"
 
 #include <stdarg.h>
@@ -79,7 +79,7 @@ kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices)
 
 kt_expr *kd_keep(kd_derivation *d, kt_expr *value)
 {
-  /* reverse: a variable of the body may change before its value is used */
+  /* reverse: the body can change its variables before the value is used */
   bool is_forward = d->kind == KJ_BUILTIN_JVP,
        is_fixed = value->kind == KJ_T_VAR &&
                   (is_forward || value->var->index >= d->count || value->var->kind == KJ_V_LOOP);
@@ -130,8 +130,8 @@ kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array)
   return kept;
 }
 
-/* Returns the array of derivatives. It has the type of the array, except that its root may have
- * other strides. */
+/* Returns the array expression for the derivatives of an array. It has the same type, but its root
+ * can have other strides. */
 static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
 {
   kt_expr *other = KJ_NEW(d->arena, kt_expr);
