@@ -1,5 +1,5 @@
-/* Checks of a compilation's limits, which the application sets, and of interrupts by the
- * application. */
+/* Checks whether a compilation exceeds the limits that the application has set, or has been
+ * interrupted by the application. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -15,7 +15,8 @@ static const struct {
 #undef KJIT_ROW
 };
 
-/* Returns the processor time of this thread, so that a busy or suspended machine does not count. */
+/* Returns the processor time of this thread. Unlike wall-clock time, it does not depend on how busy
+ * the machine is. */
 static uint64_t processor_time_ns(void)
 {
   struct timespec now;

@@ -1,10 +1,11 @@
-/* Funcs with captured arguments: bind_back(f, a, b) is f with a and b as its last arguments.
+/* Callees with captured arguments: bind_back(f, a, b) is a func that calls f with a and b as its
+ * last arguments.
  *
- * Such a func is known at compile time like any other, but the captured values are not. If it is
- * passed to a func, the instance of that func gets additional parameters for these values, at the
- * position of the func parameter. kt_hand_over passes the values, and kt_receive_callee gives the
- * parameters their names. Both walk the captured values in the same order, including those of
- * captured funcs. */
+ * The callee itself is known at compile time, but the captured values are not. If such a callee is
+ * passed to a func, the instance of that func gets additional parameters for the captured values,
+ * at the position of its func parameter. kt_hand_over passes the values, and kt_receive_callee
+ * names these parameters. Both functions visit the captured values in the same order, including the
+ * values that captured callees have captured. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 
@@ -48,7 +49,7 @@ bool kt_is_bind_back(const ki_expr *expr)
          expr->x->builtin->id == KJ_BUILTIN_BIND_BACK;
 }
 
-/* If the callee already has captured arguments, the new ones precede them. */
+/* If the callee already has captured arguments, the new arguments precede them. */
 kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
 {
   kt_callee callee = { 0 };
@@ -126,7 +127,8 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   return is_weak ? kt_make_weak(s, value, bound->type, bound->wide) : value;
 }
 
-/* Walks the values in the order of kt_hand_over: the func of a derivative comes first. */
+/* Visits the values in the order of kt_hand_over, which begins with the func that the derivative
+ * belongs to. */
 static const kt_derived *receive_derived(kt_scope *s, const kt_derived *handed, const ki_decl *decl)
 {
   if (!handed) return NULL;

@@ -1,4 +1,4 @@
-/* Aggregates: structs, arrays in structs, pointers, vectors, complex numbers. */
+/* Aggregates: structs, arrays inside structs, pointers, vectors and complex numbers. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -68,7 +68,7 @@ kt_expr *kt_make_composed(kt_scope *s, kjit_type type, const kt_exprs *parts, kj
   return value;
 }
 
-/* Counts the scalars in nested components, too. The result saturates. */
+/* The count includes the scalars in nested components. It saturates instead of overflowing. */
 uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
 {
   const ki_type_info *info = ki_type(c->types, type);
@@ -89,8 +89,8 @@ uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
 
 enum { MOST_PARTS = 1024 };
 
-/* Limits the number of components, because each element of an array inside a struct is a separate
- * expression. */
+/* Rejects types with too many components, because each element of an array inside a struct becomes
+ * a separate expression. */
 static void check_parts(kt_scope *s, kjit_type type, kj_location location)
 {
   if (kt_count_parts(s->c, type) > MOST_PARTS)
@@ -106,7 +106,7 @@ static bool have_equal_extents(const ki_type_info *a, const ki_type_info *b)
          memcmp(a->extents, b->extents, a->rank * sizeof *a->extents) == 0;
 }
 
-/* Returns the indices of the element with this row-major number. */
+/* Returns the indices of the element that has this row-major number. */
 kt_exprs kt_indices_of(kt_scope *s, const ki_type_info *array, int64_t place, kj_location location)
 {
   KJ_ASSERT(place >= 0 && (uint64_t)place < ki_element_count(array));
@@ -136,8 +136,8 @@ static kt_expr *load_elements(kt_scope *s, kt_expr *array, kjit_type type, kj_lo
   return kt_make_composed(s, type, &parts, location);
 }
 
-/* Appends the items of a tuple as the elements of an array. For several dimensions, the tuple is
- * nested. */
+/* Appends the items of a tuple as the elements of an array. If the array has several dimensions,
+ * the tuple is nested. */
 static void add_items(kt_scope *s, kt_exprs *parts, kt_expr *value, const ki_type_info *array,
                       uint32_t dimension, const char *what, kj_location location)
 {
@@ -246,7 +246,7 @@ kt_expr *kt_make_zero(kt_scope *s, kjit_type type, kj_location location)
 }
 
 /* ---- vectors and complex numbers ----
- * Operators and element-wise built-ins apply to each lane of a vector. This part has types,
+ * Operators and element-wise built-ins apply to each lane of a vector. This section has types,
  * conversions, construction and lanes; operators_lanes.c has the operators. */
 
 bool kt_has_parts(const kt_compilation *c, kjit_type type)
@@ -317,7 +317,8 @@ static kt_expr *convert_part(kt_scope *s, kt_expr *part, uint32_t index, const v
   return kt_convert(s, part, *(const kjit_type *)data, part->location);
 }
 
-/* Converts a number: to a vector with equal lanes, or to a complex number with imaginary part 0. */
+/* Converts a number to a vector whose lanes are all equal, or to a complex number whose imaginary
+ * part is 0. */
 static kt_expr *spread(kt_scope *s, kt_expr *value, kjit_type type, kj_location location)
 {
   KJ_ASSERT(kt_has_parts(s->c, type));
@@ -435,7 +436,7 @@ kt_expr *kt_construct_parts(kt_scope *s, const kt_exprs *values, kjit_type type,
 
 /* ---- lanes ---- */
 
-/* Infers `v.xyz`, a selection of one to four of the first four lanes. */
+/* Infers `v.xyz`, which selects one to four of the lanes x, y, z and w. */
 kt_expr *kt_infer_swizzle(kt_scope *s, const ki_expr *expr, kt_expr *value)
 {
   const char *name = expr->name;
@@ -501,7 +502,7 @@ kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location)
   return tuple;
 }
 
-/* Whether the other items of a TUPLE node need not be evaluated if only one item is used. */
+/* Returns whether one item of a TUPLE node can be used without evaluating its other items. */
 bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index)
 {
   KJ_ASSERT(index < tuple->args.count || tuple->kind != KJ_T_TUPLE);

@@ -1,4 +1,4 @@
-/* Finds the `while` loops whose number of iterations has a known limit at the start. */
+/* Finds `while` loops whose maximum number of iterations is known when they start. */
 #include "typing/typed.h"
 
 /* The changes that a loop makes to its counter and to the value that limits it. */
@@ -31,8 +31,8 @@ static bool adds_one(const kt_stmt *stmt, const kt_var *counter)
          value->y->integer == 1;
 }
 
-/* Whether every iteration that does not leave the loop adds 1 to the counter, and nothing else
- * changes the counter or the limit. */
+/* Returns whether every iteration that does not leave the loop adds 1 to the counter, and nothing
+ * else changes the counter or the limit. */
 static bool counts_up(const kt_stmt *loop, const kt_var *counter, const kt_var *stop)
 {
   changes seen = { .counter = counter, .stop = stop };
@@ -43,8 +43,8 @@ static bool counts_up(const kt_stmt *loop, const kt_var *counter, const kt_var *
   return false;
 }
 
-/* Finds a comparison of a counter with a limit. The condition can be such a comparison, or several
- * conditions with `and`. */
+/* Finds a comparison of a counter with a limit. The loop's condition is this comparison, or an
+ * `and` of several conditions that include it. */
 static bool find_in(const kt_stmt *loop, const kt_expr *condition, kt_counter *found)
 {
   if (condition->kind == KJ_T_LOGIC && condition->op == KJIT_OP_AND)
@@ -54,7 +54,7 @@ static bool find_in(const kt_stmt *loop, const kt_expr *condition, kt_counter *f
   const kt_expr *at = is_less ? condition->x : condition->y,
                 *stop = is_less ? condition->y : condition->x;
   if (at->kind != KJ_T_VAR || !ki_is_integral(at->type) || at->type != stop->type) return false;
-  /* the limit can be an untyped number that the launch passes */
+  /* the limit can be an untyped number that is passed at launch */
   const kt_expr *value = stop->kind == KJ_T_CONVERT ? stop->x : stop;
   if (value->kind != KJ_T_CONST && value->kind != KJ_T_VAR) return false;
   *found = (kt_counter){ .at = at, .stop = stop };

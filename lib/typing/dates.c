@@ -2,19 +2,19 @@
  * Operations without a valid result give NaT.
  *
  * A date is a struct with a count of units (ir/date.h), so all operators become arithmetic on i64.
- * Every value that is used twice is kept in a temporary. */
+ * If a value is used twice, it is stored in a temporary. */
 #include "ir/date.h"
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* One operand: a date, or a number. */
+/* An operand of a date operator: a date or a number. */
 typedef struct operand {
   kt_expr *value;
   bool is_date;
   ki_date date;
 } operand;
 
-/* Data that all steps of one operator use. */
+/* Data that all steps of implementing one operator use. */
 typedef struct making {
   kt_scope *s;
   kj_location at;
@@ -87,7 +87,7 @@ static kt_expr *make_date(const making *m, kt_expr *count, ki_date date)
 /* ---- other units ---- */
 
 /* Converts months since January 1970 to days since 1970-01-01 in the Gregorian calendar. The
- * algorithm uses years that begin in March, so that the leap day is the last day of a year. */
+ * algorithm counts years from March, so that the leap day is the last day of a year. */
 static kt_expr *days_of_months(const making *m, kt_expr *months)
 {
   months = keep(m, months);
@@ -107,7 +107,7 @@ static kt_expr *days_of_months(const making *m, kt_expr *months)
   return apply(m, KJIT_OP_SUB, apply(m, KJIT_OP_ADD, days, from_march), number(m, 719468));
 }
 
-/* Returns the number of the year within an era of 400 years, from the number of the day in it. */
+/* Returns the year within an era of 400 years, given the day within the era. */
 static kt_expr *year_of_era(const making *m, const kt_expr *day)
 {
   kt_expr *days = apply(m, KJIT_OP_SUB, copy(m, day), apply_number(m, KJIT_OP_FLOORDIV, day, 1460));
@@ -116,14 +116,15 @@ static kt_expr *year_of_era(const making *m, const kt_expr *day)
   return keep(m, apply(m, KJIT_OP_FLOORDIV, days, number(m, 365)));
 }
 
-/* Returns the month of a day, as the number of months since January 1970. */
+/* Returns the month that contains a day, as a number of months since January 1970. */
 static kt_expr *months_of_days(const making *m, kt_expr *days)
 {
   days = keep(m, apply(m, KJIT_OP_ADD, days, number(m, 719468)));
   kt_expr *era = keep(m, apply_number(m, KJIT_OP_FLOORDIV, days, 146097));
   kt_expr *of_era = keep(m, apply_number(m, KJIT_OP_MOD, days, 146097));
   kt_expr *year = year_of_era(m, of_era);
-  kt_expr *first = apply_number(m, KJIT_OP_MUL, year, 365); /* first day of the year in the era */
+  /* number of the first day of the year within the era */
+  kt_expr *first = apply_number(m, KJIT_OP_MUL, year, 365);
   first = apply(m, KJIT_OP_ADD, first, apply_number(m, KJIT_OP_FLOORDIV, year, 4));
   first = apply(m, KJIT_OP_SUB, first, apply_number(m, KJIT_OP_FLOORDIV, year, 100));
   kt_expr *day = apply(m, KJIT_OP_SUB, copy(m, of_era), first);
@@ -145,7 +146,7 @@ static _Noreturn void fail_units(const making *m, ki_date a, ki_date b)
           "`%s` of %s and %s: NumPy has no common unit for these types", m->name, first, second);
 }
 
-/* Converts a count to another unit, rounded down. For NaT the result is any number. */
+/* Converts a count to another unit and rounds down. The result for NaT is arbitrary. */
 static kt_expr *scale(const making *m, kt_expr *count, ki_date from, ki_date to)
 {
   int64_t numerator, denominator;
@@ -155,7 +156,7 @@ static kt_expr *scale(const making *m, kt_expr *count, ki_date from, ki_date to)
   return count;
 }
 
-/* Converts a count, which is kept in a temporary, to the unit of another date. */
+/* Converts a count to the unit of another date. The count must be in a temporary. */
 static kt_expr *convert_count(const making *m, kt_expr *count, ki_date from, ki_date to)
 {
   if (from.unit == KI_UNIT_GENERIC || (from.unit == to.unit && from.multiple == to.multiple))
@@ -199,8 +200,8 @@ static bool is_real(const making *m, const operand *x)
   return !x->is_date && kt_is_float(m->s->c, x->value->type);
 }
 
-/* The counts of both operands in their common unit. An integer has the unit of the other
- * operand. */
+/* The counts of both operands in their common unit. If an operand is an integer, it is treated as a
+ * count in the unit of the other operand. */
 typedef struct counts {
   kt_expr *x, *y;
   ki_date unit;
@@ -264,7 +265,7 @@ static kt_expr *make_float_product(const making *m, kjit_op op, const operand *x
 {
   kt_expr *count = count_of(m, x->value);
   kt_expr *factor = keep(m, kt_convert(m->s, y->value, KJIT_F64, m->at)), *is_zero = NULL;
-  if (op == KJIT_OP_DIV) { /* a division by 0 gives NaT, so it must not be checked */
+  if (op == KJIT_OP_DIV) { /* no check is added, because a division by 0 gives NaT */
     is_zero = keep(m, apply(m, KJIT_OP_EQ, copy(m, factor), real_number(m, 0)));
     factor = choose(m, copy(m, is_zero), real_number(m, 1), copy(m, factor));
   }
@@ -287,7 +288,7 @@ static kt_expr *make_product(const making *m, const operand *x, const operand *y
   return make_date(m, product, date->date);
 }
 
-/* Divides x by y; the result for y == 0 is `otherwise`. x and y are kept in temporaries. */
+/* Divides x by y. The result for y == 0 is `otherwise`. x and y must be in temporaries. */
 static kt_expr *divide(const making *m, kjit_op op, kt_expr *x, kt_expr *y, int64_t otherwise)
 {
   kt_expr *is_zero = keep(m, apply_number(m, KJIT_OP_EQ, y, 0));
@@ -296,7 +297,7 @@ static kt_expr *divide(const making *m, kjit_op op, kt_expr *x, kt_expr *y, int6
   return choose(m, copy(m, is_zero), number(m, otherwise), quotient);
 }
 
-/* Divides a timedelta by an integer. As in NumPy, `/` and `//` round toward zero. */
+/* Divides a timedelta by an integer. `/` and `//` round toward zero, as in NumPy. */
 static kt_expr *divide_toward_zero(const making *m, kt_expr *x, kt_expr *y)
 {
   kt_expr *is_less = keep(m, apply_number(m, KJIT_OP_LT, x, 0));
@@ -322,7 +323,7 @@ static kt_expr *make_number_quotient(const making *m, const operand *x, const op
   return make_date(m, quotient, x->date);
 }
 
-/* Returns x / y as a float. A division by 0 gives an infinity or NaN, so it must not be checked. */
+/* Returns x / y as a float. No check is added, because a division by 0 gives an infinity or NaN. */
 static kt_expr *make_ratio(const making *m, const kt_expr *x, const kt_expr *y)
 {
   kt_expr *is_zero = keep(m, apply_number(m, KJIT_OP_EQ, y, 0));
@@ -337,8 +338,8 @@ static kt_expr *make_ratio(const making *m, const kt_expr *x, const kt_expr *y)
   return choose(m, copy(m, is_zero), by_zero, quotient);
 }
 
-/* Divides two timedeltas. `/` gives a float. `//` gives an integer, which is 0 in the cases in
- * which NumPy warns. */
+/* Divides two timedeltas. `/` gives a float. `//` gives an integer, which is 0 if NumPy would
+ * warn. */
 static kt_expr *make_quotient(const making *m, kjit_op op, const operand *x, const operand *y)
 {
   if (!x->is_date || !x->date.is_difference || (y->is_date && !y->date.is_difference))
@@ -358,7 +359,7 @@ static kt_expr *make_quotient(const making *m, kjit_op op, const operand *x, con
 
 /* ---- comparisons, and the functions for all operators ---- */
 
-/* Compares two dates. NaT is unequal to everything and neither less nor greater. */
+/* Compares two dates. NaT is not equal to any date, and neither less nor greater than any date. */
 static kt_expr *make_comparison(const making *m, kjit_op op, const operand *x, const operand *y)
 {
   bool x_is_time = x->is_date && !x->date.is_difference,
@@ -406,7 +407,8 @@ kt_expr *kt_make_date_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location loc
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of a date: NumPy has no such operator", m.name);
   require_difference(&m, &a);
   if (op == KJIT_OP_POS) return x;
-  return make_date(&m, negate(&m, count_of(&m, x)), a.date); /* NaT, the minimum i64, stays NaT */
+  /* NaT is the minimum i64, whose negation is NaT again */
+  return make_date(&m, negate(&m, count_of(&m, x)), a.date);
 }
 
 static kt_expr *make_absolute(const making *m, const operand *x)
@@ -416,8 +418,8 @@ static kt_expr *make_absolute(const making *m, const operand *x)
   return make_date(m, choose(m, is_less, negate(m, count), copy(m, count)), x->date);
 }
 
-/* Implements abs, and Python's min and max: the result is the second value if it is less (greater)
- * than the first. */
+/* Implements abs, and min and max with Python's meaning: the result is the first value unless the
+ * second value is less (greater). */
 kt_expr *kt_apply_date_rule(kt_scope *s, const kt_operands *o)
 {
   kt_expr *const *values = o->values.items;

@@ -1,9 +1,8 @@
-/* Determines the reads and effects of evaluating an expression or executing a statement.
+/* Determines what evaluating an expression or executing a statement reads and which effects it has.
  *
- * This is the only analysis of effects. Inference uses it to preserve the order of operands
- * (operand_order.c), and passes use it to move, repeat or remove code. All operands count: indices,
- * extents, conditions and arguments are expressions of the node, and the walk visits all of
- * them. */
+ * All parts of the compiler use this analysis of effects. Inference uses it to preserve the order
+ * of operands (operand_order.c). Passes use it to move, repeat or remove code. Indices, extents,
+ * conditions and arguments are expressions of a node, and the walk visits all of them. */
 #include "typing/typed.h"
 
 /* ---- memory ---- */
@@ -52,8 +51,8 @@ bool kt_checks_division(const kt_compilation *c, const kt_expr *expr)
          !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
 }
 
-/* Whether a check of this node can fail. Before pass/checks.c marks the checks, every access and
- * division that the request checks can fail. */
+/* Returns whether a check of this node can fail. Until pass/checks.c has decided which nodes are
+ * checked, this assumes a check for every access and division if the request enables that check. */
 static bool may_fail_itself(const kt_compilation *c, const kt_expr *expr)
 {
   enum { OF_ACCESSES = KJIT_CHECK_BOUNDS | KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
@@ -94,9 +93,8 @@ static const kt_effects everything = { .reads = KJ_MEMORY_ANY,
                                        .has_positions = true,
                                        .has_loops = true };
 
-/* Adds the effects of a call. They are stored in the instance and computed again after
- * pass/checks.c has marked the checks. The local arrays of the func do not count, because they are
- * not the caller's. */
+/* Adds the effects of a call. They are stored in the instance and recomputed after pass/checks.c
+ * has run. Accesses to local arrays of the called func are not effects of the call. */
 static void add_call(const search *s, kt_instance *instance)
 {
   kt_known_effects *known = &instance->effects;
@@ -116,7 +114,7 @@ static void add_call(const search *s, kt_instance *instance)
   kt_join_effects(s->found, &known->all);
 }
 
-/* Adds the effects of the node itself. Returns false, so that the walk visits all nodes. */
+/* Adds the effects of the node itself. Always returns false, so that the walk visits all nodes. */
 static bool add_expr(void *data, const kt_expr *expr)
 {
   const search *s = data;

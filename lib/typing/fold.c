@@ -1,6 +1,6 @@
-/* Constant folding: integers, and float literals. Other float constants are left to LLVM, unless
- * they are negated or compared. Folding is needed for literals and for values that must be known at
- * compile time, such as extents and static conditions. */
+/* Constant folding of integers and float literals. LLVM folds other float constants, unless they
+ * are negated or compared. Folding here is necessary for literals, and for values that must be
+ * known at compile time, such as extents and static conditions. */
 #include <math.h>
 #include <string.h>
 
@@ -44,8 +44,9 @@ static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, con
   return NULL;
 }
 
-/* Whether the division is by 0 and checked. It is then not folded, so that it fails when the kernel
- * runs. A weak division does not exist at run time; its quotient is 0. */
+/* Returns whether the division has the divisor 0 and is checked. It is not folded in this case, so
+ * that the check fails at run time. A division of weak values does not exist at run time; its
+ * quotient by 0 is 0. */
 static bool is_checked_division(const kt_scope *s, const kt_expr *divisor)
 {
   return !ki_is_weak(divisor->type) && kt_checks_divisor(s->c, divisor->type) &&
@@ -84,7 +85,7 @@ kt_expr *kt_fold_compare(kt_scope *s, kjit_op op, const kt_expr *x, const kt_exp
 
 static double reciprocal_root(double x) { return 1 / sqrt(x); }
 
-/* lgamma writes a global variable, lgamma_r does not. */
+/* lgamma writes a global variable; lgamma_r does not. */
 static double log_gamma(double x)
 {
   int sign;
@@ -93,7 +94,7 @@ static double log_gamma(double x)
 
 static double quotient(double x, double y) { return x / y; }
 
-/* Returns x - y if it is positive, else 0. Two equal infinities give 0. */
+/* Returns x - y if it is positive, otherwise 0. For two equal infinities it returns 0. */
 static double positive_difference(double x, double y)
 {
   return isnan(x) || isnan(y) ? x + y : x > y ? x - y : 0;

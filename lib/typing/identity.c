@@ -1,4 +1,5 @@
-/* Identity elements of operators, which the func named by `@identity` returns. */
+/* Identity elements of operators: calls the func that the operator's attribute `@identity`
+ * names. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 

@@ -1,8 +1,8 @@
-/* Inference: converts the kernel of the request, and every function that it calls, from untyped to
- * typed IR. Types propagate forward from the arguments.
+/* Type inference: converts the kernel of the request, and every function that it calls, from
+ * untyped to typed IR. Types propagate forward from the arguments.
  *
- * Needs: a verified module, and a signature with as many arguments as the kernel has parameters.
- * Guarantees: the properties in typed.h, which kt_verify_typed checks. */
+ * Requires a verified module, and a signature with an argument for each parameter of the kernel.
+ * Guarantees the properties that typed.h describes; kt_verify_typed checks them. */
 #include "typing/infer.h"
 
 #include <stdio.h>
@@ -21,7 +21,8 @@ void kt_init_scope(kt_scope *s, kt_inference *inference)
   s->arena = inference->c->arena;
 }
 
-/* Describes the number of instances and the largest one, for the message about a limit. */
+/* Describes the number of instances and the largest instance, for the error about an exceeded
+ * limit. */
 static const char *describe_work(const kt_inference *inference)
 {
   const kt_inferred *most = inference->records.items[0];
@@ -131,8 +132,8 @@ static bool has_attribute(const ki_function *function, ki_attribute_id id)
   return ki_get_attribute(&function->attributes, id) != NULL;
 }
 
-/* Returns the modes of a function that is called by a function with the modes `caller`. The code of
- * a built-in depends on the rounding of each operation, so it is strict except under @fastmath. */
+/* Returns the modes of a function, given the modes of its caller. The code of a built-in depends on
+ * the rounding of each operation, so it is strict except under @fastmath. */
 static kt_modes modes_of(const ki_function *function, kt_modes caller)
 {
   bool is_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT) ||
@@ -217,7 +218,7 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
           DEPTH_LIMIT, name);
 }
 
-/* Describes the instances of the function if their limit is reached. */
+/* Describes the instances of a function, for the error about too many instances. */
 static const char *describe_instances(kt_inference *inference, const ki_function *function)
 {
   kt_compilation *c = inference->c;
@@ -251,8 +252,9 @@ kjit_type kt_concrete_result(kjit_type guess)
   return guess == KJ_WEAK_INT ? KJIT_I32 : guess == KJ_WEAK_FLOAT ? KJIT_F64 : guess;
 }
 
-/* Uses the current guess of the result for a call of a function that is being inferred. While no
- * return is known, the statement in that function that leads to this call is skipped. */
+/* Uses the current guess of the result type for a recursive call, that is, a call of a function
+ * that is being inferred. If the type of no return statement is known yet, the statement that leads
+ * to this call is skipped in this round. */
 static void take_result(kt_scope *s, kt_inferred *record, kj_location location)
 {
   kt_scope *scope = record->scope;
@@ -313,7 +315,7 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
 
 /* ---- recursive functions, which are found when all calls are known ---- */
 
-/* Whether `from` calls `to`, directly or through others. */
+/* Returns whether `from` calls `to`, directly or through other functions. */
 static bool leads_to(const kt_inferred *from, const kt_inferred *to, bool *is_seen)
 {
   for (size_t i = 0; i < from->callees.count; i++) {
@@ -383,8 +385,8 @@ static void check_c_function(kt_inference *inference, const kt_inferred *record)
   kt_check_c_type(&outside, instance->result, "the result", instance->function->decl->location);
 }
 
-/* Rejects ranges in recursive functions. Inference does not check whether all threads reach a
- * recursive call. */
+/* Rejects loops over ranges in recursive functions, because inference does not check whether all
+ * threads reach a recursive call. */
 static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
 {
   const kt_instance *instance = record->instance;
@@ -395,8 +397,9 @@ static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
             instance->function->decl->name);
 }
 
-/* Collects the used instances: the kernel first, then callees before callers. Recursive functions
- * are in any order. Instances that only a discarded round has called are left out. */
+/* Collects the instances that are used: first the kernel, then the others so that callees precede
+ * their callers. The order of recursive functions is arbitrary. Instances that only a discarded
+ * round has called are omitted. */
 static void collect(kt_inference *inference, kt_inferred *record)
 {
   if (record->is_reached) return;

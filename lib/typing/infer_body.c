@@ -1,5 +1,5 @@
-/* Type inference of the body of one instance. Inference runs in rounds: each round infers the whole
- * body again with the guesses of the previous round, until no guess changes. */
+/* Type inference of the body of one instance. Each round infers the whole body again with the
+ * guesses of the previous round, until no guess changes (infer.h). */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -50,8 +50,8 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
   }
 }
 
-/* Converts a scalar parameter of a kernel to its annotation at the start of the body. Until then it
- * has the type that the launch passes. */
+/* Converts a scalar parameter of a kernel to the type of its annotation at the start of the body.
+ * At launch it has the type that the application passes. */
 static void convert_entry(kt_scope *s, const ki_decl *decl, size_t index)
 {
   kjit_type annotation = kt_infer_annotation(s->inference, s->function, s->record->bounds, index);
@@ -72,7 +72,8 @@ static void bind_parameters(kt_scope *s)
   const ki_decls *params = &s->function->params;
   for (size_t i = 0; i < params->count; i++)
     bind_parameter(s, params->items[i], &s->record->bounds[i]);
-  /* a call from outside the module may pass other types than the annotations */
+  /* only for instances that code outside of the module calls: the call can pass other types than
+   * the annotations */
   for (size_t i = 0; i < params->count && !s->instance->caller; i++)
     convert_entry(s, params->items[i], i);
 }
@@ -103,7 +104,7 @@ static bool leaves(const kt_stmt *stmt)
   }
 }
 
-/* Whether control never reaches the end of the list. */
+/* Returns whether control flow never reaches the end of the list. */
 static bool never_ends(const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++)
@@ -122,7 +123,7 @@ static void check_end(kt_scope *s)
           s->function->decl->name);
 }
 
-/* Gives a variable that was assigned only literals its final type. */
+/* Determines the final type of a variable to which only literals have been assigned. */
 static void settle_guess(void *data, const ki_decl *decl, kt_guess *guess)
 {
   kt_scope *s = data;
@@ -144,7 +145,8 @@ static void forget_read(void *data, const ki_decl *decl, kt_guess *guess)
   guess->was_read = false;
 }
 
-/* The declarations, and for each parameter the array of structs of whose elements it is a field. */
+/* The number of declarations, plus one for each parameter: a parameter that is a field of an array
+ * of structs needs a second meaning, for the array. */
 static uint32_t count_meanings(const ki_function *function)
 {
   return function->local_count + 1 + (uint32_t)function->params.count;
@@ -174,9 +176,9 @@ static void start_round(kt_scope *s)
   s->local_bytes = s->shared_bytes = 0;
 }
 
-/* Infers the body once. A variable that was assigned only literals stays untyped while the guesses
- * for other variables still change, because another variable may be assigned to it later. `is_late`
- * says that such variables now get a type. */
+/* Infers the body once. A variable that has been assigned only literals stays untyped as long as
+ * guesses about other variables change, because one of those variables could be assigned to it.
+ * is_late: such variables get their final type in this round. */
 static void infer_round(kt_scope *s, bool is_late)
 {
   kt_drop_outdated(s);
@@ -197,14 +199,15 @@ static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t 
   kt_leave_copies(s);
 }
 
-/* Whether another round follows, which has more information than this one. */
+/* Returns whether another round will follow, with more information than this round has. */
 static bool is_open_round(const kt_scope *s)
 {
   return s->is_changed || (s->waits_for && !s->looks_inside);
 }
 
-/* Runs one round and handles its errors. If a guess has changed or a statement waits, an error in
- * this round proves nothing: for example, a literal that does not fit may fit in the next round. */
+/* Runs one round and handles its errors. If a guess has changed or a statement has been skipped, an
+ * error in this round can be wrong. For example, a literal that does not fit a type may fit in the
+ * next round. */
 static void try_round(kt_scope *s, bool is_late)
 {
   kt_compilation *c = s->c;
@@ -223,7 +226,8 @@ static void try_round(kt_scope *s, bool is_late)
   forget_round(s, messages, records, depth);
 }
 
-/* Determines the result type. If every return gives a literal, the result stays a literal. */
+/* Determines the result type. If every return statement returns a literal, the result stays
+ * weak. */
 static void finish_result(kt_scope *s)
 {
   kt_inferred *record = s->record;
@@ -249,7 +253,7 @@ static bool returns_value(const ki_stmts *body)
   return false;
 }
 
-/* Determines the result type as far as the declaration gives it, without the body. */
+/* Determines the result type without the body, as far as the declaration specifies it. */
 static void fix_result(kt_scope *s)
 {
   const ki_function *function = s->function;
@@ -264,7 +268,7 @@ static void fix_result(kt_scope *s)
     record->instance->result = function->result ? s->result_annotation : KJIT_VOID;
 }
 
-/* Ends the inference of an extern func. Only its parameters and its result are known. */
+/* Completes an extern func, which has no body: only its parameters and its result are inferred. */
 static void finish_extern(kt_scope *s)
 {
   start_round(s);
@@ -276,8 +280,8 @@ static void finish_extern(kt_scope *s)
   s->record->is_done = true;
 }
 
-/* Runs rounds until nothing changes. Each round raises a guess or infers statements that had to
- * wait, so the limit grows with the number of variables. */
+/* Runs rounds until nothing changes. Each round raises a guess or infers statements that were
+ * skipped before, so the maximum number of rounds grows with the number of variables. */
 static void infer_rounds(kt_scope *s)
 {
   enum { ROUND_LIMIT = 64, ROUNDS_OF_VARIABLE = 8 };

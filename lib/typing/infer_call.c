@@ -8,8 +8,8 @@
 
 /* ---- calls of extern functions, which have the C ABI and must declare all types ---- */
 
-/* Whether kjit_call_function passes the type differently from C: small floats as their bits,
- * aggregates by address. */
+/* Returns whether kjit_call_function passes the type in another way than C does: small floats as
+ * their bits, aggregates by address. */
 static bool goes_to_host(kt_scope *s, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);
@@ -21,7 +21,8 @@ static bool goes_to_host(kt_scope *s, kjit_type type)
   return true;
 }
 
-/* CUDA's C++ has types of its own for small floats and complex numbers: __half, cuDoubleComplex. */
+/* CUDA C++ has its own types for small floats and complex numbers, for example __half and
+ * cuDoubleComplex. */
 static bool is_cuda_type(kt_scope *s, kjit_type type)
 {
   bool is_gpu = s->c->request->target.kind == KJ_TARGET_NVPTX;
@@ -56,7 +57,7 @@ static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, co
   return kt_give_array_type(s, array, annotation);
 }
 
-/* Fails if the extern func is not bound, unless the code is compiled ahead of its use. */
+/* Reports an error if the extern func is not bound, unless the code is compiled ahead of time. */
 static void check_binding(kt_scope *s, const ki_function *function, kj_location location)
 {
   const kj_compile_request *request = s->c->request;
@@ -148,8 +149,8 @@ void kt_check_count(kt_scope *s, const char *name, size_t count, size_t least, s
           most, count);
 }
 
-/* Checks the alignment of the operand of a built-in with its own instruction. A field of a packed
- * struct can be unaligned. */
+/* Checks the alignment of the lvalue of a built-in that becomes a special instruction. A field of a
+ * packed struct can be unaligned. */
 static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place *place)
 {
   KJ_ASSERT(place->array);
@@ -177,7 +178,7 @@ static void infer_memory_place(kt_scope *s, const ki_builtin *builtin, const ki_
             builtin->name);
 }
 
-/* Infers an operand that the built-in itself reads. The array may be read-only. */
+/* Infers an lvalue operand that the built-in only reads. The array may be read-only. */
 static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_expr *expr,
                              kt_place *place)
 {
@@ -201,7 +202,7 @@ static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_ex
   };
 }
 
-/* Infers the type argument of `view`, such as `f32[n, m]`. The extents are evaluated. */
+/* Infers the type argument of `view`, for example `f32[n, m]`. Its extents are evaluated. */
 static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *operands)
 {
   const ki_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
@@ -213,7 +214,7 @@ static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *opera
   kt_infer_list(s, &type->extents, &operands->extents);
 }
 
-/* Appends the arguments that bind_back has captured for a built-in to its operands. */
+/* If a built-in has arguments captured by bind_back, appends them to its operands. */
 static void add_captured(kt_scope *s, const kt_captured *captured, const ki_expr *call,
                          kt_operands *operands)
 {
@@ -225,8 +226,8 @@ static void add_captured(kt_scope *s, const kt_captured *captured, const ki_expr
   }
 }
 
-/* Whether the built-in takes the address of this value instead of loading it. index does not count
- * a first argument that is an lvalue or an array. */
+/* Returns whether the built-in takes the address of this operand instead of loading it. index does
+ * not count a first argument that is an lvalue or an array. */
 static bool takes_address(const ki_builtin *builtin, size_t index)
 {
   enum { FIRST = 1, SECOND = 2, THIRD = 4 };
@@ -241,8 +242,8 @@ static bool takes_address(const ki_builtin *builtin, size_t index)
   return index < 3 && (values[builtin->id] >> index & 1);
 }
 
-/* Infers the values of a built-in. The extents and the lvalue among the operands are evaluated
- * before. */
+/* Infers the operands of a built-in that are values. The extents and the lvalue among its operands
+ * have been evaluated before. */
 static void infer_values(kt_scope *s, const ki_exprs *exprs, kt_order *order, kt_operands *o)
 {
   for (size_t i = 0; i < exprs->count; i++) {
@@ -274,7 +275,8 @@ static void infer_first(kt_scope *s, const ki_builtin *builtin, const ki_expr *e
     operands->place = (kt_place){ .array = kt_infer_expr(s, expr), .location = expr->location };
 }
 
-/* Ends the extents and the lvalue as operands. They already have their order among themselves. */
+/* Ends the extents and the lvalue as one operand. Their order among themselves has been settled
+ * already. */
 static void end_first(kt_scope *s, kt_order *order, const kt_operands *operands)
 {
   kt_end_place(s, order, &operands->place);

@@ -1,11 +1,11 @@
 /* Type inference of two kinds of loops: static loops, and loops over arrays and shapes. A static
  * loop iterates over a tuple or is a `@static` range. Its body is inferred once for each item or
- * number, because names can have another type in each iteration.
+ * number, because names can have a different type in each iteration.
  *
- * A static loop becomes a sequence of copies of its body without a loop. If inference decides a
- * `break` at compile time, it makes no further copies; a `continue` decided at compile time ends
- * its copy. A jump that is decided at run time needs a loop that it can leave. In this case the
- * copies are placed in a loop that runs once. */
+ * A static loop becomes a sequence of copies of its body, without a loop. If inference can decide a
+ * `break` at compile time, it makes no further copies. A `continue` that is decided at compile time
+ * ends its copy. A jump that is decided at run time needs a loop to leave, so the copies are then
+ * placed in a loop that runs once. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -33,9 +33,8 @@ static uint32_t end_of_body(const ki_stmts *body, uint32_t end)
   return end;
 }
 
-/* Swaps the guesses that the function has for the copy's declarations with those stored in the
- * copy.
- */
+/* Swaps the current guesses about the copy's declarations with the guesses that are stored in the
+ * copy. */
 static void exchange(kt_scope *s, kt_copy *copy)
 {
   for (uint32_t i = 0; i < copy->count; i++) {
@@ -101,8 +100,8 @@ void kt_each_guess(const kt_scope *s,
 
 /* ---- jumps ---- */
 
-/* Whether the statements contain a jump out of the loop itself. Jumps in inner loops belong to the
- * inner loops. */
+/* Returns whether the statements contain a jump that leaves this loop. Jumps in inner loops leave
+ * only the inner loops. */
 static bool has_jump(const kt_stmts *stmts, kt_tstmt_kind jump)
 {
   for (size_t i = 0; i < stmts->count; i++) {
@@ -119,7 +118,7 @@ static void append(kt_scope *s, kt_stmts *to, const kt_stmts *from)
   for (size_t i = 0; i < from->count; i++) KJ_PUSH(s->arena, to, from->items[i]);
 }
 
-/* Adds a bool variable, initially false, that records that a loop was left. */
+/* Adds a bool variable that is initially false and records whether a loop was left. */
 static kt_var *add_flag(kt_scope *s, kj_location location)
 {
   kt_var *flag = kt_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++),
@@ -128,7 +127,7 @@ static kt_var *add_flag(kt_scope *s, kj_location location)
   return flag;
 }
 
-/* Inserts an assignment of true to the flag before each `break`. */
+/* Inserts an assignment of true to the flag before each `break` of the loop. */
 static void set_at_breaks(kt_scope *s, kt_stmts *stmts, kt_var *flag)
 {
   kt_stmts list = { 0 };
@@ -171,8 +170,9 @@ static kt_stmt *new_once(kt_scope *s, kj_location location)
 typedef struct static_loop {
   const ki_stmt *stmt;
   KJ_LIST(kt_stmts) copies;
-  bool has_break, has_continue; /* run-time jumps in at least one copy */
-  bool is_over;                 /* a `break` at compile time was reached; no further copy follows */
+  bool has_break, has_continue; /* some copy contains a jump that is decided at run time */
+  /* a `break` has been decided at compile time, so no further copy follows */
+  bool is_over;
   kt_level outer_level, outer_skipped;
   bool was_range_body;
 } static_loop;
@@ -187,7 +187,7 @@ static void begin_copies(kt_scope *s, static_loop *loop, const ki_stmt *stmt)
   s->is_range_body = false;
 }
 
-/* Makes the next copy current. The assignments that give names their values go into `body`. */
+/* Makes the next copy the current one. `body` receives the assignments of its loop variables. */
 static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
 {
   kj_location location = loop->stmt->location;
@@ -203,8 +203,8 @@ static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
 }
 
 /* Infers the body as one copy. If the last statement is a jump that was decided at compile time, it
- * is removed: after `continue` nothing is left to skip, and after `break` no further copy is
- * made. */
+ * is removed: after a `continue` there is nothing left to skip, and after a `break` there is no
+ * further copy. */
 static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level skipped)
 {
   kt_infer_block(s, &loop->stmt->body, body);
@@ -216,7 +216,7 @@ static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level
     if (last->kind == KJ_TS_BREAK) body->count--;
   }
   bool has_break = has_jump(body, KJ_TS_BREAK);
-  /* the threads that skipped the rest are active again */
+  /* threads that skipped the rest of the copy are active again */
   if (!has_break) s->skipped_level = skipped;
   s->level = kt_higher_level(loop->outer_level, s->skipped_level);
   loop->has_break |= has_break;
@@ -225,8 +225,8 @@ static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level
   leave_copy(s);
 }
 
-/* Emits each copy as a loop that runs once, because at least one copy has a `continue` at run time.
- * A copy that follows a `break` runs only if the flag says that the loop was not left. */
+/* Emits each copy as a loop that runs once, because some copy has a `continue` that is decided at
+ * run time. If an earlier copy has a `break`, a later copy runs only if the flag is not set. */
 static void emit_separate_copies(kt_scope *s, static_loop *loop)
 {
   kj_location location = loop->stmt->location;
@@ -265,7 +265,7 @@ static void end_copies(kt_scope *s, static_loop *loop, kt_stmts *out)
   if (once) kt_emit(s, once);
 }
 
-/* Gives the loop variables their values in one copy. */
+/* Sets the loop variables for one copy. */
 static void name_item(kt_scope *s, const ki_stmt *stmt, kt_expr *item)
 {
   const ki_decls *names = &stmt->decls;
@@ -294,9 +294,10 @@ static void infer_copies(kt_scope *s, const ki_stmt *stmt, const kt_exprs *items
 
 /* ---- through the items of a value ---- */
 
-/* Infers a loop over the first dimension of an array. The item is an element if the array has one
- * dimension, otherwise a view of the rest. If `fields` is not NULL, the item is this field of the
- * element. If `are_references` is true, the loop variable is a reference to each struct. */
+/* Infers a loop over the first dimension of an array. If the array has one dimension, the item is
+ * an element; otherwise it is a view of the remaining dimensions. If `fields` is not NULL, the item
+ * is this field of an element. If `are_references` is true and the elements are structs, the loop
+ * variable is a reference to each element. */
 static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array,
                              const ki_expr *fields, bool are_references)
 {
@@ -379,15 +380,15 @@ static kt_exprs numbers_of_range(kt_scope *s, const ki_stmt *stmt, const kt_expr
   if (step == 0)
     kt_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
   for (__int128 i = first; step > 0 ? i < stop : i > stop; i += step) {
-    /* infer_copies reports the error if there is one more than the maximum */
+    /* one number above the maximum is enough for infer_copies to report the error */
     if (items.count > MOST_COPIES) break;
     KJ_PUSH(s->arena, &items, kt_new_integer(s, type, i, stmt->location));
   }
   return items;
 }
 
-/* Returns all indices within the extents in row-major order. For no extents this is the single
- * index `()`. */
+/* Returns all index tuples within the extents in row-major order. Without extents this is only the
+ * empty tuple. */
 static kt_exprs positions_in(kt_scope *s, const ki_stmt *stmt, const kt_exprs *extents)
 {
   kt_exprs items = { 0 };
@@ -446,8 +447,8 @@ static void name_position(kt_scope *s, const ki_stmt *stmt, const kt_exprs *posi
     kt_bind_value(s, stmt->decls.items[0], kt_make_tuple(s, position, stmt->location));
 }
 
-/* Infers a `range` over a shape as nested loops, one for each extent. A `break` leaves all of
- * them. */
+/* Infers a `range` over a shape as nested loops, one for each extent. A `break` leaves all of these
+ * loops. */
 void kt_infer_shape_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *shape)
 {
   kt_exprs parts = kt_take_items(s, shape, stmt->location), position = { 0 };

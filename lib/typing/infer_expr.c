@@ -1,10 +1,10 @@
-/* Inference of expressions: conditions, tuples, names, and the values of `print`. Every value has a
- * type; literals stay weak until another operand determines their type (promote.c). */
+/* Type inference of expressions: conditions, tuples, names, and the operands of `print`. Every
+ * value has a type. Literals stay weak until another operand determines their type (promote.c). */
 #include "typing/infer.h"
 
 /* ---- operands that are evaluated only under a condition ---- */
 
-/* An expression with the statements that must be executed before it. */
+/* An expression, and the statements that must be executed before it. */
 typedef struct part {
   kt_stmts stmts;
   kt_expr *value;
@@ -20,8 +20,8 @@ static part infer_part(kt_scope *s, const ki_expr *expr, bool is_condition)
   return p;
 }
 
-/* An operand that is evaluated only under a condition. If it waits for a type, the other operands
- * give the type of the whole expression, and the value of the arm is NULL. */
+/* An operand that is evaluated only under a condition. If its type is not known yet in this round,
+ * the other operands determine the type of the whole expression, and the arm's value is NULL. */
 typedef struct arm {
   const ki_expr *expr;
   bool is_condition;
@@ -74,7 +74,7 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
 static kt_expr *infer_logic(kt_scope *s, const ki_expr *expr)
 {
   kt_expr *x = kt_infer_condition(s, expr->x);
-  bool decides = expr->op == KJIT_OP_OR; /* the value of the left operand that is the result */
+  bool decides = expr->op == KJIT_OP_OR; /* the left operand's value for which it is the result */
   if (kt_is_constant(x)) return (x->integer != 0) == decides ? x : kt_infer_condition(s, expr->y);
   part y = infer_arm(s, expr->y, true);
   return y.value ? make_logic(s, expr, x, &y) : x;
@@ -127,7 +127,8 @@ kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location loca
   return kt_join_dates(s, a, b);
 }
 
-/* Makes a conditional expression whose arms need statements: an `if` that assigns a temporary. */
+/* Makes a conditional expression whose arms need statements: an `if` that assigns to a
+ * temporary. */
 static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, part *y,
                                     kjit_type type, kj_location location)
 {
@@ -149,8 +150,8 @@ static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, pa
   return ki_is_weak(type) ? kt_make_weak(s, value, type, wide) : value;
 }
 
-/* Makes a conditional expression with both arms converted to a type. Statements for the conversion
- * are executed in the arm. */
+/* Makes a conditional expression and converts both arms to a type. Statements that the conversion
+ * needs are part of the arm. */
 static kt_expr *make_typed_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kjit_type type,
                                 kj_location location)
 {
@@ -248,8 +249,8 @@ static bool has_values(const kt_callee *callee)
   return callee->captured || (callee->derived && has_values(&callee->derived->of));
 }
 
-/* Evaluates a comparison of funcs, `op == add`, at compile time. Returns NULL for other
- * comparisons. */
+/* Evaluates a comparison of funcs, for example `op == add`, at compile time. Returns NULL for any
+ * other comparison. */
 static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
 {
   kt_callee x, y;
@@ -376,8 +377,8 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   }
 }
 
-/* Rejects a pointer in guest code. Guest code cannot create pointers, but arguments and results of
- * the application's funcs can be pointers. */
+/* Rejects a pointer in untrusted code (a guest). Such code cannot create pointers, but the
+ * application's funcs can pass pointers to it or return them. */
 static void refuse_pointer(kt_scope *s, const kt_expr *value)
 {
   if (!ki_holds_pointer(s->c->types, value->type)) return;
@@ -449,8 +450,8 @@ kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr)
 
 /* ---- print ---- */
 
-/* Appends text of the user. Control characters are escaped, because some of them mark values: see
- * KJ_PRINT_VALUE. */
+/* Appends a string from the source. Control characters are escaped, because some of them mark
+ * values (KJ_PRINT_VALUE). */
 static void append_string(kj_buffer *line, const char *text)
 {
   enum { FIRST_PRINTABLE = 32, SHIFT = 64 };
@@ -471,7 +472,7 @@ static const char *make_line(kt_scope *s, const ki_exprs *items)
   return kj_keep_text(s->arena, &line);
 }
 
-/* Rejects arrays, because a printed line contains values, and an array is a reference. */
+/* Rejects arrays: `print` prints values, and an array is a reference. */
 static void check_value(kt_scope *s, const kt_expr *value)
 {
   if (!kt_holds_array(s->c, value->type)) return;
@@ -481,7 +482,7 @@ static void check_value(kt_scope *s, const kt_expr *value)
           kt_type_text(s->c, value->type));
 }
 
-/* Converts a value for printing. A literal that is only printed does not cause a remark about f64
+/* Converts a value for printing. If a literal is only printed, it does not cause a remark about f64
  * arithmetic. */
 static kt_expr *make_printed(kt_scope *s, kt_expr *value)
 {

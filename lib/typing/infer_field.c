@@ -1,7 +1,6 @@
-/* Fields of values and components in memory.
- *
- * A component in memory is represented as an array element: a field of a[i] is the only element of
- * MEMBER(VIEW(a, i)). Code that accesses memory therefore only has to handle arrays. */
+/* Type inference of fields of values and of components in memory. A component in memory is
+ * represented by an array of rank 0: a field of a[i] is the only element of MEMBER(VIEW(a, i)).
+ * Code that handles memory accesses therefore only has to handle array elements. */
 #include <string.h>
 
 #include "ir/near_name.h"
@@ -46,7 +45,8 @@ kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_l
   return member;
 }
 
-/* Returns all lanes of a vector, the only element of the array, as a one-dimensional array. */
+/* Returns all lanes of the vector that is the only element of the array, as a one-dimensional
+ * array. */
 kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location)
 {
   const ki_type_info *from = ki_type(s->c->types, only->type),
@@ -76,8 +76,8 @@ kt_expr *kt_new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_lo
   return load;
 }
 
-/* Returns a component of an element as a value. An array inside a struct is returned as an array
- * without being read. */
+/* Returns a component of an element as a value. If the component is an array inside a struct,
+ * returns that array without reading it. */
 static kt_expr *read_member(kt_scope *s, kt_expr *array, const kt_exprs *indices,
                             ki_component component, kj_location location)
 {
@@ -176,8 +176,8 @@ _Noreturn void kt_fail_field(kt_scope *s, const ki_expr *expr, kjit_type type)
   kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "%s has no `.%s`", text, expr->name);
 }
 
-/* Whether a lane must be read alone. The checks of uninitialized memory and of races examine each
- * access, and other threads can own the other lanes. */
+/* Returns whether a lane must be loaded separately. The checks for uninitialized memory and for
+ * races examine each access, and other threads can access the other lanes. */
 static bool watches_lanes(const kt_scope *s)
 {
   return s->c->request->checks & (KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES);
@@ -202,15 +202,15 @@ kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location 
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location)
 {
-  /* all lanes are loaded with one access */
+  /* otherwise a single access loads all lanes */
   bool is_part_of_memory =
     value->kind == KJ_T_LOAD && (!kt_is_vector(s->c, value->type) || watches_lanes(s));
   return is_part_of_memory ? read_member(s, value->x, &value->args, component, location)
                            : kt_make_item(s, value, component.index, location);
 }
 
-/* Whether the name is a field of the only element of an array of rank 0. The array can be used like
- * its element. */
+/* Returns whether the name is a field of the only element of an array of rank 0. Such an array can
+ * be used like its element. */
 bool kt_is_field_of_only(const kt_scope *s, kjit_type array, const char *name,
                          ki_component *component)
 {

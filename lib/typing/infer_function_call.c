@@ -1,5 +1,5 @@
-/* Inference of calls of functions. A function is inferred once for each combination of parameter
- * values, which includes literals and func arguments. */
+/* Inference of calls of functions. A function has an instance for each combination of parameter
+ * bounds, which include literals and func arguments. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -7,8 +7,8 @@
 
 /* ---- values of the parameters ---- */
 
-/* Gives a parameter a stand-in value while annotations are evaluated. dtype(r) needs only its
- * type. */
+/* Gives a parameter a placeholder value while annotations are evaluated, because dtype(r) needs
+ * only its type. */
 static void bind_stand_in(kt_scope *outside, const ki_decl *param, const kt_bound *bound)
 {
   kt_meaning *meaning = &outside->meanings[param->index];
@@ -53,17 +53,18 @@ kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *functi
   return kt_infer_type(&outside, annotation);
 }
 
-/* The state of binding the parameters for one call. */
+/* State while the parameters of one call are bound. */
 typedef struct binding {
   const ki_expr *call;
   const ki_function *function;
   const kt_captured *captured; /* or NULL */
-  kt_expr **values;            /* argument value of each parameter; NULL for functions */
+  kt_expr **values;            /* the argument's value for each parameter; NULL for functions */
   kt_bound *bounds;
-  /* run-time arguments by parameter; NULL means that a parameter is not passed at run time */
+  /* the run-time argument for each parameter; NULL if the parameter is not passed at run time */
   kt_expr **arguments;
-  const ki_expr **fields; /* fields of each parameter, see kt_bound */
-  uint64_t variable;      /* bit i: a float literal for parameter i is passed at run time */
+  const ki_expr **fields; /* the fields for each parameter; see kt_bound */
+  /* bit mask of parameters: a float literal for such a parameter is passed at run time */
+  uint64_t variable;
 } binding;
 
 static kj_location location_of(const binding *b, size_t index)
@@ -112,11 +113,12 @@ static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type anno
     b->bounds[index].type = read_only_type(s, value->type);
 }
 
-/* A generic parameter with a literal becomes a part of the instance's key. A weak value that is
- * known only at run time is passed like an untyped number from the application and stays weak. */
+/* If the argument of a generic parameter is a literal, it becomes part of the instance's key. A
+ * weak value that is known only at run time stays weak and is passed like an untyped number from
+ * the application. */
 
-/* Limits recursion with a different literal in each call: from this depth on, the function has one
- * instance for all literals. */
+/* Limits recursion in which each call has a different literal: from this depth on, one instance of
+ * the function serves all literals. */
 enum { LITERAL_DEPTH = 32 };
 
 static bool is_deep(const kt_scope *s, const ki_function *function)
@@ -167,7 +169,7 @@ static void bind_callee(kt_scope *s, binding *b, size_t index, kt_callee callee)
             b->function->decl->name, param->is_type ? "type" : "value");
 }
 
-/* Binds a type parameter. A weak type becomes the type that a variable would have. */
+/* Binds a type parameter. A weak type is replaced by the type that a variable would have. */
 static void bind_type(kt_scope *s, binding *b, size_t index, kjit_type type)
 {
   const ki_decl *param = b->function->params.items[index];
@@ -239,7 +241,7 @@ static void infer_argument(kt_scope *s, binding *b, size_t index, kt_order *orde
     const ki_expr *value = expr;
     if (!param->type_expr && !param->is_const) b->fields[index] = kt_split_fields(s, expr, &value);
     b->values[index] = kt_infer_expr(s, value);
-  } else { /* the default of a parameter can only use constants */
+  } else { /* the default value of a parameter can only use constants */
     kt_scope outside;
     kt_init_scope(&outside, s->inference);
     outside.out = s->out;
@@ -257,8 +259,8 @@ static void check_arguments(kt_scope *s, const ki_function *function, const ki_e
   kt_check_count(s, function->decl->name, call->args.count, least, most, call->location);
 }
 
-/* Binds all parameters. Those without an annotation come first, because an annotation can refer to
- * other parameters. */
+/* Binds all parameters. Parameters without an annotation come first, because annotations can refer
+ * to them. */
 static void bind_all(kt_scope *s, binding *b)
 {
   size_t count = b->function->params.count;
@@ -347,9 +349,9 @@ static kt_exprs list_arguments(kt_scope *s, const binding *b)
   return arguments;
 }
 
-/* Rejects arrays as arguments of a func that a built-in calls, such as the identity of an operator.
- * accesses.c determines without types which arrays a kernel reads and writes, so it cannot see
- * these calls. */
+/* Rejects array arguments of a func that a built-in calls, for example the func that returns an
+ * operator's identity. accesses.c finds the arrays that a kernel reads and writes without types, so
+ * it does not see these calls. */
 static void refuse_arrays(kt_scope *s, const binding *b, const char *asker)
 {
   for (size_t i = 0; i < b->function->params.count; i++)

@@ -1,5 +1,5 @@
-/* Inference of indexing: elements, views and properties of arrays, items of tuples, elements of
- * values. */
+/* Type inference of indexing: elements, views and properties of arrays, items of tuples, and
+ * components of values. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -11,7 +11,7 @@ static const char *name_of(const ki_expr *expr)
 
 /* ---- properties ---- */
 
-/* Returns an extent of a view without creating the view. */
+/* Returns an extent of a view without creating the view itself. */
 static kt_expr *extent_of_view(kt_scope *s, const kt_expr *view, uint32_t dimension,
                                kj_location location)
 {
@@ -115,7 +115,8 @@ typedef struct indexing {
   const ki_expr *expr;
   kt_expr *base;
   kt_exprs indices;
-  kt_slice slices[KJ_MAX_RANK]; /* indices that are slices; their start is in indices */
+  /* for each dimension, the slice if its index is a slice; the start of a slice is in `indices` */
+  kt_slice slices[KJ_MAX_RANK];
   uint32_t slice_count;
 } indexing;
 
@@ -216,7 +217,7 @@ static void add_argument(kt_scope *s, indexing *at, const ki_expr *expr)
     add_index(s, at, kt_make_item(s, kt_copy_texpr(s, index), i, expr->location));
 }
 
-/* Whether some index counts from the end or is a slice. */
+/* Returns whether an index counts from the end or is a slice. */
 static bool has_from_end(const ki_exprs *args)
 {
   __int128 distance;
@@ -226,7 +227,7 @@ static bool has_from_end(const ki_exprs *args)
   return false;
 }
 
-/* Ends an argument as an operand. A tuple as argument gives several indices. */
+/* Ends an argument as an operand. If the argument is a tuple, it provides several indices. */
 static void end_argument(kt_scope *s, const indexing *at, size_t before, kt_order *order)
 {
   kt_exprs added = { .items = at->indices.items + before, .count = at->indices.count - before };
@@ -265,7 +266,8 @@ static kt_expr *make_view(kt_scope *s, const indexing *at)
   return kt_make_view(s, at->base, slices, at->expr->location);
 }
 
-/* Returns the element of a constant array if all indices are known at compile time, else NULL. */
+/* Returns the element of a constant array if all indices are known at compile time, otherwise
+ * NULL. */
 static kt_expr *constant_element(kt_scope *s, const kt_constant *constant, const indexing *at)
 {
   int64_t place = 0;
@@ -303,7 +305,7 @@ static kt_expr *make_element(kt_scope *s, indexing *at)
   return load;
 }
 
-/* Ends the value as an operand and begins its index, which is evaluated after it. */
+/* Ends the value as an operand and begins its index, which is evaluated after the value. */
 static kt_order begin_index_of(kt_scope *s, const kt_expr *value)
 {
   kt_order order = { 0 };
@@ -313,8 +315,8 @@ static kt_order begin_index_of(kt_scope *s, const kt_expr *value)
   return order;
 }
 
-/* Infers a lane of a vector: `v[i]` or `v[-1]`. If the lane is known at compile time, the result is
- * an ITEM. */
+/* Infers a lane of a vector, `v[i]` or `v[-1]`. If the index is known at compile time, the result
+ * is an ITEM node. */
 static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 {
   uint32_t count = ki_type(s->c->types, vector->type)->count;
@@ -443,8 +445,8 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
 
 /* ---- fields of records by number, as in Numba ---- */
 
-/* Returns the struct whose fields have numbers, or KJIT_ANY. A reference to a record is an array
- * without dimensions. */
+/* Returns the struct type whose fields can be selected by number, or KJIT_ANY if there is none. A
+ * reference to a record is an array of rank 0. */
 static kjit_type numbered_struct(kt_scope *s, kjit_type base)
 {
   const ki_type_info *info = ki_type(s->c->types, base);

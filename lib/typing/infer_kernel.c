@@ -1,4 +1,4 @@
-/* Inference of properties of the kernel: its arguments and its launch attributes. */
+/* Type inference of the kernel's properties: its arguments and its launch attributes. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 
@@ -7,8 +7,9 @@
 
 /* ---- limits ---- */
 
-/* Returns the maximum shared memory of a block with opt-in, from the CUDA C++ programming guide
- * (technical specifications per compute capability). The last row applies to newer devices. */
+/* Returns the maximum shared memory of a block, with opt-in. The table is from the CUDA C++
+ * programming guide (technical specifications per compute capability). The last row applies to
+ * newer devices. */
 uint32_t kt_most_shared_bytes(const kj_target *target)
 {
   enum { KIB = 1024, CPU_BYTES = 1024 * KIB };
@@ -31,7 +32,7 @@ const char *kt_target_text(const kt_compilation *c)
 
 /* ---- extents ---- */
 
-/* Infers an extent for checks only; the kernel does not compute it. stmts receives its
+/* Infers an extent only to find errors; the kernel does not compute it. stmts receives its
  * statements. */
 static kt_expr *look_at(kt_scope *s, const ki_expr *extent, kt_stmts *stmts)
 {
@@ -52,7 +53,7 @@ static void refuse(kt_scope *s, const kt_expr *part, const char *reason)
 
 typedef struct extent_check {
   kt_scope *s;
-  size_t first_temporary; /* variables from this index on belong to the extent */
+  size_t first_temporary; /* variables with at least this index belong to the extent */
 } extent_check;
 
 static void check_part(void *data, kt_expr **part)
@@ -294,8 +295,8 @@ static void infer_max_registers(kt_scope *s)
   s->instance->max_registers = (uint32_t)count;
 }
 
-/* Evaluates @block as far as it is known at compile time. The dispatcher evaluates values that
- * depend on extents and arguments. */
+/* Evaluates @block as far as it is known at compile time. At launch, the runtime evaluates values
+ * that depend on extents and arguments. */
 static void infer_shape(kt_scope *s, ki_attribute_id id, uint32_t *shape)
 {
   const ki_attribute *attribute = ki_get_attribute(&s->function->attributes, id);
@@ -319,7 +320,7 @@ static void infer_shape(kt_scope *s, ki_attribute_id id, uint32_t *shape)
   s->out = out;
 }
 
-/* Evaluates @cluster. Every device allows 8 blocks, and some allow up to 16. */
+/* Evaluates @cluster. All devices allow 8 blocks, and some devices allow up to 16. */
 static void infer_cluster(kt_scope *s)
 {
   enum { MOST_BLOCKS = 16 };
@@ -366,7 +367,7 @@ void kt_infer_launch(kt_scope *s)
   infer_shape(s, KJ_ATTRIBUTE_GRID, NULL);
   const uint32_t *written = s->inference->block, *given = s->c->request->signature->block;
   for (int i = 0; i < 3; i++) instance->block[i] = written[i] ? written[i] : given[i];
-  /* discards the variables of these expressions, too */
+  /* also discards the variables of these expressions */
   instance->locals.count = local_count;
   instance->uses_positions = flags.uses_positions;
 }

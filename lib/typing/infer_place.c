@@ -1,21 +1,22 @@
-/* Lvalues: expressions that can be assigned, passed to an atomic operation or have their address
- * taken. infer_field.c makes lvalues for components in memory.
+/* Lvalues: expressions that can be assigned to, be passed to an atomic operation, or have their
+ * address taken. infer_field.c makes lvalues for components in memory.
  *
  * An lvalue that is a part of a variable consists of the variable and a path of steps to the part.
- * Assigning it assigns the whole variable, with this part replaced. */
+ * Assigning to it assigns to the whole variable a value in which this part is replaced. */
 #include <string.h>
 
 #include "typing/infer.h"
 
 /* ---- the object that contains an lvalue ---- */
 
-/* Either a value or an lvalue. A part of a value cannot be assigned. If the part is an array or a
- * pointer, its elements can be assigned. */
+/* A value or an lvalue. A part of a value cannot be assigned to, but if the part is an array or a
+ * pointer, its elements can. */
 typedef struct target {
-  kt_expr *value; /* an array, a pointer, or a value that is not an lvalue; else NULL */
+  kt_expr *value; /* an array, a pointer, or a value that is not an lvalue; otherwise NULL */
   kjit_type
-    whole;        /* the type of the enclosing value if this value is a part of it, else KJIT_ANY */
-  kt_place place; /* used if value is NULL; its type is not an array */
+    /* if the value is a part of another value, the type of that value; otherwise KJIT_ANY */
+    whole;
+  kt_place place; /* used if value is NULL; the lvalue is not an array */
 } target;
 
 static void infer_target(kt_scope *s, const ki_expr *expr, target *t);
@@ -26,7 +27,7 @@ static const ki_expr *root_of(const ki_expr *expr)
   return expr;
 }
 
-/* Returns the name of an expression for messages, or "this". */
+/* Returns the source name of an expression for messages, or "this" if it has none. */
 static const char *spell(kt_scope *s, const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_DECL ? kj_format(s->arena, "`%s`", expr->decl->name) : "this";
@@ -38,7 +39,7 @@ static kjit_type type_of_let(const kt_scope *s, const ki_decl *let)
   return meaning->var ? meaning->var->type : meaning->value->type;
 }
 
-/* Reports an assignment to a part of a value. */
+/* Reports an assignment to a part of a value that is not an lvalue. */
 static _Noreturn void fail_part(kt_scope *s, const ki_expr *expr, kjit_type whole)
 {
   const ki_expr *root = root_of(expr);
@@ -76,22 +77,23 @@ static void add_step(kt_scope *s, target *t, kt_path_step step)
   t->place.type = step.type;
 }
 
-/* If the target is a pointer, loads it, because the lvalue is in the memory that it points to. */
+/* If the target is a pointer, loads the pointer, because the lvalue is in the memory to which it
+ * points. */
 static void read_pointer(kt_scope *s, target *t)
 {
   if (t->value || !kt_is_pointer(s->c, t->place.type)) return;
   *t = (target){ .value = kt_load_place(s, &t->place) };
 }
 
-/* If the target is a tuple, loads it, because items of a tuple are not lvalues. */
+/* If the target is a tuple, loads the tuple, because its items are not lvalues. */
 static void read_tuple(kt_scope *s, target *t)
 {
   if (t->value || !kt_is_tuple(s->c, t->place.type)) return;
   *t = (target){ .value = kt_load_place(s, &t->place) };
 }
 
-/* Infers an indexed part of a vector or of an array inside a struct. A vector lane in memory
- * becomes an element of memory, so that storing it does not write the other lanes. */
+/* Infers an indexed part of a vector or of an array inside a struct. A lane of a vector in memory
+ * becomes an element in memory, so that a store to it does not write the other lanes. */
 static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, target *t)
 {
   kt_order order = { 0 };
@@ -118,7 +120,7 @@ static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, 
   set_element(s, expr, kt_make_member(s, only, component, location), (kt_exprs){ 0 }, t);
 }
 
-/* Continues with a component of the target. */
+/* Replaces the target by one of its components. */
 static void enter_component(kt_scope *s, const ki_expr *expr, target *t, ki_component component)
 {
   if (t->value) {
@@ -204,7 +206,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
   enter_component(s, expr, t, component);
 }
 
-/* Infers a name as the root of an lvalue: a var, or a shared or local scalar. Any other name is
+/* Infers a name at the root of an lvalue: a var, or a shared or local scalar. Any other name is
  * inferred as a value. */
 static void infer_name_target(kt_scope *s, const ki_expr *expr, target *t)
 {
@@ -261,7 +263,7 @@ static void infer_name_place(kt_scope *s, const ki_expr *expr, kt_place *place)
           decl->name);
 }
 
-/* Reports an array or value that cannot be assigned. whole is as in target. */
+/* Reports an array or value that cannot be assigned to. whole: see struct target. */
 static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr *value,
                                 kjit_type whole)
 {
@@ -373,8 +375,7 @@ kt_expr *kt_load_place(kt_scope *s, const kt_place *place)
   return value;
 }
 
-/* Returns the whole value with one part replaced. steps[at] and the steps after it lead to the
- * part. */
+/* Returns the whole value with one part replaced. The steps from steps[at] on lead to that part. */
 static kt_expr *exchange(kt_scope *s, kt_expr *whole, const kt_place *place, size_t at,
                          kt_expr *value)
 {
@@ -407,7 +408,7 @@ static kt_stmt *new_store(kt_scope *s, kt_expr *array, kt_exprs indices, kt_expr
   return store;
 }
 
-/* Stores an array inside a struct element by element. All elements are read before the first is
+/* Stores an array inside a struct element by element. All elements are read before the first one is
  * written. */
 static void store_elements(kt_scope *s, const kt_place *place, kt_expr *value, kj_location location)
 {

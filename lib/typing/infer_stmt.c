@@ -15,8 +15,8 @@ int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
   return (int)factor;
 }
 
-/* Returns the maximum number of iterations from `@most`, which reverse derivatives need; 0 means
- * none. */
+/* Returns the number in `@most`, the maximum number of iterations, which reverse derivatives need;
+ * 0 means that there is no `@most`. */
 static uint32_t infer_most(kt_scope *s, const ki_stmt *stmt)
 {
   enum { MOST_TRIPS = 1 << 20 };
@@ -45,8 +45,8 @@ void kt_infer_loop_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_lev
   s->level = outer;
 }
 
-/* Infers a `while`. If the condition needs statements, it is tested inside the loop, so that they
- * run in each iteration. */
+/* Infers a `while` loop. If the condition needs statements, the condition is tested inside of the
+ * loop, so that these statements run in each iteration. */
 void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
 {
   kt_stmts before = { 0 }, *out = s->out;
@@ -113,8 +113,8 @@ kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values)
   return level;
 }
 
-/* Adds a check for a step of 0 that is not known at compile time, if divisions are checked. The
- * check is represented by a division by the step, so that passes treat it like other checks. */
+/* Adds a check for a step of 0 if divisions are checked and the step is not known at compile time.
+ * The check is represented as a division by the step, so that passes treat it like other checks. */
 static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
 {
   kjit_type type = loop->step->type;
@@ -129,7 +129,7 @@ static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
   kt_drop_value(s, division);
 }
 
-/* Converts the arguments of Numba's `range`: floats are truncated, and bool becomes i64. */
+/* Converts the arguments of Numba's `range`: floats are truncated, and bools become i64. */
 static void cut_fractions(kt_scope *s, kt_exprs *values)
 {
   for (size_t i = 0; i < values->count; i++)
@@ -137,7 +137,8 @@ static void cut_fractions(kt_scope *s, kt_exprs *values)
       values->items[i] = kt_convert(s, values->items[i], KJIT_I64, values->items[i]->location);
 }
 
-/* Emits a loop, interleaved if it has `@interleave`. outer: number of the variables before it. */
+/* Emits a loop. If it has `@interleave`, its iterations are interleaved. outer: number of variables
+ * before the loop. */
 static void emit_loop(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop, size_t outer)
 {
   const ki_attribute *interleave = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_INTERLEAVE);
@@ -177,7 +178,7 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   emit_loop(s, stmt, loop, outer);
 }
 
-/* Checks that all threads of the grid or block reach the loop with the same extents. */
+/* Checks that all threads of the grid (or block) reach the loop with the same extents. */
 static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *extents)
 {
   bool is_grid = stmt->range == KJ_GRID_RANGE;
@@ -225,8 +226,8 @@ kt_exprs kt_take_items(kt_scope *s, kt_expr *tuple, kj_location location)
   return items;
 }
 
-/* Binds the loop variables. A single name for several extents is a tuple of indices. For an array
- * of rank 0, there is one iteration and no index. */
+/* Binds the loop variables. If there are several extents and a single name, the name is a tuple of
+ * indices. An array of rank 0 gives one iteration without an index. */
 static void bind_loop_variables(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop, size_t rank)
 {
   kt_exprs items = { 0 };
@@ -352,7 +353,7 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
 {
   kt_place place;
   kt_expr *value = infer_value_and_place(s, stmt, &place);
-  /* calls in the value can change the element, which is read after them */
+  /* calls in the value can change the element, which must be read after these calls */
   if (place.array && kt_has_effect(value)) value = kt_keep_value(s, value);
   kt_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
@@ -362,7 +363,7 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
                  stmt->location);
 }
 
-/* Infers a multiple assignment. All values are evaluated before the first lvalue changes. */
+/* Infers a multiple assignment. All values are evaluated before the first lvalue is assigned to. */
 static void infer_multiple(kt_scope *s, const ki_stmt *stmt)
 {
   kt_expr *value = kt_infer_expr(s, stmt->value);
@@ -468,8 +469,9 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
   return kt_give_type(s, value, kept);
 }
 
-/* Infers the value of a return statement. NULL: the statement has no value, or it calls a function
- * without a result, which is None in Python. The call is emitted then. */
+/* Infers the value of a return statement. Returns NULL if the statement has no value. Also returns
+ * NULL, and emits the call, if it returns a call of a function without a result, which is None in
+ * Python. */
 static kt_expr *infer_returned(kt_scope *s, const ki_stmt *stmt)
 {
   if (!stmt->value) return NULL;
@@ -532,7 +534,7 @@ static void infer_raise(kt_scope *s, const ki_stmt *stmt)
   kt_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
 }
 
-/* Adds an operand of a failed comparison of scalars to the report of an assertion. */
+/* If a comparison of scalars in an assertion fails, the report contains this operand. */
 static void report_operand(kt_scope *s, kt_stmt *failure, kt_expr **operand)
 {
   *operand = kt_keep_value(s, *operand);
@@ -544,7 +546,7 @@ static bool is_reported(const kt_expr *operand)
   return ki_is_scalar(operand->type) && !ki_is_weak(operand->type) && operand->type < KJIT_C64;
 }
 
-/* Infers an assertion. If the check is not enabled, the condition is only checked for errors. */
+/* Infers an assertion. If assertions are disabled, the condition is only checked for errors. */
 static void infer_assert(kt_scope *s, const ki_stmt *stmt)
 {
   kt_stmts ignored = { 0 }, *out = s->out;
@@ -594,9 +596,9 @@ bool kt_has_jumped(const kt_stmts *out)
   return last->kind == KJ_TS_RETURN || last->kind == KJ_TS_BREAK || last->kind == KJ_TS_CONTINUE;
 }
 
-/* A statement can need a type that later statements determine; it is then skipped until the next
- * round. The statements in its blocks are inferred only if there is no other way to make progress,
- * because its unknown condition may exclude a block. */
+/* If a statement needs a type that only later statements determine, it is skipped until the next
+ * round. The statements in its blocks are inferred only if no other statement makes progress,
+ * because its condition, which is unknown, may exclude a block. */
 static void infer_statement(kt_scope *s, void *data)
 {
   const ki_stmt *stmt = data;

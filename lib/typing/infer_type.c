@@ -1,5 +1,5 @@
-/* Inference of types in the source, fit of values to annotations, storage of shared and local
- * arrays. */
+/* Type inference of type expressions, of values that must fit an annotation, and of shared and
+ * local arrays. */
 #include "typing/infer.h"
 
 enum { ALIGNMENT_LIMIT = 1024 };
@@ -69,8 +69,8 @@ static kjit_type infer_pointer_type(kt_scope *s, const ki_type_expr *type)
   return kt_pointer_type(s, element, type->read_only, type->location);
 }
 
-/* Returns the type passed for a type parameter. Annotations are evaluated after all such types are
- * known. */
+/* Returns the type that is passed for a type parameter. Annotations are evaluated after all type
+ * parameters are known. */
 static kjit_type type_of_parameter(kt_scope *s, const ki_type_expr *type)
 {
   KJ_ASSERT(s->meanings && type->decl->is_type);
@@ -151,7 +151,8 @@ bool kt_array_fits(const kt_compilation *c, kjit_type from, kjit_type to)
                                        : have->layout == KJIT_LAYOUT_F && !have->is_static;
 }
 
-/* Returns the number of bits that a type represents exactly, of an integer or a significand. */
+/* Returns the number of bits that the type represents exactly: the bits of an integer, or of a
+ * float's significand. */
 static int value_bits(const kt_compilation *c, kjit_type type)
 {
   static const uint8_t significand[KJIT_SCALAR_COUNT] = {
@@ -241,7 +242,7 @@ static void read_extents(kt_scope *s, const ki_exprs *extents, const char *word,
   info->rank = (uint32_t)extents->count;
 }
 
-/* Returns the size of an array, saturated to a value above any limit. */
+/* Returns the size of an array in bytes. If it overflows, returns a number above every limit. */
 static uint64_t bytes_of(kt_scope *s, const ki_type_info *info)
 {
   uint64_t bytes = ki_type(s->c->types, info->element)->size_bytes;
@@ -250,8 +251,8 @@ static uint64_t bytes_of(kt_scope *s, const ki_type_info *info)
   return bytes < UINT64_MAX / 2 ? bytes : UINT64_MAX / 2;
 }
 
-/* Checks the sizes of shared and local arrays of this instance. The target has a limit for the
- * kernel. */
+/* Checks the total sizes of this instance's shared and local arrays. The limit for the kernel
+ * depends on the target. */
 static void check_size(kt_scope *s, const ki_decl *decl, const ki_type_info *info)
 {
   bool is_shared = decl->kind == KJ_DECL_SHARED;

@@ -1,4 +1,4 @@
-/* Inference of temporaries, `let` and `var`. */
+/* Type inference of temporaries, `let` and `var`. */
 #include "typing/infer.h"
 
 /* ---- temporaries ---- */
@@ -25,7 +25,8 @@ static void insert(kt_scope *s, kt_stmt *stmt, size_t at)
   s->out->items[at] = stmt;
 }
 
-/* Whether evaluating the value is free and gives the same result everywhere in the function. */
+/* Returns whether evaluating the value costs nothing and gives the same result everywhere in the
+ * function. */
 bool kt_is_stable(const kt_expr *value)
 {
   switch (KJ_AMONG(value->kind)) {
@@ -44,7 +45,8 @@ bool kt_is_stable(const kt_expr *value)
   }
 }
 
-/* The functions that keep a value insert statements at index *at and advance *at past them. */
+/* The functions that store a value in a temporary insert statements at index *at and increment *at
+ * by their number. */
 static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at);
 
 static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t *at)
@@ -55,7 +57,8 @@ static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t
   return kt_make_tuple(s, &items, tuple->location);
 }
 
-/* Stores a weak value in a variable of the widest type of its kind. The result stays weak. */
+/* Stores a weak value in a variable that has the widest type of its kind. The result is still
+ * weak. */
 static kt_expr *keep_wide(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   if (value->kind == KJ_T_CONVERT && kt_is_stable(value->x)) return value;
@@ -72,9 +75,10 @@ static bool loads_or_calls(void *data, const kt_expr *e)
   return e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL || kt_has_effect(e);
 }
 
-/* Makes a weak expression safe to copy. Typed operands and weak variables become temporaries. A
- * weak operand becomes one temporary as a whole if it is large, because copies of copies would
- * grow, or if some of its loads and calls are evaluated only under a condition. */
+/* Makes a weak expression that can be copied safely. Its typed operands and its weak variables are
+ * stored in temporaries. A weak operand is stored in one temporary as a whole in two cases: if it
+ * is large, because copies of copies would grow, and if it evaluates some of its loads and calls
+ * only under a condition. */
 static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
 {
   if (!ki_is_weak(e->type)) return keep(s, e, name, at);
@@ -90,8 +94,8 @@ static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
   return e;
 }
 
-/* Keeps a weak expression as a tree, which is copied to each use and takes its type from there. Its
- * checks are made once, here. */
+/* Keeps a weak expression as a tree. Each use gets a copy and determines the copy's type. The
+ * checks of the expression are executed only once, here. */
 static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   kt_expr *tree = freeze(s, value, name, at);
@@ -165,16 +169,16 @@ static void raise_level(kt_scope *s, const ki_decl *decl, kt_var *var, const kt_
   s->levels.items[var->index] = level;
 }
 
-/* Binds a var whose type depends on its assignments. annotation is the type that each value must
- * fit. */
+/* Binds a var whose type depends on its assignments. annotation: the type that each assigned value
+ * must fit. */
 static void bind_joined(kt_scope *s, const ki_decl *decl, kt_var *var, kjit_type annotation)
 {
   kt_bind_variable(s, decl, var);
   s->meanings[decl->index].annotation = annotation;
 }
 
-/* Converts an assigned value to the type of its var. This happens in the last round only, because
- * further assignments can still change the type before. */
+/* Converts an assigned value to the type of its var. This happens only in the last round, because
+ * before it, further assignments can still change the type. */
 static kt_expr *give_joined_type(kt_scope *s, kt_expr *value, kjit_type type)
 {
   return s->is_changed || ki_is_weak(type) ? value : kt_give_type(s, value, type);
@@ -205,7 +209,7 @@ void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_l
   raise_level(s, decl, var, value);
   if (is_joined) {
     value = kt_raise_guess(s, decl, value);
-    /* later statements of this round, which is discarded, should not see a literal any more */
+    /* later statements of this round, whose result is discarded, must not see a literal any more */
     if (s->is_changed) var->type = s->guesses[decl->index].type;
     value = give_joined_type(s, value, var->type);
   } else {
@@ -216,7 +220,7 @@ void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_l
   if (is_set) kt_emit_assign(s, is_set, kt_new_integer(s, KJIT_BOOL, 1, location), location);
 }
 
-/* If the check of uninitialized memory is enabled, adds a variable that records whether a thread
+/* If the check for uninitialized memory is enabled, adds a variable that records whether the thread
  * has assigned the var. */
 static void watch(kt_scope *s, const ki_decl *decl)
 {
@@ -286,7 +290,7 @@ static kt_level level_of_load(const kt_scope *s, const kt_expr *expr)
                                     : KJ_LEVEL_GRID;
 }
 
-/* Returns the level of a call. The result of a function that is still being inferred is assumed to
+/* Returns the level of a call. If the function is still being inferred, its result is assumed to
  * differ between threads. */
 static kt_level level_of_call(const kt_scope *s, const kt_expr *expr)
 {
@@ -294,8 +298,8 @@ static kt_level level_of_call(const kt_scope *s, const kt_expr *expr)
   return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 
-/* Returns the level of an expression. A load at an index that is the same in all threads counts as
- * the same value, because a program in which it is not has a data race. */
+/* Returns the level of an expression. A load is assumed to return the same value in all threads if
+ * its index is the same in all of them. Otherwise the program would have a data race. */
 kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
 {
   if (!expr) return KJ_LEVEL_GRID;
@@ -307,7 +311,7 @@ kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
   case KJ_FROM_MEMORY: level = level_of_load(s, expr); break;
   case KJ_FROM_BUILTIN:
     level = level_of_builtin(expr->builtin);
-    /* a vote at a barrier gives the same result in all threads of the block */
+    /* a vote at a barrier returns the same result to all threads of the block */
     if (expr->builtin->flags & KJ_BARRIER) return level;
     break;
   case KJ_FROM_CALL: level = level_of_call(s, expr); break;

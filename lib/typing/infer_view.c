@@ -1,9 +1,9 @@
-/* Views: slices, partial indexing, transposed and reshaped arrays, and conversion to an array type
- * with less information about the layout.
+/* Type inference of views: slices, partial indexing, transposed and reshaped arrays, and
+ * conversions to array types that are less specific about the layout.
  *
- * A view has layout C (or F) only if it has this layout for all extents. The expressions in a view
- * must have no effect and the same value wherever they are evaluated. Other expressions are kept in
- * temporaries first. */
+ * A view has the layout C (or F) only if it has this layout for all possible extents. The
+ * expressions in a view must have no effects, and they must have the same value wherever they are
+ * evaluated. Expressions that do not satisfy this are stored in temporaries first. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -34,7 +34,7 @@ static kt_expr *add(kt_scope *s, kt_expr *x, __int128 more, kj_location location
 static kt_expr *at_least_zero(kt_scope *s, kt_expr *x, kj_location location)
 {
   if (kt_is_constant(x)) return x->integer < 0 ? integer(s, 0, location) : x;
-  /* the extent of memory behind a pointer comes from the program and can be negative */
+  /* the extent of memory that a pointer points to is given by the program and can be negative */
   if (x->kind == KJ_T_EXTENT && ki_type(s->c->types, x->x->type)->space != KJ_SPACE_GENERIC)
     return x;
   kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_MAX], .location = location };
@@ -65,7 +65,7 @@ static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, cons
   return kt_make_cond(s, goes_up, kt_copy_texpr(s, up), kt_copy_texpr(s, down), location);
 }
 
-/* Returns min(x, to) or max(x, to) of two indices. */
+/* Returns min(x, to) or max(x, to) for two indices. */
 static kt_expr *limit(kt_scope *s, ki_builtin_id id, kt_expr *x, kt_expr *to, kj_location location)
 {
   bool takes_larger = id == KJ_BUILTIN_MAX;
@@ -77,8 +77,8 @@ static kt_expr *limit(kt_scope *s, ki_builtin_id id, kt_expr *x, kt_expr *to, kj
   return kt_new_builtin(s, &operands, KJIT_INDEX);
 }
 
-/* Clamps a bound of a slice as Python does: to 0..extent for a positive step, and to -1..extent - 1
- * for a negative step. A negative bound counts from the end. */
+/* Clamps a bound of a slice like Python: to the range 0..extent for a positive step, and to
+ * -1..extent - 1 for a negative step. A negative bound counts from the end. */
 static kt_expr *clamp_bound(kt_scope *s, kt_expr *bound, const kt_expr *extent, const kt_expr *step)
 {
   kj_location location = bound->location;
@@ -108,8 +108,8 @@ static kt_expr *infer_bound(kt_scope *s, const ki_expr *expr, const kt_expr *ext
                        subtract(s, extent, integer(s, distance, expr->location), expr->location));
 }
 
-/* Reports a bound that is out of bounds at compile time. Slices do not clamp unless the function is
- * `@wrap`. */
+/* Reports a bound of a slice if it is known at compile time to be out of range. Bounds are clamped
+ * only in functions with `@wrap`. */
 static void check_bound(kt_scope *s, const ki_expr *expr, const kt_expr *bound,
                         const kt_expr *extent, bool goes_down)
 {
@@ -125,8 +125,8 @@ static void check_bound(kt_scope *s, const ki_expr *expr, const kt_expr *bound,
           kt_integer_text(s->arena, bound->integer), of);
 }
 
-/* Returns |step| without overflow. The minimum i64 has no absolute value; it counts as the minimum
- * plus 1, which selects the same number of elements. */
+/* Returns the absolute value of step without overflow. The minimum i64 has no absolute value; it is
+ * treated as the minimum plus 1, which selects the same number of elements. */
 static kt_expr *size_of_step(kt_scope *s, const kt_expr *step, kj_location location)
 {
   kt_operands least = { .builtin = &ki_builtin_table[KJ_BUILTIN_MAX], .location = location };
@@ -138,8 +138,9 @@ static kt_expr *size_of_step(kt_scope *s, const kt_expr *step, kj_location locat
 }
 
 /* Returns the number of elements of a slice: (span - 1) // |step| + 1, computed without overflow.
- * It is 0 for an empty span and for a step of 0. It must not be negative, because then no index
- * would fail the bounds check. `all` is the extent if the slice has no bounds, else NULL. */
+ * It is 0 for an empty span and for a step of 0. It is never negative, because with a negative
+ * extent no index would fail the bounds check. If the slice has no bounds, `all` is the extent of
+ * the dimension, otherwise NULL. */
 static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr *stop,
                                const kt_expr *step, const kt_expr *all, kj_location location)
 {
@@ -178,8 +179,8 @@ static kt_expr *infer_step(kt_scope *s, const ki_expr *slice)
   return step;
 }
 
-/* Infers a slice. The bounds are evaluated in source order, even if the sign of the step determines
- * the default of another bound. */
+/* Infers a slice. Its bounds are evaluated in source order, even if the default of one bound
+ * depends on the sign of the step. */
 kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array, uint32_t dimension)
 {
   kj_location location = slice->location;
@@ -215,8 +216,8 @@ static ki_type_info without_extents(const ki_type_info *info, uint32_t rank)
   return plain;
 }
 
-/* Whether a view is contiguous. From the contiguous dimension outwards it must have whole
- * dimensions, then at most one slice with step 1, and then only indices. */
+/* Whether a view is contiguous. Starting from the contiguous dimension, its slices must be: first
+ * whole dimensions, then at most one slice with step 1, and then only indices. */
 static bool is_contiguous(const kt_slice *slices, uint32_t rank, kjit_layout layout)
 {
   bool is_closed = false;
@@ -265,7 +266,7 @@ static int add_part(kt_scope *s, kt_expr *view, kt_expr *part)
   return (int)view->indices.count - 1;
 }
 
-/* slices has one element for each dimension of the array. */
+/* slices has an entry for each dimension of the array. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location)
 {
   uint32_t from = ki_type(s->c->types, array->type)->rank, rank = 0, taken = 0;
@@ -291,7 +292,7 @@ kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_lo
   return view;
 }
 
-/* Makes a view whose dimension d is dimension map[d] of the array. */
+/* Makes a view that permutes dimensions: its dimension d is dimension map[d] of the array. */
 static kt_expr *make_permuted(kt_scope *s, kt_expr *array, const uint32_t *map, kjit_type type,
                               kj_location location)
 {
@@ -325,7 +326,8 @@ kjit_type kt_forget_extents(kt_scope *s, kjit_type array)
   return info->is_static ? kt_intern_array(s, &plain) : array;
 }
 
-/* Returns the lower alignment. 0 means the alignment of the element type, which is the maximum. */
+/* Returns the lower of two alignments. 0 stands for the alignment of the element type, which is the
+ * highest. */
 static uint32_t lower_alignment(uint32_t a, uint32_t b) { return !a ? b : !b ? a : a < b ? a : b; }
 
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)
@@ -348,7 +350,8 @@ kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type)
 
 /* ---- alignment of the start of an array ---- */
 
-/* Computes the offset of the view in its array in bytes. Returns false if it is unknown. */
+/* Computes the offset in bytes of the view within its array. Returns false if it is not known at
+ * compile time. */
 static bool find_offset(kt_scope *s, const kt_expr *view, uint32_t *bytes)
 {
   const ki_type_info *info = ki_type(s->c->types, view->x->type);
@@ -425,7 +428,7 @@ static kt_exprs read_extents(kt_scope *s, const kt_operands *o)
   return extents;
 }
 
-/* Computes the product of extents, saturated. Returns false if an extent is not constant. */
+/* Computes the product of extents and saturates it. Returns false if an extent is not constant. */
 static bool product_of(const kt_exprs *extents, __int128 *product)
 {
   *product = 1;
@@ -472,7 +475,8 @@ kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location)
   return is_element ? kt_make_only(s, value->x, &value->args, location) : value;
 }
 
-/* Whether the type is the type of a reference made by kt_refer, or a tuple with such an item. */
+/* Returns whether the type is that of a reference made by kt_refer, or a tuple with such an
+ * item. */
 static bool has_reference(const kt_scope *s, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);

@@ -1,5 +1,5 @@
-/* Matrix products of a warp (mma.def): the types of their fragments, and the position of each
- * fragment element in the matrix. */
+/* Matrix products of a warp (mma.def): the types of their fragments, and the positions of fragment
+ * elements in the matrix. */
 #ifndef KJ_TYPING_MMA_H
 #define KJ_TYPING_MMA_H
 
@@ -8,14 +8,15 @@
 typedef struct kt_mma_element {
   const char *ptx;
   kjit_type type; /* type of the fragment's elements */
-  /* size of a matrix element; if elements are packed, less than the size of the type */
+  /* size of a matrix element; less than the size of the type if several elements are packed into
+   * it */
   uint32_t bits;
   char constraint; /* constraint letter of a register in inline PTX */
 } kt_mma_element;
 extern const kt_mma_element kt_mma_elements[KJ_MMA_KIND_COUNT];
 
 /* Variants of integer products. SAT clamps sums instead of wrapping them. XOR and AND count the
- * bits of the XOR or AND of two words. */
+ * bits that are set in the XOR or AND of two words. */
 typedef enum kt_mma_variant { KJ_MMA_PLAIN, KJ_MMA_SAT, KJ_MMA_XOR, KJ_MMA_AND } kt_mma_variant;
 
 typedef struct kt_mma {
@@ -26,19 +27,19 @@ typedef struct kt_mma {
   uint32_t arch, ptx;
 } kt_mma;
 
-/* Returns the row for the built-in with fragments of these types, or NULL if none exists. */
+/* Returns the row for the built-in with fragments of these types, or NULL if there is none. */
 const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit_type a,
                           kjit_type b, kjit_type c);
-/* Returns row i of the built-in, for messages, or NULL after the last row. */
+/* Returns row i of the built-in, or NULL after the last row. Error messages list these rows. */
 const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i);
-/* Returns the number of vector lanes in one thread's fragment of a matrix with `count` elements,
- * which the 32 threads of a warp share. 1 means a scalar. */
+/* Returns the number of vector lanes in one thread's fragment of a matrix with `count` elements.
+ * The 32 threads of a warp divide the matrix among themselves. 1 means a scalar. */
 uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 
-/* The position of one element of a fragment in the matrix. For warp lane `lane`, with group = lane
- * / 4 and quad = lane % 4, it is row group + row and column quad * scale + column. For B, row and
- * column are swapped. Elements are matrix elements; single-bit elements are counted in words of 32.
- * */
+/* The position of one element of a fragment in the matrix. For warp lane `lane`, let group = lane /
+ * 4 and quad = lane % 4. The element is in row group + row and column quad * scale + column. For B,
+ * row and column are swapped. Rows and columns count matrix elements; single-bit elements are
+ * counted in words of 32. */
 typedef struct kt_mma_place {
   uint32_t row, column, scale;
 } kt_mma_place;
@@ -57,12 +58,12 @@ enum {
 typedef struct kt_wgmma {
   ki_mma_kind operand, result;
   uint32_t n, k;
-  bool has_fragment;   /* a is a fragment; otherwise it is a descriptor */
+  bool has_fragment;   /* the operand A is a fragment in registers; otherwise it is a descriptor */
   uint32_t transposed; /* bits KJ_WGMMA_TRANSPOSE_* */
 } kt_wgmma;
 
-/* Describes a typed call, whose .x is the array d, .args are a, b and accumulate, and .dimension
- * has the bits of the transposed operands. */
+/* Describes a typed call. Its .x is the array d, its .args are a, b and accumulate, and its
+ * .dimension has a bit for each transposed operand. */
 kt_wgmma kt_describe_wgmma(const ki_types *types, const kt_expr *call);
 
 #endif

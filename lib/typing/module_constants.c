@@ -1,8 +1,8 @@
-/* Module constants: scalars, tuples and arrays. A constant array without a type is weak: each use
- * determines the type of its elements.
+/* Constants of modules: scalars, tuples and arrays. The elements of a constant array without a type
+ * are weak: each use determines their type.
  *
- * In code that is compiled ahead of time, an extern constant without a value is a variable of the
- * program that loads the code: a variable in constant memory without data. */
+ * An extern constant without a value exists only in code that is compiled ahead of time. It becomes
+ * a variable in constant memory, which the program that loads the code defines. */
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +44,8 @@ static void read_data(kt_scope *s, const ki_decl *decl, kt_constant *constant)
                          decl->location));
 }
 
-/* Whether the value is a constant or consists of constants, such as `Vec3(1, 2, 3)` or a tuple. */
+/* Returns whether the value is a constant or consists of constants, for example `Vec3(1, 2, 3)` or
+ * a tuple. */
 static bool is_known(const kt_scope *s, const kt_expr *value)
 {
   if (kt_is_constant(value)) return true;
@@ -54,8 +55,8 @@ static bool is_known(const kt_scope *s, const kt_expr *value)
   return true;
 }
 
-/* Reads an aggregate. The first aggregate of each level determines the extent; all others must
- * agree. */
+/* Reads an aggregate. The first aggregate of each nesting level determines the extent, with which
+ * all others must agree. */
 static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant, uint32_t depth)
 {
   KJ_ASSERT(depth <= KJ_MAX_RANK);
@@ -96,7 +97,7 @@ static void measure_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *con
   }
 }
 
-/* Converts the elements to one type: the type of the annotation, or their common type. */
+/* Converts the elements to one type: the annotated type, or their common type. */
 static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotation)
 {
   kjit_type type = annotation;
@@ -126,7 +127,7 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
 static void check_extents(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
-  /* without values, the rank comes from the type */
+  /* if there are no values, the rank is that of the type */
   const uint32_t measured = constant->rank;
   if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)
@@ -164,7 +165,7 @@ static void read_value(kt_scope *s, const ki_decl *decl, kt_constant *constant)
   unify_elements(s, constant, annotation);
 }
 
-/* Reads a constant without a value: a variable of the program that loads the code. It needs a
+/* Reads a constant without a value, which the program that loads the code defines. It must have a
  * type. */
 static void read_outside(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
@@ -206,8 +207,8 @@ const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
   kt_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kt_constant);
   constant->is_being_made = true;
   constant->name = decl->name;
-  /* A constant can refer to constants only, so it has a scope without variables, independent of the
-   * function that uses it first. */
+  /* A constant can refer only to other constants. It therefore has a scope without variables, which
+   * does not depend on the function that uses it first. */
   kt_scope outside;
   kt_stmts ignored = { 0 };
   kt_init_scope(&outside, inference);
@@ -286,8 +287,8 @@ kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_t
   return kt_make_var(s, var, location);
 }
 
-/* Returns a constant array whose element type is not determined. It is a VAR whose variable does
- * not belong to an instance; .var->lowered points to the constant. */
+/* Returns a constant array whose element type is not known yet. It is a VAR node whose variable
+ * does not belong to an instance; .var->lowered points to the constant. */
 static kt_expr *make_weak_array(kt_scope *s, const kt_constant *constant, kj_location location)
 {
   KJ_ASSERT(constant->is_array);
@@ -308,7 +309,8 @@ const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array)
            : NULL;
 }
 
-/* Loads a variable of the program that loads the code. The variable is an array of rank 0. */
+/* Loads a variable that the program that loads the code defines. The variable is an array of rank
+ * 0. */
 static kt_expr *load_outside(kt_scope *s, const kt_constant *constant, kj_location location)
 {
   kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, constant->element, location);

@@ -1,10 +1,10 @@
-/* Numba's typing rules, for kernels and funcs that are `@numba` (docs/ir.md, Inference).
+/* Numba's typing rules, for kernels and funcs with the attribute `@numba` (docs/ir.md, Inference).
  *
- * Weak values get their type where they are written (kt_infer_effect), so all operands have a type.
- * For each pair of operand types, numba.def gives the types to which Numba converts the operands
- * and the type of the result. An operator on the converted operands then follows the rules of
- * kernel IR. These rules alone apply to operands that the table does not contain, such as vectors
- * and bf16. */
+ * All operands have a type, because weak values get their type where they occur in the source
+ * (kt_infer_effect). For each pair of operand types, numba.def gives the types to which Numba
+ * converts the operands and the type of the result. An operator on the converted operands then
+ * follows the rules of kernel IR. If the table does not contain the operands, for example vectors
+ * or bf16, only these rules apply. */
 #include "typing/infer.h"
 
 typedef enum numba_key {
@@ -33,7 +33,7 @@ typedef struct signature {
   kjit_type x, y, result;
 } signature;
 
-/* x and y are sets of operand types, as bits. y is 0 for operators with one operand. */
+/* x and y are bit sets of operand types. y is 0 for operators that have one operand. */
 static const struct {
   numba_key key;
   uint32_t x, y;
@@ -75,11 +75,11 @@ static const numba_key key_of_op[KJIT_OP_COUNT] = {
   [KJIT_OP_INVERT] = KEY_INVERT,
 };
 
-/* Whether Numba has the type. It has no bf16. */
+/* Returns whether Numba has this type. It has no bf16. */
 static bool is_known(kjit_type type) { return ki_is_scalar(type) && type != KJIT_BF16; }
 
-/* Returns the row for operands of types x and y (y is KJIT_ANY if there is only one operand), or
- * NULL if Numba has no such operator. */
+/* Returns the row for operands of types x and y, or NULL if Numba has no such operator. y is
+ * KJIT_ANY if there is only one operand. */
 static const signature *find(numba_key key, kjit_type x, kjit_type y)
 {
   KJ_ASSERT(is_known(x) && (y == KJIT_ANY || is_known(y)));
@@ -128,7 +128,7 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
   x = convert_twice(s, x, types->x, types->result, location);
   bool is_bool = op == KJIT_OP_INVERT && x->type == KJIT_BOOL;
   kt_expr *result = kt_make_own_unary(s, is_bool ? KJIT_OP_NOT : op, x, location);
-  /* Numba computes these operators in the operand's type and then widens the result */
+  /* Numba computes these operators in the type of the operand and then widens the result */
   bool is_narrow = (op == KJIT_OP_NEG || op == KJIT_OP_INVERT) && kt_is_integer(s->c, given) &&
                    given != KJIT_BOOL && given != types->result;
   if (!is_narrow) return result;
@@ -137,8 +137,8 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
 
 /* ---- types of several values ---- */
 
-/* Returns the common type of several values as Numba computes it: the common type of the first two
- * values, then the common type of this type and the third value, and so on. */
+/* Returns the common type of several values as Numba computes it, from left to right: the common
+ * type of the first two values, then that of this type and the third value, and so on. */
 static kjit_type fold_types(numba_key key, numba_key of_one, const kt_exprs *values)
 {
   KJ_ASSERT(values->count);
@@ -173,7 +173,7 @@ kjit_type kt_numba_number_type(const kt_exprs *values)
 
 kjit_type kt_numba_float_type(const ki_builtin *builtin, const kt_exprs *values)
 {
-  /* fma of three halves is rounded once, to half */
+  /* an fma of three f16 values is rounded once, to f16 */
   bool is_half = builtin->id == KJ_BUILTIN_FMA;
   for (size_t i = 0; i < values->count; i++) is_half &= values->items[i]->type == KJIT_F16;
   if (is_half) return KJIT_F16;

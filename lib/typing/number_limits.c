@@ -1,12 +1,12 @@
-/* Determines the range of each untyped number that a kernel takes.
+/* Determines the valid range of each untyped number that a kernel takes.
  *
- * An untyped number from the application takes its type from the operands and elements with which
- * it is combined, and the kernel computes with the converted value. This file finds the values that
- * all of these types can represent. A launch then rejects any other value instead of converting it
- * to a wrong one. Explicit conversions such as `u32(n)` do not count.
+ * An untyped number from the application gets its type from the operands and elements with which
+ * the kernel combines it. This file finds the range of values that all these types can represent.
+ * The runtime then rejects a launch with any other value, instead of converting it to a wrong
+ * value. Explicit conversions such as `u32(n)` do not restrict the range.
  *
- * kt_convert marks the nodes that convert an untyped number, or a sum or difference of one and
- * literals, to a type (kt_expr.must_fit). */
+ * kt_convert sets kt_expr.must_fit in the nodes that convert an untyped number to a type, or a sum
+ * or difference of an untyped number and literals. */
 #include "typing/infer.h"
 
 /* The value factor * variable + offset. If variable is NULL, it is the constant offset. */
@@ -15,7 +15,8 @@ typedef struct affine {
   __int128 factor, offset;
 } affine;
 
-/* Whether the value is so small that no sum or product of two such values overflows. */
+/* Returns whether the value is so small that sums and products of two such values cannot
+ * overflow. */
 static bool is_small(__int128 value)
 {
   const __int128 limit = (__int128)1 << 62;
@@ -57,8 +58,8 @@ static bool find_binary(const kt_compilation *c, const kt_expr *e, affine *found
   return add(&x, &y, found);
 }
 
-/* Whether a conversion keeps every value, because the launch checks it or the type is wide
- * enough. */
+/* Returns whether a conversion preserves every value, because the launch checks the value or
+ * because the type is wide enough. */
 static bool keeps_value(const kt_compilation *c, const kt_expr *convert)
 {
   bool is_carrier = convert->type == KJIT_I64 && kt_wide_type(convert->x) != KJIT_U64;
@@ -109,8 +110,8 @@ static __int128 divide_down(__int128 x, __int128 y)
   return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-/* Clamps a limit to the range of the variable's type. Returns false if all values of the type
- * satisfy the limit. */
+/* Clamps a limit to the range of the variable's type. Returns false if every value of the type
+ * satisfies the limit. */
 static bool clamp(const kt_var *variable, bool is_least, __int128 *limit)
 {
   bool is_unsigned = variable->wide == KJIT_U64;
@@ -121,13 +122,13 @@ static bool clamp(const kt_var *variable, bool is_least, __int128 *limit)
   return true;
 }
 
-/* Requires that the value is at least (is_least) or at most bound. */
+/* Requires that the value is at least `bound` (if is_least) or at most `bound`. */
 static void limit_value(search *s, const affine *value, __int128 bound, bool is_least,
                         const kj_number_limit *from)
 {
   bool is_variables_least = is_least == (value->factor > 0);
   __int128 distance = bound - value->offset;
-  /* a minimum is rounded up, a maximum down */
+  /* a lower limit is rounded up, an upper limit down */
   __int128 wanted = is_variables_least ? -divide_down(-distance, value->factor)
                                        : divide_down(distance, value->factor);
   kj_number_limit limit = *from;
@@ -136,9 +137,9 @@ static void limit_value(search *s, const affine *value, __int128 bound, bool is_
   narrow(s, value->variable, is_variables_least, limit);
 }
 
-/* Whether the limits of a type apply to the value. A product of 32 or 64 bits can wrap around, like
- * all arithmetic, so it has no limits. A product is never computed in a smaller type but converted
- * to it, so limits apply. */
+/* Returns whether the limits of a type apply to the value. They do not apply to a product of 32 or
+ * 64 bits, which can wrap around like all arithmetic. They apply to smaller types, because a
+ * product is never computed in a smaller type but converted to it. */
 static bool is_limited(const search *s, const affine *value, kjit_type type)
 {
   if (!value->variable || !value->factor) return false;
@@ -192,7 +193,7 @@ static void visit_expr(void *data, kt_expr **expr)
   limit_value(s, &value, most_of(s, e->type), false, &limit);
 }
 
-/* A let that is computed from untyped numbers limits these numbers. */
+/* If a let is computed from untyped numbers, the uses of the let restrict these numbers. */
 static void visit_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)

@@ -1,17 +1,18 @@
-/* The order of evaluation: operands from left to right, and the right side of an assignment before
- * its lvalues.
+/* The order of evaluation: operands are evaluated from left to right, and the right side of an
+ * assignment before its lvalues.
  *
- * Inference makes a tree of each operand. A tree is evaluated at its final position in a statement.
- * Operators, constructors and built-ins that typing splits into parts need temporaries, whose
- * statements run before that statement. The order of the trees in a list therefore does not
- * determine the order of evaluation.
+ * Inference makes an expression tree for each operand, which is evaluated at its final position in
+ * a statement. But operators, constructors and built-ins that are expanded into several nodes need
+ * temporaries, whose statements run before that statement. The order of the trees in a list is
+ * therefore not the order of evaluation.
  *
- * Only this file ensures the order. A function that infers a list of operands calls
+ * This file ensures the right order. A function that infers a list of operands calls
  * kt_begin_operand before each operand and kt_end_operand after it. It then calls a kt_settle
- * function for the earlier operands: an operand that does not commute with the new operand is
- * stored in a temporary before the statements of the new operand. The remaining trees commute with
- * each other. A rule or a pass can therefore evaluate them in any order, if it evaluates each tree
- * once. Operands without effects commute and stay trees. */
+ * function for the earlier operands. If an earlier operand does not commute with the new operand,
+ * kt_settle stores it in a temporary, before the statements of the new operand. The remaining trees
+ * commute with each other. A rule or a pass can therefore evaluate them in any order if it
+ * evaluates each of them exactly once. Operands without effects commute with all others and stay
+ * trees. */
 #include "typing/infer.h"
 
 void kt_begin_operand(kt_scope *s, kt_order *order) { order->mark = s->out->count; }
@@ -83,8 +84,8 @@ static void keep_list(kt_scope *s, kt_exprs *list, size_t *at)
   }
 }
 
-/* Keeps the indices and pointers of an array expression in temporaries, but not the array itself,
- * so that passes still know its memory. */
+/* Stores the indices and pointers of an array expression in temporaries. The array itself is not
+ * stored, so that passes still know which memory it is in. */
 static kt_expr *keep_array(kt_scope *s, kt_expr *array, size_t *at)
 {
   if (kt_is_stable(array)) return array;

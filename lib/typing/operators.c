@@ -1,5 +1,5 @@
-/* Operators on typed operands: common types, conversions, constant folding (docs/ir.md,
- * Inference). */
+/* Type inference of operators: common types of operands, conversions, and constant folding
+ * (docs/ir.md, Inference). */
 #include "typing/rules.h"
 
 static const char *text_of(kjit_op op) { return ki_op_table[op].text; }
@@ -32,8 +32,8 @@ static void require_integers(kt_scope *s, kjit_op op, const kt_expr *x)
                  kt_type_text(s->c, x->type));
 }
 
-/* Whether the type of a weak expression can change in a later round, because it contains a variable
- * to which only literals have been assigned so far. */
+/* Returns whether the type of a weak expression can change in a later round, because it contains a
+ * variable to which only literals have been assigned so far. */
 static bool is_unsettled(const kt_expr *e)
 {
   if (!e || !ki_is_weak(e->type)) return false;
@@ -77,7 +77,8 @@ static kt_expr *new_binary(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, 
   return expr;
 }
 
-/* Makes an operation whose operands have the type of the result, which can be weak. */
+/* Makes an arithmetic operation. The operands must have the type of the result, which can be
+ * weak. */
 static kt_expr *make_arithmetic(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, kt_expr *y,
                                 kj_location location)
 {
@@ -115,14 +116,16 @@ static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_l
   x = kt_convert(s, x, type, location);
   kt_expr *folded = kt_fold_binary(s, op, x, y, location);
   if (folded) return folded;
-  /* Only the low bits of the count matter, because it is taken modulo the width, so any conversion
-   * is correct. */
+  /* Any conversion of the count is correct, because the count is taken modulo the width and only
+   * its low bits matter. */
   if (y->kind == KJ_T_CONST && !ki_is_weak(type))
     y = kt_new_integer(s, type, y->integer & (ki_type(s->c->types, type)->size_bytes * 8 - 1),
                        y->location);
   else if (ki_is_weak(y->type) && !ki_is_weak(type))
     y = kt_convert(s, y, KJIT_I32,
-                   location); /* no type is imposed on it, so a negative literal in it is allowed */
+                   /* this imposes no type on the count, so the count can contain a negative
+                    * literal */
+                   location);
   return new_binary(s, op, type, x, kt_convert(s, y, type, location), location);
 }
 
@@ -138,7 +141,8 @@ static kt_expr *multiply(kt_scope *s, kt_expr *x, kt_expr *y, kj_location locati
   return make_arithmetic(s, KJIT_OP_MUL, x->type, x, y, location);
 }
 
-/* Computes x to the power n by squaring, n > 0. x has its final type and can be copied. */
+/* Computes x to the power n, n > 0, by repeated squaring. x has its final type and can be
+ * copied. */
 static kt_expr *multiply_out(kt_scope *s, kt_expr *x, unsigned __int128 n, kj_location location)
 {
   kt_expr *result = NULL;
@@ -151,8 +155,8 @@ static kt_expr *multiply_out(kt_scope *s, kt_expr *x, unsigned __int128 n, kj_lo
   return result ? multiply(s, result, x, location) : x;
 }
 
-/* Computes a power of a u64. No integer type represents every u64 and negative exponents, so these
- * are handled separately: only for x == 1 the result is not 0. */
+/* Computes a power of a u64. No integer type represents both every u64 and negative exponents, so
+ * negative exponents are handled separately: the result is 0 unless x is 1. */
 static kt_expr *make_u64_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   x = kt_keep_value(s, x);
@@ -168,7 +172,7 @@ static kt_expr *make_u64_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location 
   return kt_is_constant(is_negative) ? power : kt_make_cond(s, is_negative, small, power, location);
 }
 
-/* Computes an integer power with an exponent that is not a constant or is negative. */
+/* Computes an integer power if the exponent is not a constant or is negative. */
 static kt_expr *make_integer_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   kjit_type type = ki_arithmetic_type(x->type), exponent = ki_arithmetic_type(y->type);
@@ -183,8 +187,8 @@ static kt_expr *make_integer_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
   return kt_convert(s, power, type, location);
 }
 
-/* Computes a power with a constant exponent. For a negative exponent of a float, it multiplies
- * reciprocals: these overflow or underflow only if the result does. */
+/* Computes a power with a constant exponent. For a float with a negative exponent, it multiplies
+ * reciprocals, which overflow or underflow only if the result does. */
 static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   kjit_type type = ki_arithmetic_type(x->type);
@@ -204,7 +208,7 @@ static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_loca
                       location);
 }
 
-/* Computes a power of a weak base. It becomes a product when its type is determined. */
+/* Computes a power of a weak base. It becomes a product once its type is known. */
 static kt_expr *make_weak_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool is_known = kt_is_constant(y) && y->integer >= 0;
@@ -244,7 +248,7 @@ static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location loca
 }
 
 /* Returns the type in which two values are compared. Integers are compared by their mathematical
- * values; if no type represents both, they keep their types. */
+ * values. If no type can represent both, they keep their types. */
 static kjit_type type_to_compare(kt_scope *s, kt_expr **x, kt_expr **y, kj_location location)
 {
   if ((*x)->type == KJIT_BOOL && (*y)->type == KJIT_BOOL) return KJIT_BOOL;

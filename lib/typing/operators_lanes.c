@@ -1,4 +1,4 @@
-/* Operators and element-wise built-ins on vectors and complex numbers.
+/* Type inference of operators and element-wise built-ins on vectors and complex numbers.
  *
  * An operation that LLVM supports on whole vectors becomes one node. All other operations are split
  * into lanes and follow the rules for scalars, with the same types and errors. */
@@ -15,7 +15,8 @@ static kt_expr *lane_of(kt_scope *s, kt_expr *value, uint32_t lane)
            : kt_copy_texpr(s, value);
 }
 
-/* Makes a vector of the results for all lanes. They have one type, except for literals. */
+/* Makes a vector from the results for all lanes. They must have the same type, but literals are
+ * converted. */
 static kt_expr *join_lanes(kt_scope *s, kt_exprs *lanes, kj_location location)
 {
   for (size_t i = 0; i < lanes->count; i++) lanes->items[i] = kt_make_concrete(s, lanes->items[i]);
@@ -74,8 +75,8 @@ static _Noreturn void fail_operands(kt_scope *s, kjit_op op, const kt_expr *x, c
           text_of(op), a, b);
 }
 
-/* Shifts lanes. Each operand is converted separately, and the count is taken modulo the width, so
- * any conversion is correct. */
+/* Shifts each lane. The operands are converted separately. Any conversion of the count is correct,
+ * because it is taken modulo the width. */
 static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   x = kt_make_concrete(s, x);
@@ -95,8 +96,8 @@ static bool is_whole_number(const kt_compilation *c, kjit_type type)
   return type == KJIT_BOOL || kt_is_integer(c, type);
 }
 
-/* Returns the common type of operands for an operation on whole vectors, or KJIT_ANY if the
- * operation must be split into lanes. */
+/* Returns the common type of the operands if the operation can be done on whole vectors, or
+ * KJIT_ANY if it must be split into lanes. */
 static kjit_type whole_type(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
                             kj_location location)
 {
@@ -146,9 +147,9 @@ static kt_expr *scale_part(kt_scope *s, kt_expr *part, uint32_t index, const voi
   return kt_make_binary(s, by->op, part, kt_copy_texpr(s, by->number), part->location);
 }
 
-/* Multiplies or divides a complex number by a real number: only the real number is applied to each
- * part. This needs half the operations and avoids 0 * inf with an imaginary part of 0 (C, Annex
- * G). */
+/* Multiplies or divides a complex number by a real number: each part is multiplied or divided by
+ * it. Compared with a complex operand, this needs half the operations and avoids 0 * inf for an
+ * imaginary part of 0 (C, Annex G). */
 static kt_expr *scale(kt_scope *s, kjit_op op, kt_expr *z, kt_expr *number, kjit_type type,
                       kj_location location)
 {
@@ -158,7 +159,7 @@ static kt_expr *scale(kt_scope *s, kjit_op op, kt_expr *z, kt_expr *number, kjit
   return kt_map_parts(s, type, z, scale_part, &by, location);
 }
 
-/* Computes z + x or x - z for a real x. The imaginary part comes from z alone. */
+/* Computes z + x or x - z for a real x. The imaginary part depends only on z. */
 static kt_expr *add_real(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kjit_type type,
                          kj_location location)
 {
@@ -177,7 +178,7 @@ static kt_expr *add_real(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kjit_t
   return kt_make_composed(s, type, &parts, location);
 }
 
-/* Computes z to the power n by squaring, n > 0. */
+/* Computes z to the power n, n > 0, by repeated squaring. */
 static kt_expr *multiply_out(kt_scope *s, kt_expr *z, unsigned __int128 n, kj_location location)
 {
   kt_expr *result = NULL;
@@ -200,8 +201,8 @@ static kt_expr *make_general_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
   return kt_apply_rule(s, &operands);
 }
 
-/* Computes a complex power by Numba's rules. Numba converts exponents to complex numbers and
- * computes a square as a product: `z ** 2` rounds like `z * z`. */
+/* Computes a complex power by Numba's rules. Numba converts the exponent to a complex number,
+ * except that it computes a square as a product: `z ** 2` rounds like `z * z`. */
 static kt_expr *make_numba_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool is_known =
@@ -335,8 +336,8 @@ static kt_expr *apply_to_lane(kt_scope *s, const kt_operands *o, const kt_exprs 
   return kt_apply_rule(s, &at);
 }
 
-/* Joins the results of a built-in that gives several values per lane: each value becomes a
- * vector. */
+/* Combines the results of a built-in that returns several values for each lane: each of these
+ * values becomes a vector. */
 static kt_expr *join_tuples(kt_scope *s, const kt_exprs *lanes, kj_location location)
 {
   kt_exprs items = { 0 };
@@ -419,8 +420,8 @@ static kt_expr *test_parts(kt_scope *s, const kt_operands *o, kjit_op op)
                         o->location);
 }
 
-/* Applies a built-in to the real and imaginary part of the last operand, with the other operands
- * unchanged. */
+/* Applies a built-in to the real part and to the imaginary part of the last operand. The other
+ * operands are the same for both. */
 static kt_expr *apply_to_parts(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = keep_all(s, &o->values), parts = { 0 };

@@ -1,10 +1,11 @@
-/* Promotion and conversion: docs/ir.md, Types and Inference.
+/* Promotion and conversion of types (docs/ir.md, Types and Inference).
  *
- * A weak value is a literal, or a tree whose leaves are literals and untyped numbers. It stays a
- * tree until another operand determines its type. The type then applies to its leaves: `c ? 1 :
- * 0.5` times an f32 is computed in f32. Leaves that are known only at run time are a VAR of weak
- * type (an untyped number from the application), a CONVERT to a weak type (an i64 or f64 value that
- * counts as a literal), and a LOAD from a constant array whose element type is not determined. */
+ * A weak value is a literal, or an expression tree whose leaves are literals and untyped numbers.
+ * It stays a tree until another operand determines its type. The type then applies to its leaves:
+ * `c ? 1 : 0.5` times an f32 is computed in f32. A leaf that is known only at run time is one of
+ * the following: a VAR of weak type (an untyped number from the application), a CONVERT to a weak
+ * type (an i64 or f64 value that is treated like a literal), or a LOAD from a constant array whose
+ * element type is not known. */
 #include <math.h>
 
 #include "typing/infer.h"
@@ -83,8 +84,8 @@ static void find_open(void *data, const ki_decl *decl, kt_guess *guess)
   *is_open = *is_open || ki_is_weak(guess->type);
 }
 
-/* Whether only literals have been assigned to some var so far. This round is then not the last, and
- * the types of values that are combined with the var can still change. */
+/* Returns whether only literals have been assigned to some var so far. In this case another round
+ * follows, and the types of values that are combined with the var can still change. */
 static bool is_open_round(const kt_scope *s)
 {
   bool is_open = false;
@@ -137,16 +138,17 @@ static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_loca
   return expr;
 }
 
-/* Whether a float is converted to an integer of fewer than 32 bits by Numba's rules. Numba does not
- * define the result for numbers out of range. Its code for the CPU converts through 32 bits: 300.5
- * becomes 44 as u8. */
+/* Returns whether Numba's rules convert a float to an integer of fewer than 32 bits. Numba does not
+ * define the result for numbers out of range. Its CPU code converts to 32 bits first: 300.5 becomes
+ * 44 as u8. */
 static bool is_narrowed(const kt_scope *s, const kt_expr *value, kjit_type type)
 {
   return s->has_numba_types && kt_is_float(s->c, value->type) && type != KJIT_BOOL &&
          kt_is_integer(s->c, type) && ki_type(s->c->types, type)->size_bytes < sizeof(int32_t);
 }
 
-/* Whether the operator or built-in does not exist for floats, or has another meaning. */
+/* Returns whether the operator or built-in does not exist for floats or has another meaning for
+ * them. */
 static bool is_integer_only(const kt_expr *e)
 {
   if (e->kind == KJ_T_BUILTIN)
@@ -175,7 +177,7 @@ static kt_expr *load_weak(kt_scope *s, const kt_expr *e, kjit_type type)
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 
 /* Marks a conversion of an untyped number to an integer type, so that the launch checks that the
- * value fits: see number_limits.c. */
+ * value fits (number_limits.c). */
 static kt_expr *demand_fit(const kt_scope *s, kt_expr *e)
 {
   bool is_typed = e->type != KJIT_BOOL && !ki_is_weak(e->type) && kt_is_integer(s->c, e->type);
@@ -200,7 +202,7 @@ static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type
   return typed;
 }
 
-/* Converts a weak tree, which is not a constant, to the type that was determined for it. */
+/* Converts a weak tree, which is not a constant, to the type that has been determined for it. */
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
 {
   KJ_ASSERT(ki_is_weak(e->type) && !ki_is_weak(type) && e->kind != KJ_T_CONST);
@@ -238,15 +240,15 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
     kt_fail_number(s->c, value->location, value->type, "expected a number, got %s%s", text,
                    kt_is_array(s->c, value->type) ? "; index it" : "");
   }
-  /* a weak integer among weak floats stays an integer until the type of the whole tree is
-   * determined */
+  /* a weak integer stays an integer in a tree of weak floats until the type of the whole tree is
+   * known */
   if (ki_is_weak(type)) return value;
   return ki_is_weak(value->type) ? give_type(s, value, type)
                                  : new_convert(s, value, type, location);
 }
 
-/* Whether the array has rank 0 and a struct as its element. It can then be stored like the
- * struct. */
+/* Returns whether the array has rank 0 and its element is a struct. Such an array can be stored
+ * like the struct. */
 static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type element)
 {
   const ki_type_info *info = ki_type(s->c->types, array);
@@ -254,7 +256,8 @@ static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type elemen
          info->element == element;
 }
 
-/* If an array is used in place of an element, describes the missing indices for the message. */
+/* If an array is used where an element is expected, describes the missing indices for the error
+ * message. */
 static const char *missing_indices(const kt_scope *s, kjit_type value, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, value);
@@ -342,7 +345,8 @@ static kjit_type concrete_scalar(const kt_expr *value)
 
 static kt_expr *make_concrete_tuple(kt_scope *s, kt_expr *value)
 {
-  if (value->kind != KJ_T_TUPLE) return value; /* the result of a call, which has types already */
+  /* it is the result of a call, whose items already have types */
+  if (value->kind != KJ_T_TUPLE) return value;
   kt_exprs items = { 0 };
   for (size_t i = 0; i < value->args.count; i++)
     KJ_PUSH(s->arena, &items, kt_make_concrete(s, value->args.items[i]));

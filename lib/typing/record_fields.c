@@ -1,18 +1,18 @@
 /* Fields of arrays of structs: `a.x[i]` means `a[i].x`, and `a.inner.w[i]` means `a[i].inner.w`, as
- * in NumPy's arrays of records.
+ * in NumPy's record arrays.
  *
- * NumPy makes a view of the field of all elements. In kernel IR the strides of an array are
- * multiples of its element size, and the size of a struct is rarely a multiple of the size of its
- * field, so no such view exists. Instead, the indices are applied to the array of structs, and the
- * field is read from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array
- * of structs in the same way. A function that is called with a.x gets the array of structs, and its
- * parameter is an alias of the field. */
+ * In NumPy, a.x is a view of the field in all elements. In kernel IR, strides are multiples of the
+ * element size. Such a view would have a stride that is rarely a multiple of the field's size, so
+ * it does not exist. Instead, the indices are applied to the array of structs, and the field is
+ * read from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array of
+ * structs in the same way. If a.x is passed to a function, the function gets the array of structs,
+ * and its parameter is an alias of the field. */
 #include <string.h>
 
 #include "typing/infer.h"
 
-/* If the expression is a let that is an alias of a chain of fields, returns the chain, else the
- * expression itself. */
+/* If the expression is a let that is an alias of a chain of fields, returns the chain, otherwise
+ * the expression itself. */
 static const ki_expr *unfold(const kt_scope *s, const ki_expr *expr)
 {
   bool is_name = expr->kind == KJ_EXPR_DECL && s->meanings &&
@@ -37,7 +37,7 @@ static bool is_property(const char *name)
   return false;
 }
 
-/* Whether the chain contains a property of arrays, as in `a.x.shape`. */
+/* Returns whether the chain contains a property of arrays, for example `a.x.shape`. */
 static bool has_property(const kt_scope *s, const ki_expr *field)
 {
   for (field = unfold(s, field); field->kind == KJ_EXPR_FIELD; field = unfold(s, field->x))
@@ -106,7 +106,7 @@ const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr)
   return expr->args.count == rank ? moved : new_index(s, expr, moved, rank, expr->args.count);
 }
 
-/* Returns the type of a chain of fields of one element, or KJIT_ANY if a field does not exist. */
+/* Returns the type of a chain of fields in one element, or KJIT_ANY if a field does not exist. */
 static kjit_type type_of_fields(kt_scope *s, const ki_expr *field, kjit_type element)
 {
   field = unfold(s, field);

@@ -1,5 +1,5 @@
-/* Typing rules of the built-ins: positions, literals, types, numbers. If a rule named in
- * builtins.def is not defined, linking fails. */
+/* Typing rules of the built-ins: positions, literals, types, numbers. Each rule that builtins.def
+ * names must be defined, otherwise linking fails. */
 #include <math.h>
 
 #include "typing/rules.h"
@@ -81,7 +81,7 @@ kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
   }
 }
 
-/* Names that describe the target. Names of kinds of targets, such as `gpu`, are compared with
+/* Names that describe the target. The names of target kinds, for example `gpu`, are compared with
  * `target`. */
 kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 {
@@ -124,7 +124,7 @@ kt_expr *kt_rule_type(kt_scope *s, const kt_operands *o)
           o->builtin->name);
 }
 
-/* Returns the type argument, whose values must have a size in memory. */
+/* Returns the type argument of a built-in whose values must have a size in memory. */
 static kjit_type sized_argument(kt_scope *s, const kt_operands *o)
 {
   if (!ki_type(s->c->types, o->type_argument)->size_bytes)
@@ -145,7 +145,8 @@ kt_expr *kt_rule_sizeof(kt_scope *s, const kt_operands *o)
                         o->location);
 }
 
-/* The type classes for which each of these built-ins is true. The argument can be any type. */
+/* For each of these built-ins, the type classes for which it is true. The argument can be any
+ * type. */
 kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
 {
   static const uint32_t classes[KJ_BUILTIN_COUNT] = {
@@ -164,7 +165,7 @@ kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
   return kt_new_integer(s, KJIT_BOOL, holds, o->location);
 }
 
-/* Makes a `select` between structs or pointers of one type. */
+/* Makes a `select` between structs or pointers of the same type. */
 static kt_expr *select_whole(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = { 0 };
@@ -184,7 +185,7 @@ kt_expr *kt_rule_select(kt_scope *s, const kt_operands *o)
   if (kt_is_float(s->c, condition->type) || !kt_is_number(s->c, condition->type))
     fail_operand(s, o, condition, "a bool or an integer first");
   condition = kt_convert(s, condition, KJIT_BOOL, o->location);
-  /* Literals stay weak. Both operands are evaluated, whichever is selected. */
+  /* Literals stay weak. `select` evaluates both operands, whichever it selects. */
   if ((ki_is_weak(x->type) && ki_is_weak(y->type)) || kt_stays_open(s, x, y)) {
     if (!kt_can_drop(s->c, x)) x = kt_keep_value(s, x);
     if (!kt_can_drop(s->c, y)) y = kt_keep_value(s, y);
@@ -230,8 +231,8 @@ static kt_exprs convert_all(kt_scope *s, const kt_exprs *values, kjit_type type)
   return converted;
 }
 
-/* Converts all operands to a type, which is also the type of the result. Folds constant operands if
- * the built-in can be computed now. The result is weak if the type is. */
+/* Converts all operands to a type, which is also the result type. Folds constant operands if the
+ * built-in can be evaluated at compile time. If the type is weak, the result is weak. */
 static kt_expr *apply_common(kt_scope *s, const kt_operands *o, kjit_type type)
 {
   kt_operands typed = with_values(o, convert_all(s, &o->values, type));
@@ -284,7 +285,7 @@ kt_expr *kt_rule_bit_count(kt_scope *s, const kt_operands *o)
   return folded ? folded : kt_new_builtin(s, &typed, KJIT_I32);
 }
 
-/* Returns the float type of the operands. Integers count as f64. */
+/* Returns the common float type of the operands. Integers are treated as f64. */
 static kjit_type promote_to_float(kt_scope *s, const kt_operands *o)
 {
   kjit_type numba = s->has_numba_types ? kt_numba_float_type(o->builtin, &o->values) : KJIT_ANY;
@@ -331,7 +332,8 @@ kt_expr *kt_rule_float_to_i64(kt_scope *s, const kt_operands *o)
   return apply_float(s, o, concrete_float(s, o), KJIT_I64);
 }
 
-/* Rejects f16 and bf16. Computing these in f32 would round twice, the second time to nearest. */
+/* Rejects f16 and bf16. Computing them in f32 would round twice, and the second rounding would be
+ * to nearest. */
 kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = concrete_float(s, o);
@@ -342,8 +344,8 @@ kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
   return apply_float(s, o, type, type);
 }
 
-/* Whether the target has instructions for FP8: sm_89 has them since PTX 8.1, sm_90 in every PTX
- * version that supports it. */
+/* Returns whether the target has FP8 instructions: sm_89 since PTX 8.1, sm_90 in every PTX version
+ * that supports it. */
 static bool has_fp8(kt_scope *s)
 {
   enum { FIRST_PTX = 81 };
@@ -374,7 +376,7 @@ kt_expr *kt_rule_from_fp8(kt_scope *s, const kt_operands *o)
   return expr;
 }
 
-/* The first operand is an integer, the second a float. The result has the type of the second. */
+/* The first operand is an integer, and the second is a float, whose type is the result type. */
 kt_expr *kt_rule_bessel(kt_scope *s, const kt_operands *o)
 {
   kt_expr *order = o->values.items[0];
@@ -457,7 +459,8 @@ static void check_synchronization(kt_scope *s, const kt_operands *o)
   s->instance->has_warp |= is_warp;
 }
 
-/* Whether the rule is applied to each lane of a vector. Other rules take a vector as a whole. */
+/* Returns whether the rule is applied to each lane of a vector. Other rules accept a vector as a
+ * whole. */
 static bool takes_lanes(const ki_builtin *builtin)
 {
   static const rule rules[] = { kt_rule_numeric,    kt_rule_integer,      kt_rule_bit_count,

@@ -1,10 +1,11 @@
-/* Typing rules of atomics. Scalars are read and changed as numbers; vectors and structs as their
+/* Typing rules of atomics. Scalars are accessed as numbers. Vectors and structs are accessed as
  * bytes, all at once. */
 #include "typing/rules.h"
 
 /* ---- types ---- */
 
-/* The types of an atomic. NUMBERS includes INTEGERS; SMALL_FLOATS and WHOLE include NUMBERS. */
+/* The sets of types that an atomic accepts. NUMBERS includes INTEGERS. SMALL_FLOATS and WHOLE
+ * include NUMBERS. */
 typedef enum atomic_types { INTEGERS, NUMBERS, SMALL_FLOATS, WHOLE } atomic_types;
 
 static bool is_atomic_number(kjit_type type, atomic_types types)
@@ -19,8 +20,8 @@ static bool is_atomic_number(kjit_type type, atomic_types types)
 
 /* ---- memory orders ---- */
 
-/* Returns the memory order in the operand after the values, if there is such an operand. A load
- * cannot release, and a store cannot acquire. */
+/* If the operand after the values is a memory order, returns it. A load must not have release
+ * order, and a store must not have acquire order. */
 static uint32_t take_order(kt_scope *s, const kt_operands *o, size_t value_count, bool has_result)
 {
   if (o->values.count <= value_count) return KJ_ORDER_RELAXED;
@@ -49,11 +50,12 @@ kt_expr *kt_rule_order(kt_scope *s, const kt_operands *o)
 
 /* ---- vectors and structs ---- */
 
-/* Whether a single access can have this size. require_wide gives the architecture for 16 bytes. */
+/* Returns whether a single access can have this size. require_wide checks the architecture for 16
+ * bytes. */
 static bool is_access_size(uint32_t bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
 
-/* Returns the known alignment of elements: that of the array's type, or the `@align` of the shared
- * array. */
+/* Returns the alignment of elements as far as it is known: that of the array type, or the `@align`
+ * of the shared array. */
 static uint32_t alignment_of(kt_scope *s, const kt_place *place)
 {
   KJ_ASSERT(place->array);
@@ -65,8 +67,9 @@ static uint32_t alignment_of(kt_scope *s, const kt_place *place)
   return ki_alignment_at(alignment, ki_type(s->c->types, info->element)->size_bytes);
 }
 
-/* Checks an access to a vector or struct. An unaligned access of 16 bytes faults, and an unaligned
- * access of 8 bytes can be torn, so the alignment must be known at compile time. */
+/* Checks an atomic access to a vector or struct. Its alignment must be known at compile time,
+ * because an unaligned access of 16 bytes faults, and an unaligned access of 8 bytes can be
+ * torn. */
 static void check_whole(kt_scope *s, const kt_operands *o)
 {
   const kt_place *place = &o->place;
@@ -90,8 +93,8 @@ static void check_whole(kt_scope *s, const kt_operands *o)
             : kj_format(s->arena, "make it a field of a struct with `@align(%u)`", bytes));
 }
 
-/* Checks the architecture for an access of 16 bytes. Exchanges need sm_90; loads and stores need
- * sm_70. */
+/* Checks that the architecture supports an atomic access of 16 bytes. Exchanges need sm_90; loads
+ * and stores need sm_70. */
 static void require_wide(kt_scope *s, const kt_operands *o, bool is_exchange)
 {
   uint32_t ptx = o->builtin->scope == KJ_SCOPE_SYSTEM ? 84 : 83;

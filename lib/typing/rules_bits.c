@@ -1,13 +1,13 @@
-/* Values as bytes: which types consist only of the bytes of numbers and addresses, and the typing
- * rule of bitcast. */
+/* Values as bytes: determines which types consist only of the bytes of numbers and addresses, and
+ * has the typing rule of bitcast. */
 #include "typing/rules.h"
 
 /* ---- gaps ---- */
 
-/* Returns a description of bytes of a type that are not part of a number or address, or NULL if
- * there are none. The padding of a struct is uninitialized, and a byte other than 0 or 1 is not a
- * bool, so such types cannot be used as their bytes. `name` is the name of the value, "" for the
- * whole value. */
+/* If a type has bytes that are not part of a number or an address, returns a description of these
+ * bytes, otherwise NULL. Such types cannot be used as bytes: the padding of a struct is
+ * uninitialized, and a byte other than 0 or 1 is not a bool. `name` is the name of the value, or ""
+ * for the whole value. */
 static const char *find_gap(kt_scope *s, kjit_type type, const char *name);
 
 static const char *padding_text(kt_scope *s, uint32_t bytes, const char *where, const char *field)
@@ -48,7 +48,7 @@ const char *kt_find_gap(kt_scope *s, kjit_type type) { return find_gap(s, type, 
 
 /* ---- bitcast ---- */
 
-/* A bitcast of a struct goes through an integer of the same size, so the size is limited. */
+/* A bitcast of a struct uses an integer of the same size, so the size is limited. */
 enum { MOST_STRUCT_BYTES = 128 };
 
 static bool is_castable(kt_scope *s, kjit_type type)
@@ -70,7 +70,7 @@ static void check_struct(kt_scope *s, const kt_operands *o, kjit_type type)
             MOST_STRUCT_BYTES, kt_type_text(s->c, type), bytes);
 }
 
-/* Converts a literal to the scalar type of that size. */
+/* Converts a literal to the scalar type that has this size. */
 static kt_expr *literal_of_size(kt_scope *s, kt_expr *value, uint32_t size)
 {
   if (value->type == KJ_WEAK_FLOAT)

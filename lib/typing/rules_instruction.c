@@ -1,5 +1,5 @@
-/* Typing rules of built-ins that are single GPU instructions, inline PTX, and the architecture that
- * each built-in needs. */
+/* Typing rules of built-ins that become single GPU instructions, inline PTX, and the architecture
+ * that each built-in needs. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -21,8 +21,8 @@ static kt_expr *convert_word(kt_scope *s, const kt_operands *o, size_t index, kj
   return kt_convert(s, value, type, value->location);
 }
 
-/* Returns the 32-bit type of an operand: small integers are converted to i32. A literal takes the
- * type of the operand next to it. */
+/* Returns the 32-bit type in which an operand is passed; small integers are converted to i32. A
+ * literal gets the type of the other operand. */
 static kjit_type word_type(kt_scope *s, const kt_operands *o, size_t index, kjit_type beside)
 {
   kjit_type type = o->values.items[index]->type;
@@ -66,7 +66,7 @@ kt_expr *kt_rule_sad(kt_scope *s, const kt_operands *o)
 
 /* ---- inline PTX ---- */
 
-/* In the text, the operands are the results followed by the values. */
+/* In the PTX text, the operands are numbered: first the results, then the values. */
 
 static bool is_operand_type(const kt_compilation *c, kjit_type type)
 {
@@ -77,7 +77,7 @@ static bool is_operand_type(const kt_compilation *c, kjit_type type)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Returns the number of results. A tuple type has one for each item. */
+/* Returns the number of results. If the result type is a tuple, each item is a result. */
 static size_t count_results(const kt_scope *s, const kt_operands *o)
 {
   if (o->builtin->id != KJ_BUILTIN_PTX) return 0;
@@ -96,7 +96,7 @@ static void check_results(kt_scope *s, const kt_operands *o)
               kt_type_text(s->c, o->type_argument));
 }
 
-/* Returns the bit of an operand that is written into the text as a number. */
+/* Returns the bit for an operand that is written into the PTX text as a number. */
 static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
 {
   size_t results = count_results(s, o);
@@ -113,9 +113,9 @@ static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
   return UINT32_C(1) << (number - results);
 }
 
-/* Translates the text to LLVM's form: %0 and %n0 become $0, %% a percent sign, $ becomes $$.
- * Reports numbers without an operand. constants gets the bits of the operands that the text names
- * as %n. */
+/* Translates the PTX text to LLVM's form: %0 and %n0 become $0, %% becomes a percent sign, and $
+ * becomes $$. Reports operand numbers that do not exist. constants receives the bits of the
+ * operands that the text names as %n. */
 static const char *translate(kt_scope *s, const kt_operands *o, size_t count, uint32_t *constants)
 {
   const char *from = o->text->name;
@@ -170,8 +170,8 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
 }
 
 /* ---- minimum architecture and PTX version of built-ins ----
- * They are checked here, because LLVM aborts the process for some unsupported instructions and
- * passes others on to ptxas. */
+ * These are checked here, because LLVM aborts the process for some unsupported instructions and
+ * passes others to ptxas unchecked. */
 
 static const char *version_text(kt_compilation *c, uint32_t ptx)
 {

@@ -1,4 +1,4 @@
-/* Matrix products of a warp: the rows of mma.def, the positions of fragment elements, typing
+/* Matrix products of a warp: the table of mma.def, the positions of fragment elements, and typing
  * rules. */
 #include <string.h>
 
@@ -67,9 +67,10 @@ const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit
   return NULL;
 }
 
-/* Returns the position of an element of an operand fragment. A register holds neighbouring elements
- * along k; a word of single bits counts as one element. If a fragment has 16 rows, registers first
- * alternate between its row halves and then advance along k. */
+/* Returns the position of an element of an operand fragment. A register holds elements that are
+ * adjacent along k; a word of single bits is treated as one element. If a fragment has 16 rows,
+ * consecutive registers first alternate between the two halves of the rows and then advance along
+ * k. */
 kt_mma_place kt_place_operand(ki_mma_kind kind, uint32_t rows, uint32_t element)
 {
   uint32_t bits = kt_mma_elements[kind].bits, packed = bits == 1 || bits >= 32 ? 1 : 32 / bits;
@@ -128,7 +129,7 @@ kt_expr *kt_rule_mma(kt_scope *s, const kt_operands *o)
 
 /* ---- fragments from and to shared memory ---- */
 
-/* Returns the type of a thread's fragment, which has 4 bytes of each matrix. */
+/* Returns the type of a thread's fragment, which has 4 bytes from each matrix. */
 static kjit_type fragment_type(kt_scope *s, const kt_operands *o)
 {
   kjit_type element = o->place.type;
@@ -200,9 +201,9 @@ static const ki_type_info *take_accumulator(kt_scope *s, const kt_operands *o)
   return info;
 }
 
-/* Checks the number of columns. Each thread holds n / 2 of the 64 x n elements. The allowed values
- * are in the tables "Matrix Shape" of wgmma.mma_async in the PTX manual; integer products have
- * fewer shapes than float products. */
+/* Checks the number n of columns. Each thread holds n / 2 elements of the 64 x n elements. The
+ * tables "Matrix Shape" of wgmma.mma_async in the PTX manual have the allowed values; integer
+ * products have fewer shapes than float products. */
 static void check_columns(kt_scope *s, const kt_operands *o, int64_t held, bool is_integer)
 {
   enum { MOST = 128, STEP = 4, FEW = 12, INTEGER_STEP = 8 };

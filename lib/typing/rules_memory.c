@@ -1,4 +1,5 @@
-/* Typing rules of built-ins on memory: accesses with cache hints, pointers, asynchronous copies. */
+/* Typing rules of built-ins that access memory: accesses with cache hints, pointers, asynchronous
+ * copies. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -121,8 +122,8 @@ static bool are_known(const kt_exprs *extents)
   return true;
 }
 
-/* Returns the type of an array with the extents of the type argument. It is row-major unless it has
- * strides. *extents gets the extents as values. */
+/* Returns an array type with the extents of the type argument. The array is row-major unless
+ * strides are given. *extents receives the values of the extents. */
 static kjit_type type_of_extents(kt_scope *s, const kt_operands *o, ki_type_info array,
                                  bool has_strides, kt_exprs *extents)
 {
@@ -153,8 +154,8 @@ static void check_viewed(kt_scope *s, const kt_operands *o, const kt_expr *array
             given);
 }
 
-/* Checks that the view fits in its array. If the array's size is unknown, the view must fit in the
- * shared memory of a block or the local memory of a thread. */
+/* Checks that the view fits into its array. If the size of the array is unknown, the view must fit
+ * into a block's shared memory or a thread's local memory. */
 static void check_room(kt_scope *s, kt_expr *view)
 {
   const ki_type_info *from = ki_type(s->c->types, view->x->type),
@@ -174,7 +175,7 @@ static void check_room(kt_scope *s, kt_expr *view)
           from->is_static ? "" : "at most ", kt_integer_text(s->arena, have));
 }
 
-/* Checks the alignment of the view's start as far as it is known. The rest is checked at run
+/* Checks the alignment of the view's start as far as it is known; the rest is checked at run
  * time. */
 static void check_start(kt_scope *s, kt_expr *view)
 {
@@ -221,7 +222,7 @@ static void add_stride(kt_scope *s, kt_exprs *args, kt_expr *value)
   KJ_PUSH(s->arena, args, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
 }
 
-/* Appends the strides, which are the last operand of a `view` of a pointer, to the extents. */
+/* Appends the strides to the extents. The strides are the last operand of `view` for a pointer. */
 static void add_strides(kt_scope *s, const kt_operands *o, kt_exprs *args)
 {
   kt_expr *strides = o->values.items[1];
@@ -312,7 +313,7 @@ static ki_space space_of(kt_scope *s, const kt_expr *array)
   return ki_type(s->c->types, array->type)->space;
 }
 
-/* Returns the source of a copy: an element, given as a LOAD, of the destination's type. */
+/* Returns the source of a copy: an element, given as a LOAD node, of the destination's type. */
 static kt_expr *take_source(kt_scope *s, const kt_operands *o)
 {
   kt_expr *source = o->values.items[0];
@@ -372,8 +373,9 @@ kt_expr *kt_rule_copy_wait(kt_scope *s, const kt_operands *o)
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
-/* Typing rule of bulk copies. The direction decides how completion is tracked: a barrier counts the
- * bytes of a copy into shared memory, and the thread's bulk group tracks other copies. */
+/* Typing rule of bulk copies. The direction of the copy decides how its completion is tracked: for
+ * a copy into shared memory, a barrier counts the bytes; other copies belong to the thread's bulk
+ * group. */
 kt_expr *kt_rule_cp_async_bulk(kt_scope *s, const kt_operands *o)
 {
   kt_expr *source = take_source(s, o);

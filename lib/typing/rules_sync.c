@@ -1,5 +1,5 @@
-/* Typing rules of built-ins that synchronize threads: barriers, warp operations; and named
- * barriers, mbarriers and clusters for warps and blocks. */
+/* Typing rules of built-ins that synchronize threads, warps or blocks: barriers, warp operations,
+ * named barriers, mbarriers and clusters. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -74,7 +74,8 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
   return lane;
 }
 
-/* Maximum sizes of values that the lanes of a warp exchange and compare. */
+/* Maximum sizes of the values that the lanes of a warp can exchange, and of the values that they
+ * can compare. */
 enum { MOST_SHUFFLED_BYTES = 128, MOST_MATCHED_BYTES = 16 };
 
 static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most_bytes)
@@ -170,7 +171,7 @@ kt_expr *kt_rule_match_all(kt_scope *s, const kt_operands *o)
   return apply_exchange(s, o, exchanged_value(s, o, MOST_MATCHED_BYTES), pair);
 }
 
-/* Reductions use the type of arithmetic: small integers are converted to i32. */
+/* Reductions are computed in the type of arithmetic: small integers are converted to i32. */
 kt_expr *kt_rule_reduce(kt_scope *s, const kt_operands *o)
 {
   kt_expr *value = o->values.items[1];
@@ -279,7 +280,7 @@ kt_expr *kt_rule_shared_address(kt_scope *s, const kt_operands *o)
 
 typedef struct phase_op {
   ki_builtin_id id;
-  kjit_type operand, result; /* operand is VOID if the operation has no operand */
+  kjit_type operand, result; /* VOID for operand means that the operation has none */
 } phase_op;
 
 static const phase_op phase_ops[] = {
@@ -350,7 +351,7 @@ kt_expr *kt_rule_pending_count(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_map_shared_rank(kt_scope *s, const kt_operands *o)
 {
   kt_expr *array = o->values.items[0];
-  /* a shared scalar is an array of rank 0 */
+  /* a shared scalar is represented by an array of rank 0 */
   if (array->kind == KJ_T_LOAD && !array->args.count) array = array->x;
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (!kt_is_array(s->c, array->type) || info->space != KJ_SPACE_SHARED || !info->is_static)

@@ -1,4 +1,4 @@
-/* The symbols of a compilation's functions in LLVM IR, PTX and object code. */
+/* Assigns the symbols that a compilation's functions have in LLVM IR, PTX and object code. */
 #include <string.h>
 
 #include "native/functions.h"
@@ -6,14 +6,14 @@
 
 /* Symbols of different kinds of functions have different forms, so that they cannot conflict:
  *
- *   kernel         name, or name$kernel if generated code calls a library function of that name
+ *   kernel         its name, or name$kernel if generated code calls a library function of that name
  *   func           name$number
  *   extern func    name$extern..., see ki_append_extern_symbol
- *   C function     the symbol that the request gives
+ *   C function     the symbol in the request
  *
- * An extern func keeps its name in two cases: in code that is compiled ahead of time, which another
- * program links, and if it is a function of linked code. Such a name can conflict with another
- * symbol; the compilation then fails. */
+ * An extern func keeps its name in two cases: the code is compiled ahead of time, and another
+ * program links it; or linked code defines the function. Such a name can conflict with another
+ * symbol; the compilation then reports an error. */
 
 bool kt_is_linked(const kt_compilation *c, const ki_function *function)
 {
@@ -60,7 +60,7 @@ static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
 
 /* ---- extern funcs that share a symbol ---- */
 
-/* Whether C passes values of both types in the same way. */
+/* Returns whether C passes values of both types in the same way. */
 static bool is_passed_alike(const kt_compilation *c, kjit_type a, kjit_type b)
 {
   const ki_type_info *x = ki_type(c->types, a), *y = ki_type(c->types, b);
@@ -79,8 +79,8 @@ static bool has_same_types(const kt_compilation *c, const kt_instance *a, const 
   return true;
 }
 
-/* Whether both funcs can be the same function. A func without a binding can be any function of its
- * name. */
+/* Returns whether both extern funcs can be the same function. A func without a binding can be any
+ * function of its name. */
 static bool has_same_binding(const ki_bound_extern *a, const ki_bound_extern *b)
 {
   return !a || !b || a == b ||
@@ -115,14 +115,14 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
 
 static void check_symbols(kt_compilation *c)
 {
-  kj_map known; /* maps a symbol to the first instance that has it */
+  kj_map known; /* maps each symbol to the first instance that has it */
   kj_init_map(&known, c->arena);
   for (size_t i = 0; i < c->instances.count; i++) {
     const kt_instance *instance = c->instances.items[i];
     kj_map_entry *entry = kj_get_entry(&known, instance->symbol, strlen(instance->symbol));
     KJ_ASSERT(!entry->value || instance->function->is_extern);
     if (!entry->value) entry->value = (void *)instance;
-    /* a request that only checks the kernel creates no code, so symbols cannot conflict */
+    /* a request that only checks the kernel generates no code, so symbols cannot conflict */
     else if (!c->request->is_check) check_shared_symbol(c, entry->value, instance);
   }
 }

@@ -1,5 +1,5 @@
-/* Tuples as operands: indexing, slices, concatenation and comparisons. A tuple is evaluated once,
- * however many of its items are used. */
+/* Tuples as operands: indexing, slices, concatenation and comparisons. A tuple is evaluated only
+ * once, even if several of its items are used. */
 #include "typing/infer.h"
 
 static uint32_t count_of(const kt_scope *s, const kt_expr *tuple)
@@ -15,8 +15,8 @@ static kt_expr *item_of(kt_scope *s, const kt_expr *tuple, uint32_t index, kj_lo
 
 /* ---- an item that is selected at run time ---- */
 
-/* Returns a balanced tree of conditional expressions that selects one of the items from `first`
- * on. */
+/* Returns a balanced tree of conditional expressions that selects one of the items, which start at
+ * index `first`. */
 static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, uint32_t first,
                        uint32_t count, kj_location location)
 {
@@ -29,8 +29,8 @@ static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, 
   return kt_make_cond(s, is_low, x, y, location);
 }
 
-/* Returns the common type of two items. Arrays can differ in layout, and literals take the type of
- * the other item; otherwise the types must be equal. Returns KJIT_ANY if there is none. */
+/* Returns the common type of two items, or KJIT_ANY if there is none. Arrays can differ in layout,
+ * and a literal gets the type of the other item; otherwise the types must be equal. */
 static kjit_type join_items(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);
@@ -55,7 +55,7 @@ static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg
   }
 }
 
-/* Adds a bounds check of the index if array bounds are checked. With Numba's rules, it is also
+/* Adds a bounds check for the index if bounds checks are enabled. In `@numba` functions, it is also
  * added if assertions are enabled. */
 static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_location location)
 {
@@ -81,7 +81,7 @@ static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_l
   kt_emit(s, branch);
 }
 
-/* For `@wrap`: makes a negative index count from the end. */
+/* For `@wrap`: a negative index counts from the end. */
 static kt_expr *wrap(kt_scope *s, kt_expr *index, uint32_t count, kj_location location)
 {
   kt_expr *wide = kt_keep_value(s, kt_convert(s, index, KJIT_I64, location));
@@ -108,7 +108,7 @@ static kt_expr *choose_item(kt_scope *s, const ki_expr *arg, kt_expr *tuple, kt_
 
 /* ---- slices ---- */
 
-/* Evaluates a bound of a slice, which is from 0 to the number of items. */
+/* Evaluates a bound of a slice and clamps it to the number of items. */
 static int64_t infer_bound(kt_scope *s, const ki_expr *expr, int64_t absent, uint32_t count)
 {
   __int128 distance;
@@ -140,7 +140,7 @@ static kt_expr *infer_slice(kt_scope *s, const ki_expr *slice, kt_expr *tuple, k
             (long long)count);
   kt_exprs items = { 0 };
   tuple = kt_keep_value(s, tuple);
-  /* larger steps have the same result as count + 1 */
+  /* larger steps select the same items as a step of count + 1 */
   step = step > count ? count + 1 : step < -count ? -count - 1 : step;
   for (int64_t i = first; step > 0 ? i < stop : i > stop && i < count; i += step)
     KJ_PUSH(s->arena, &items, item_of(s, tuple, (uint32_t)i, location));
@@ -203,7 +203,7 @@ static kt_expr *make_both(kt_scope *s, kt_expr *x, kt_expr *y, kj_location locat
   return both;
 }
 
-/* Two tuples of equal length, kept in temporaries. */
+/* Two tuples of equal length in temporaries. */
 typedef struct pair {
   const kt_expr *x, *y;
   kj_location location;
@@ -220,7 +220,7 @@ static kt_expr *compare_items(kt_scope *s, const pair *p, kjit_op op, uint32_t i
           index, ki_op_table[op].text, index, ki_op_table[op].text, index);
 }
 
-/* Compares the items in a balanced tree, which limits the recursion of passes. */
+/* Compares the items in a balanced tree, which limits the recursion depth of passes. */
 static kt_expr *are_equal(kt_scope *s, const pair *p, uint32_t first, uint32_t count)
 {
   if (count == 0) return kt_new_integer(s, KJIT_BOOL, 1, p->location);
@@ -230,8 +230,8 @@ static kt_expr *are_equal(kt_scope *s, const pair *p, uint32_t first, uint32_t c
   return make_both(s, x, y, p->location);
 }
 
-/* Orders tuples like Python: the first items that differ decide, and NaN differs from
- * everything. */
+/* Orders tuples like Python: the first two items that are not equal decide. NaN is not equal to any
+ * number. */
 static kt_expr *are_ordered(kt_scope *s, const pair *p, kjit_op op, uint32_t first, uint32_t count)
 {
   if (count == 1) return compare_items(s, p, op, first);

@@ -1,5 +1,5 @@
-/* Functions that create, walk, copy and count nodes of the typed IR, and report errors with the
- * call chain. */
+/* Functions that create, visit, copy and count nodes of the typed IR, and that report errors
+ * together with the call chain. */
 #include "typing/typed.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static void report_note(kt_compilation *c, kj_location location, const char *tex
   kj_report(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_NOTE, KJIT_OK, "%s", text);
 }
 
-/* Only the first and the last calls of a longer chain are shown. */
+/* Number of calls that are shown of a long call chain: the first and the last ones. */
 enum { CHAIN_SHOWN = 8 };
 
 static void report_chain(kt_compilation *c)
@@ -93,7 +93,8 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
   va_end(list);
 }
 
-/* The text of a large tuple is cut off, because nested tuples can have a thousand numbers. */
+/* The text of a large tuple type is truncated, because nested tuples can have a thousand
+ * numbers. */
 const char *kt_type_text(kt_compilation *c, kjit_type type)
 {
   enum { LONG = 120 };
@@ -108,8 +109,8 @@ const char *kt_type_text(kt_compilation *c, kjit_type type)
   return kj_keep_text(c->arena, &buffer);
 }
 
-/* The alignment is at least 16 bytes if the array has that many, so that it can be viewed as an
- * array of any vector type. */
+/* An array of at least 16 bytes has an alignment of at least 16 bytes, so that it can be viewed as
+ * an array of any vector type. */
 uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_SHARED || var->kind == KJ_V_LOCAL);

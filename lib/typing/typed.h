@@ -1,10 +1,11 @@
 /* The typed kernel IR. Inference creates one instance for each function and combination of argument
  * types, passes rewrite the instances, and lowering translates them to LLVM IR.
  *
- * The tree resembles the untyped one but is simpler. Every expression has its final type, and
- * conversions are explicit. Names are resolved to variables, and calls of generic functions to
- * instances. Compile-time values are constants, static conditions are evaluated, and compound
- * assignments are split into their parts. All nodes are in the compilation's arena. */
+ * The tree is similar to the untyped tree but simpler: every expression has its final type, and
+ * conversions are explicit. Names have been resolved to variables, and calls of generic functions
+ * to instances. Compile-time values are constants, static conditions have been evaluated, and
+ * compound assignments are split into a load, an operation and a store. All nodes are in the
+ * compilation's arena. */
 #ifndef KJ_TYPING_TYPED_H
 #define KJ_TYPING_TYPED_H
 
@@ -23,7 +24,7 @@ typedef KJ_LIST(kt_var *) kt_vars;
 
 /* ---- one compilation ---- */
 
-/* Properties of the trees that passes have established; see pass/passes.def. */
+/* Properties of the typed trees that passes have established (pass/passes.def). */
 typedef enum kt_tree_state {
   KJ_TREE_TYPED = 1,    /* all instances exist */
   KJ_TREE_FIBERS = 2,   /* cpu_fibers, is_cooperative and has_cluster are set */
@@ -33,7 +34,7 @@ typedef enum kt_tree_state {
   KJ_TREE_NARROW = 32   /* ranges and is_narrow are set */
 } kt_tree_state;
 
-/* The limits of a compilation, one for each row of <kjit/limits.def>. */
+/* The limits of a compilation, with a value for each row of <kjit/limits.def>. */
 typedef enum kt_limit {
 #define KJIT_ROW(name, field, value, text, unit, scale, what) KJ_LIMIT_##name,
 #include <kjit/limits.def>
@@ -41,14 +42,14 @@ typedef enum kt_limit {
   KJ_LIMIT_COUNT
 } kt_limit;
 
-/* The resources that a compilation has used. Except for the counts, only budget.c uses the
- * fields. */
+/* The resources that a compilation has used. Only budget.c uses the fields other than the
+ * counts. */
 typedef struct kt_budget {
   uint64_t limits[KJ_LIMIT_COUNT];
   uint64_t started_ns; /* processor time of this thread */
   uint64_t expressions, instances;
-  uint32_t until_look; /* calls of kt_poll until the next check */
-  const char *step;    /* the current step of the compilation, for messages */
+  uint32_t until_look; /* number of calls of kt_poll until the next check */
+  const char *step;    /* the current step of the compilation, for error messages */
 } kt_budget;
 
 typedef KJ_LIST(kjit_module *) kt_builtin_code;
@@ -56,48 +57,49 @@ typedef KJ_LIST(kjit_module *) kt_builtin_code;
 typedef struct kt_compilation kt_compilation;
 struct kt_compilation {
   const kj_compile_request *request;
-  kt_budget *budget; /* shared with the compilation of the unchecked version */
+  kt_budget *budget; /* shared with the compilation of the kernel's unchecked version */
   const kjit_module *module;
   ki_types *types;
-  kj_arena *arena; /* holds all data of this compilation */
+  kj_arena *arena; /* owns all data of this compilation */
   kj_diagnostics *diagnostics;
-  /* kt_fail jumps to it with KJ_JUMP_ERROR, the arena with KJ_JUMP_MEMORY */
+  /* kt_fail jumps here with KJ_JUMP_ERROR, and the arena with KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
   /* modules with the code of built-ins, which the compilation has parsed and destroys at its end;
    * shared with the compilation of the unchecked version */
   kt_builtin_code *builtin_code;
   uint32_t state; /* bits of kt_tree_state */
-  /* instances in order of creation: callees precede callers, except for instances[0], the kernel */
+  /* in order of creation: callees precede their callers, except for instances[0], the kernel */
   KJ_LIST(kt_instance *) instances;
-  /* the instance that is being inferred, for the call chain in messages */
+  /* the instance that is being inferred; error messages show its call chain */
   const kt_instance *chain;
-  /* output: the properties of the code that the runtime uses. The pass or the part of lowering and
-   * emission that determines a property sets it. */
+  /* Output: the properties of the code that the runtime uses. Each property is set by the pass, or
+   * the part of lowering or emission, that determines it. */
   kj_code *code;
-  /* minimum PTX version of the built-ins; 0 means any; set by typing/rules_instruction.c */
+  /* minimum PTX version that the built-ins need; 0 means any; set by typing/rules_instruction.c */
   uint32_t least_ptx;
-  uint32_t ptx;     /* PTX version of the code, set by target/nvptx.c */
-  bool has_cluster; /* uses built-ins of clusters; set by pass/launch_needs.c */
-  /* CPU: has a barrier that only some threads of a block may reach; set by pass/simt.c */
+  uint32_t ptx;     /* PTX version of the generated code, set by target/nvptx.c */
+  bool has_cluster; /* the kernel uses built-ins for clusters; set by pass/launch_needs.c */
+  /* CPU: there is a barrier that only some threads of a block may reach; set by pass/simt.c */
   bool has_part_barrier;
-  /* set by inference: the last barrier, or call of a function with a barrier, in control flow that
-   * depends on the thread; or NULL */
+  /* Set by inference: the last barrier, or call of a function with a barrier, in control flow that
+   * can differ between threads; NULL if there is none. */
   const char *divergent_barrier;
   kj_location divergent_location;
   bool has_wraps; /* set by inference: some index counts from the end if it is negative */
-  /* output of lowering for kj_code.facts: the facts that the code relies on */
+  /* output of lowering for kj_code.facts: the assumptions about the arguments on which the code
+   * relies */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same,
     used_large;
-  /* Set by pass/prove.c, CPU only. hoisted: conditions on the kernel's parameters and the block
-   * under which the hoisted checks of a block cannot fail. unchecked: the same kernel without these
-   * checks, which a block runs if the conditions hold; NULL if there is none. */
+  /* Set by pass/prove.c, CPU only. If a block satisfies the conditions in hoisted, which depend on
+   * the kernel's parameters and the block, its hoisted checks cannot fail. unchecked is the same
+   * kernel without these checks, which such a block runs; NULL if there is none. */
   kt_exprs hoisted;
-  bool drops_hoisted; /* whether this is the compilation of the kernel without hoisted checks */
+  bool drops_hoisted; /* this is the compilation of the kernel without the hoisted checks */
   kt_compilation *unchecked;
 };
 
-/* Reports an error at a location and does not return. Adds notes with the chain of calls that led
- * to the current instance. */
+/* Reports an error at a location. Does not return. Adds notes with the chain of calls that led to
+ * the current instance. */
 _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Like kt_fail, with the arguments of the format as a list. */
@@ -107,12 +109,12 @@ _Noreturn void kt_fail_list(kt_compilation *c, kj_location location, kjit_status
 _Noreturn void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status,
                             kjit_error_code code, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
-/* Like kt_fail, for a value of type `given` where a number is expected. An array has its own error
- * code. */
+/* Like kt_fail, for a value of type `given` where a number is expected. If it is an array, the
+ * error has a special code. */
 _Noreturn void kt_fail_number(kt_compilation *c, kj_location location, kjit_type given,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Like kt_fail_code, for a conflict of types between two locations. `note` is the message for the
- * other location. */
+/* Like kt_fail_code, for a type conflict between two locations. `note` is the message for the
+ * second location. */
 _Noreturn void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other,
                              kjit_error_code code, const char *note, const char *format, ...)
   __attribute__((format(printf, 6, 7)));
@@ -122,9 +124,9 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
 /* ---- limits: budget.c ---- */
 
 void kt_open_budget(kt_budget *budget, const kj_compile_request *request);
-/* Fails with INTERRUPTED if the compilation was interrupted, and with LIMIT if its time is over.
- * location: the source that is being compiled. Only one of 64 calls to kt_poll does this, so
- * callers can call kt_poll for each statement and expression. */
+/* Reports the error INTERRUPTED if the compilation was interrupted, or LIMIT if its time is used
+ * up. location: the source that is being compiled. kt_poll calls it once in 64 calls, so callers
+ * can call kt_poll for each statement and expression. */
 void kt_look(kt_compilation *c, kj_location location);
 static inline void kt_poll(kt_compilation *c, kj_location location)
 {
@@ -133,21 +135,23 @@ static inline void kt_poll(kt_compilation *c, kj_location location)
   c->budget->until_look = CALLS;
   kt_look(c, location);
 }
-/* Like kt_look, at the beginning of a step. `step` is its name in messages. */
+/* Begins a step of the compilation, and calls kt_look. `step` is the name of the step in
+ * messages. */
 void kt_begin_step(kt_compilation *c, const char *step);
-/* Tells an observer of the compilation that this stage begins. */
+/* Notifies the observer of the compilation that this stage begins. */
 void kt_begin_stage(const kt_compilation *c, kjit_stage stage);
-/* Fails if `needed` exceeds the limit. `format` describes the object that is too large. */
+/* Reports an error if `needed` exceeds the limit. `format` describes the object that is too
+ * large. */
 void kt_check_limit(kt_compilation *c, kt_limit limit, uint64_t needed, kj_location location,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Reports that the arena would exceed its limit, and returns. */
 void kt_report_memory_limit(kt_compilation *c);
-/* Returns the text of a type for messages. It is in the arena. */
+/* Returns the source text of a type, for messages. The text is in the arena. */
 const char *kt_type_text(kt_compilation *c, kjit_type type);
 
 /* ---- expressions ---- */
 
-/* The kinds of expressions. nodes.def lists the fields of each. */
+/* The kinds of expressions. nodes.def describes the fields of each kind. */
 typedef enum kt_tkind {
 #define KJ_EXPR(kind, source, cheap) KJ_T_##kind,
 #include "typing/nodes.def"
@@ -158,7 +162,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* The dependencies of an expression's value in addition to its operands; see nodes.def. */
+/* On what the value of an expression depends in addition to its operands (nodes.def). */
 typedef enum kt_source_of_value {
   KJ_FROM_OPERANDS,
   KJ_FROM_VARIABLE,
@@ -167,9 +171,9 @@ typedef enum kt_source_of_value {
   KJ_FROM_CALL
 } kt_source_of_value;
 kt_source_of_value kt_source_of(const kt_expr *expr);
-/* Whether the type is an array in local memory, or a tuple that contains one. */
+/* Returns whether the type is an array in local memory or a tuple that contains such an array. */
 bool kt_holds_local(const ki_types *types, kjit_type type);
-/* Whether computing an expression of this kind again can be cheaper than keeping its value. */
+/* Returns whether recomputing an expression of this kind can be cheaper than storing its value. */
 bool kt_is_cheap_kind(kt_tkind kind);
 
 /* The memory order of an atomic operation, in .dimension. builtins.def has the names in the same
@@ -182,25 +186,25 @@ typedef enum kt_memory_order {
   KJ_ORDER_SEQ_CST
 } kt_memory_order;
 
-/* The minimum and maximum value of an integer. pass/interval.h has the operations on intervals. */
+/* The minimum and maximum values of an integer. pass/interval.h has the operations on intervals. */
 typedef struct kt_interval {
   bool known;
   __int128 least, most;
 } kt_interval;
 
-/* One dimension of a view. extent and step are indices of expressions in the view's .indices. These
- * expressions have type i64 and no effect. */
+/* One dimension of a view. extent and step are indices into the view's .indices. The expressions
+ * there have type i64 and no effects. */
 enum { KJ_VIEW_SAME = -1 };
 typedef struct kt_view_dimension {
-  /* The dimension of .x that this one selects from. KJ_VIEW_SAME: the view has the same memory as
-   * .x in another row-major shape. It then covers all dimensions of .x, and its elements can have
-   * another type (kt_has_new_shape). */
+  /* The dimension of .x from which this dimension selects elements. KJ_VIEW_SAME means that the
+   * view has the same memory as .x in another row-major shape. Such a view covers all dimensions of
+   * .x, and its elements can have another type (kt_has_new_shape). */
   int source;
   int extent; /* KJ_VIEW_SAME: the extent of the source dimension */
-  int step;   /* factor of the source's stride, can be negative; KJ_VIEW_SAME: 1 */
+  int step;   /* factor for the stride of the source, which can be negative; KJ_VIEW_SAME means 1 */
 } kt_view_dimension;
 
-/* Value of .dimension in a MEMBER for all lanes of a vector in memory. */
+/* Value of .dimension in a MEMBER node that stands for all lanes of a vector in memory. */
 enum { KJ_ALL_LANES = INT32_MAX };
 
 /* Accesses in a loop whose checks cannot fail. */
@@ -209,11 +213,12 @@ typedef struct kt_loop_checks {
   kt_stmts stores;
 } kt_loop_checks;
 
-/* Where a check cannot fail, according to pass/prove.c: not examined yet, always, in a block that
- * satisfies kt_compilation.hoisted, or unknown. */
+/* The blocks in which a check cannot fail, as determined by pass/prove.c: not examined yet, all
+ * blocks, blocks that satisfy kt_compilation.hoisted, or unknown. */
 typedef enum kt_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kt_proof;
 
-/* The step that a division exists for, or whose check the division makes. */
+/* The kind of step for which a division was created, so that the division's check reports a step of
+ * 0. */
 typedef enum kt_step_kind { KT_STEP_NONE, KT_STEP_OF_RANGE, KT_STEP_OF_SLICE } kt_step_kind;
 
 struct kt_expr {
@@ -226,39 +231,47 @@ struct kt_expr {
   const kt_view_dimension *dimensions; /* VIEW */
   kt_var *var;
   const ki_builtin *builtin;
-  const char *text; /* BUILTIN ptx: the text in LLVM's form; .dimension has a bit for each operand
-                       that appears in it as an integer instead of a register */
+  /* BUILTIN ptx: the text in LLVM's form. .dimension has a bit for each operand that appears in the
+   * text as an integer instead of a register. */
+  const char *text;
   kt_instance *instance;
   uint32_t dimension;
   __int128 integer;
-  kt_interval range; /* set by pass/range.c for every integer */
-  /* Set by pass/checks.c. LOAD, VIEW, BUILTIN with an lvalue: compare the indices with the extents.
-   * BINARY, BUILTIN that divide: compare the divisor with 0. */
+  kt_interval range; /* every integer expression; set by pass/range.c */
+  /* Set by pass/checks.c: the expression has a run-time check. A LOAD, VIEW or BUILTIN with an
+   * lvalue compares its indices with the extents. A BINARY or BUILTIN that divides compares the
+   * divisor with 0. */
   bool is_checked;
-  /* The check was removed, because pass/prove.c has shown that it cannot fail, or because this is
-   * the version of a loop without it. Builds with assertions assert the condition. */
+  /* The check of is_checked was removed, because pass/prove.c has shown that it cannot fail, or
+   * because this is the version of a loop without checks. Builds with assertions assert its
+   * condition. */
   bool is_left_out;
-  kt_proof proof; /* proof state of the check in is_checked */
-  bool is_power;  /* BINARY DIV that implements `**`, comes from lib/derive, or belongs to the code
-                     of a built-in: not checked */
-  /* COND, BUILTIN select from lib/derive: is 0 if the number that the condition, x or args[0],
-   * compares with 0 is 0, and otherwise .z or args[2], a product of this number. */
+  kt_proof proof; /* the state of the proof that the check of is_checked cannot fail */
+  /* a BINARY DIV that implements `**`, comes from lib/derive, or belongs to the code of a built-in;
+   * its divisor is not checked */
+  bool is_power;
+  /* A COND or BUILTIN select from lib/derive, whose condition compares a number with 0. Its value
+   * is 0 if the number is 0. Otherwise it is .z or args[2], a product with this number as a
+   * factor. */
   bool is_guard;
-  bool is_kept; /* LOAD from lib/derive that saves a value to restore it; can be uninitialized */
-  /* Set by inference. CONVERT, BINARY, UNARY: converts an untyped number, or an expression of
-   * untyped numbers and literals, to an integer type. The value must fit in the type. */
+  /* a LOAD from lib/derive that saves a value in order to restore it later; the value may be
+   * uninitialized */
+  bool is_kept;
+  /* Set by inference for CONVERT, BINARY and UNARY: the node converts an untyped number, or an
+   * expression of untyped numbers and literals, to an integer type. The value must fit the type. */
   bool must_fit;
-  kt_step_kind step_of; /* BINARY FLOORDIV by a step, whose check reports a step of 0 */
-  bool is_wrap; /* COND: index .z, which counts from the end if it is negative; see range.c */
-  /* Set by pass/checks.c. LOAD, BUILTIN with an lvalue: this access of shared or local memory is
-   * watched (native/support_routines.h). */
+  kt_step_kind step_of; /* for a BINARY FLOORDIV by a step, whose check reports a step of 0 */
+  /* a COND that computes the index .z, which counts from the end if it is negative (range.c) */
+  bool is_wrap;
+  /* Set by pass/checks.c for a LOAD or BUILTIN with an lvalue: the check for uninitialized memory
+   * or races monitors this access of shared or local memory (native/support_routines.h). */
   bool is_watched;
-  /* Set by pass/range.c, i64 only: the value is computed and stored in 32 bits. Either it is in the
-   * range of i32, or only its low 32 bits are used (a variable that is used for indices only). */
+  /* Set by pass/range.c, i64 only: the value is computed and stored in 32 bits. Either its range
+   * fits i32, or only its low 32 bits are used, as in a variable that is used only for indices. */
   bool is_narrow;
 };
 
-/* Whether the view is the memory of its array in another shape, possibly with another element
+/* Returns whether the view is its array's memory in another shape, possibly with another element
  * type. */
 static inline bool kt_has_new_shape(const kt_expr *view)
 {
@@ -272,7 +285,7 @@ static inline bool kt_is_cluster_barrier(ki_builtin_id id)
          id == KJ_BUILTIN_CLUSTER_WAIT;
 }
 
-/* Whether the expression is a built-in that itself accesses its lvalue, the element
+/* Returns whether the expression is a built-in that accesses its lvalue, which is the element
  * .x[.indices]. */
 static inline bool kt_accesses_place(const kt_expr *e)
 {
@@ -288,8 +301,8 @@ static inline ki_value kt_value_of(const kt_expr *constant)
 
 /* ---- effects: effects.c ---- */
 
-/* Kinds of memory, as bits. A pointer can point to any of them. Constant arrays have no bit,
- * because they never change. */
+/* Kinds of memory, as bits. A pointer can point to any kind. Constant arrays have no bit, because
+ * their contents never change. */
 enum {
   KJ_MEMORY_GLOBAL = 1,
   KJ_MEMORY_SHARED = 2,
@@ -297,23 +310,23 @@ enum {
   KJ_MEMORY_ANY = KJ_MEMORY_GLOBAL | KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL
 };
 
-/* The reads and effects of evaluating an expression or executing a statement, except on
+/* What evaluating an expression or executing a statement reads, and its effects, other than on
  * variables. */
 typedef struct kt_effects {
-  uint8_t reads, writes; /* kinds of memory that loads read and stores change */
-  /* Has another effect whose order matters: an atomic operation, a barrier, output of print, an
-   * error that the kernel raises. Counts as reading and changing any memory. */
+  uint8_t reads, writes; /* the kinds of memory that it loads from, and to which it stores */
+  /* It has another effect whose order matters: an atomic operation, a barrier, a print, or an error
+   * that the kernel raises. Such an effect is treated as if it read and changed all memory. */
   bool acts;
-  bool may_fail;      /* contains a check, enabled by the request, that can fail */
+  bool may_fail;      /* it contains a check that the request enables and that can fail */
   bool has_positions; /* the value can differ between the threads of a block */
-  bool has_locals;    /* refers to a local array directly, not in a called func */
-  bool has_loops;     /* can execute a loop of a single thread */
+  bool has_locals;    /* it refers to a local array itself, not in a called func */
+  bool has_loops;     /* it can execute a loop that belongs to a single thread */
 } kt_effects;
 
-/* The effects of a call of an instance, which are computed on first use. */
+/* The effects of calling an instance, computed on first use. */
 typedef struct kt_known_effects {
   kt_effects all;
-  uint32_t state; /* kt_tree_state at the time of the computation */
+  uint32_t state; /* the kt_tree_state for which the effects were computed */
   bool is_known, is_busy;
 } kt_known_effects;
 
@@ -329,13 +342,13 @@ typedef enum kt_tvar_kind {
   KJ_V_PARAM,
   KJ_V_LET,  /* assigned once */
   KJ_V_VAR,  /* assigned any number of times */
-  KJ_V_LOOP, /* variable of a FOR, GRID_FOR or BLOCK_FOR; only the loop assigns it */
-  /* array with static extents; rank 0: a shared scalar, accessed without index. If is_static is
-   * false: one-dimensional array whose extent the launch determines. */
+  KJ_V_LOOP, /* variable of a FOR, GRID_FOR or BLOCK_FOR, which only the loop assigns */
+  /* An array with static extents; rank 0 means a shared scalar, which is accessed without an index.
+   * If is_static is false, it is a one-dimensional array whose extent is determined at launch. */
   KJ_V_SHARED,
   KJ_V_LOCAL, /* array with static extents in the thread's local memory */
-  /* Constant array with the row-major elements .data. If .data is NULL, it is a variable of the
-   * program that loads the code; .name is its symbol, and rank 0 means a scalar. */
+  /* A constant array. .data holds its elements in row-major order. If .data is NULL, the program
+   * that loads the code defines it; .name is its symbol, and rank 0 means a scalar. */
   KJ_V_CONST
 } kt_tvar_kind;
 
@@ -344,32 +357,32 @@ struct kt_var {
   const char *name;
   kjit_type type;
   kj_location location;
-  uint32_t index; /* unique in its instance, without gaps; parameters first */
+  uint32_t index; /* unique in its instance, without gaps; parameters come first */
   uint32_t argument;
   uint32_t alignment; /* from @align, else 0 */
-  /* LET, PARAM of a func, if it is an array: known alignment of the first element's address; 0
-   * means unknown */
+  /* for a LET, or a PARAM of a func, that is an array: the known alignment of its first element's
+   * address; 0 means unknown */
   uint32_t start_alignment;
-  /* SHARED: the dispatcher evaluates the extents of this declaration for each launch. NULL means
-   * that the extents are static or are the launch's own size. */
+  /* SHARED: the declaration whose extents the runtime evaluates at each launch. NULL means that the
+   * extents are static or that the launch gives the size itself. */
   const ki_decl *sized_by;
   const void *data;
   kt_interval range; /* set by pass/range.c */
-  /* for an untyped integer that can need more than 32 bits: the type that it takes if no other
-   * operand has a type, KJIT_I64 or KJIT_U64; else KJIT_ANY */
+  /* for an untyped integer that can need more than 32 bits: its type if no other operand determines
+   * the type, KJIT_I64 or KJIT_U64; otherwise KJIT_ANY */
   kjit_type wide;
-  /* set by typing/number_limits.c for a PARAM or LET that is an untyped number or is computed from
-   * one: the limits of its value */
+  /* the valid range of a PARAM or LET that is an untyped number or is computed from one; set by
+   * typing/number_limits.c */
   kj_number_limit least, most;
   bool is_narrow; /* stored in 32 bits */
-  /* Set by derive/adjoint_gather.c for the variable that replaces a grid loop variable: the extent
-   * of the grid loop. Wherever an index is computed from the variable, its value is at least 0 and
-   * less than this extent. */
+  /* Set by derive/adjoint_gather.c for a variable that replaces a variable of the grid loop: the
+   * extent of the grid loop. Where an index is computed from the variable, its value is from 0 to
+   * this extent - 1. */
   const kt_expr *below;
-  /* set by pass/simt.c, CPU only: */
-  /* lives across a synchronization and has one element for each thread of the block */
+  /* set by pass/simt.c, for the CPU only: */
+  /* it is used after a synchronization, and has an element for each thread of the block */
   bool is_slot;
-  /* has the same value in all threads of a block and is computed outside of thread loops */
+  /* it has the same value in all threads of a block and is computed outside of thread loops */
   bool is_uniform;
   struct kp_simt_variable *simt; /* used by pass/simt.c only */
   void *lowered;                 /* used by lowering only */
@@ -377,7 +390,7 @@ struct kt_var {
 
 /* ---- statements ---- */
 
-/* The kinds of statements. nodes.def lists the fields of each. */
+/* The kinds of statements. nodes.def describes the fields of each kind. */
 typedef enum kt_tstmt_kind {
 #define KJ_STMT(kind, flow) KJ_TS_##kind,
 #include "typing/nodes.def"
@@ -388,7 +401,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* How a statement affects control flow; see nodes.def. */
+/* How a statement affects the control flow (nodes.def). */
 typedef enum kt_flow {
   KJ_FLOW_STRAIGHT,
   KJ_FLOW_BRANCH,
@@ -400,11 +413,11 @@ typedef enum kt_flow {
 kt_flow kt_flow_of(const kt_stmt *stmt);
 
 /* Control characters in the text of a PRINT statement. VALUE stands for the next value. ESCAPE is
- * followed by a control character plus 64. */
+ * followed by a control character, increased by 64. */
 enum { KJ_PRINT_ESCAPE = 1, KJ_PRINT_VALUE = 2 };
-/* value of the slot kt_instance.off in threads that have left the kernel */
+/* the value of kt_instance.off for threads that have left the kernel */
 enum { KJ_OFF_LEFT_KERNEL = 1 };
-/* special values of kt_stmt.unroll, which is otherwise the factor; NONE: lowering decides */
+/* special values of kt_stmt.unroll, which is otherwise the unroll factor; NONE: lowering decides */
 enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_NEVER = 1, KJ_UNROLL_FULL = -1 };
 
 struct kt_stmt {
@@ -418,37 +431,40 @@ struct kt_stmt {
   kt_exprs extents;
   kt_stmts body, otherwise;
   int unroll;
-  uint32_t most;           /* WHILE, FOR: maximum number of iterations from `@most`; 0 means none */
+  /* WHILE, FOR: the number in `@most`, the maximum number of iterations; 0 means that there is
+   * none */
+  uint32_t most;
   bool keeps_values;       /* WHILE, FOR: has `@keep` */
   kj_failure_kind failure; /* FAIL */
   const char *message;
   bool is_checked, is_left_out, is_watched; /* STORE: as in kt_expr */
   kt_proof proof;
-  /* Set by pass/loop_versions.c, on GPUs and in C functions. FOR, GRID_FOR, BLOCK_FOR: checks that
-   * cannot fail if all conditions in .indices hold at the start of the loop. */
+  /* FOR, GRID_FOR, BLOCK_FOR: the checks that cannot fail if all conditions in .indices are true at
+   * the start of the loop. Set by pass/loop_versions.c, for GPUs and C functions. */
   const kt_loop_checks *hoisted;
   bool is_guarded;
-  /* set by pass/simt.c: number of a construct that masks threads, for the values of `off` */
+  /* set by pass/simt.c: if the statement deactivates threads, its number, which `off` then has */
   uint32_t off_number;
-  /* set by pass/simt.c: contains a synchronization and therefore stays between the thread loops */
+  /* set by pass/simt.c: the statement contains a synchronization, so it is not part of a thread
+   * loop */
   bool is_joint;
   /* set by pass/simt.c for loops and ONCE: some threads can break (leave) or continue while others
    * do not */
   bool masks_break, masks_continue;
-  /* set by pass/interrupts.c for loops: the number of iterations between two interrupt checks, 0
-   * for none; and the cost of an iteration in expressions */
+  /* set by pass/interrupts.c for loops: the number of iterations between two interrupt polls (0
+   * means no polls), and the cost of an iteration, in expressions */
   uint32_t poll, poll_cost;
   /* Set by pass/interrupts.c for loops, GPU only. is_polled_twice: the loop has two versions, and
-   * short runs use the one without interrupt checks. has_products: the body has asynchronous matrix
-   * products. */
+   * short runs use the version without interrupt polls. has_products: the body has asynchronous
+   * matrix products. */
   bool is_polled_twice, has_products;
-  /* set by pass/interrupts.c, WHILE, CPU only: only another thread can end the loop */
+  /* set by pass/interrupts.c for WHILE, CPU only: the loop waits for another thread */
   bool only_waits;
-  /* set by pass/simt.c, GRID_FOR, BLOCK_FOR: any thread can execute any iteration */
+  /* set by pass/simt.c for GRID_FOR and BLOCK_FOR: any thread can execute any iteration */
   bool is_threadless;
 };
 
-/* Approximate number of expressions that a loop executes between two interrupt checks. */
+/* Approximate number of expressions that a loop executes between two interrupt polls. */
 enum { KJ_POLL_BUDGET = 1 << 16 };
 
 /* ---- instances ---- */
@@ -456,16 +472,18 @@ enum { KJ_POLL_BUDGET = 1 << 16 };
 /* Attributes of a function that also apply to the functions that it calls. */
 typedef struct kt_modes {
   bool is_strict, is_fastmath;
-  bool is_indefinite; /* converting a float out of range to an integer gives x86's result */
+  /* converting an out-of-range float to an integer gives the result of the x86 instruction */
+  bool is_indefinite;
 } kt_modes;
 
-/* A fact about a derivative, for the stage "derivatives". about: the variable of the instance that
- * the fact describes, or NULL. If the instance no longer has the variable, the fact is void. */
+/* A fact about a derivative, for `--emit derivatives`. about: the variable of the instance to which
+ * the fact applies, or NULL. If the variable has been removed from the instance, the fact is not
+ * printed. */
 typedef struct kt_derivative_fact {
   kj_location location;
   const kt_var *about;
   const char *text;
-  bool is_in_registers; /* about is a tape of loops that are unrolled */
+  bool is_in_registers; /* about is a tape, and its loops are unrolled */
 } kt_derivative_fact;
 
 struct kt_instance {
@@ -473,36 +491,36 @@ struct kt_instance {
   uint32_t id;      /* index in the compilation's instances */
   kjit_type result; /* KJIT_VOID: none */
   kt_vars params;   /* run-time parameters */
-  kt_vars locals;   /* all other variables, including shared and local arrays */
+  kt_vars locals;   /* all other variables, including the shared and local arrays */
   kt_stmts body;
-  const char *symbol;   /* unique in the compilation; of the kernel: its name */
+  const char *symbol;   /* unique in the compilation; for the kernel, its name */
   const char *made_for; /* values of the parameters, such as "(f32, 16)", for messages */
   bool is_kernel;
   kt_modes modes;
-  /* whether this instance or an instance that it calls has a barrier or a warp operation */
+  /* this instance, or one that it calls, has a barrier; or has a warp operation */
   bool has_barrier, has_warp;
-  /* whether this instance or an instance that it calls uses a KJ_THREAD position, blockIdx, gridDim
-   * or similar */
+  /* this instance, or one that it calls, uses a built-in with a position of a thread (KJ_THREAD),
+   * blockIdx, gridDim or similar */
   bool uses_positions;
   bool is_recursive;      /* calls itself, directly or through others */
   bool reaches_recursion; /* calls a recursive instance, directly or through others */
-  /* set by pass/checks.c: this instance, or an instance that it calls, has a check or raises an
+  /* set by pass/checks.c: this instance, or one that it calls, has a run-time check or raises an
    * error */
   bool may_fail;
-  /* set by pass/interrupts.c: this instance, or an instance that it calls, has interrupt checks */
+  /* set by pass/interrupts.c: this instance, or one that it calls, polls for interrupts */
   bool polls;
-  bool polls_first; /* has an interrupt check at its beginning */
-  /* values of @launch_bounds except the first, which is in kj_code, and of @max_registers; 0 means
-   * none */
+  bool polls_first; /* it polls for interrupts at its beginning */
+  /* the values of @max_registers and of @launch_bounds, except the first value of the latter, which
+   * is in kj_code; 0 means that there is none */
   uint32_t min_blocks, max_cluster, max_registers;
-  /* block shape from a constant @block, otherwise from the signature; 0 means unknown */
+  /* block shape from a constant @block, or from the signature; 0 means unknown */
   uint32_t block[3];
   bool is_inferred; /* the body is complete */
   kt_known_effects effects;
-  /* set by pass/simt.c, CPU only: the slot that is 0 in active threads; NULL means that all threads
-   * are always active */
+  /* set by pass/simt.c, CPU only: a slot that is 0 in active threads; NULL if all threads are
+   * always active */
   kt_var *off;
-  /* "adjoint", "vjp" or "jvp" if the instance is a derivative of the function; otherwise NULL */
+  /* "adjoint", "vjp" or "jvp" if the instance is a derivative of its function, otherwise NULL */
   const char *derivative;
   KJ_LIST(kt_derivative_fact) facts;
   kt_instance *caller; /* instance with the first call, for messages */
@@ -512,27 +530,26 @@ struct kt_instance {
 /* ---- the stages ---- */
 
 /* lib/typing/infer.c: infers the kernel of the request and all functions that it calls. Reports
- * errors through kt_fail. */
+ * errors with kt_fail. */
 void kt_infer(kt_compilation *c);
 /* lib/typing/typed_printer.c: prints the typed IR, for --emit typed. */
 void kt_print_typed(const kt_compilation *c, kj_buffer *buffer);
-/* lib/typing/typed_verifier.c: checks the invariants of the typed IR between passes, including that
- * the tree has no property that c->state lacks. A violation is a bug in kjit and ends the
- * compilation with an "internal error" at its location. */
+/* lib/typing/typed_verifier.c: checks the invariants of the typed IR between passes. It also checks
+ * that the tree has no property that c->state does not contain. A violation is a bug in kjit. It
+ * ends the compilation with an "internal error" at its location. */
 void kt_verify_typed(kt_compilation *c);
-/* lib/typing/infer_kernel.c: returns the maximum number of bytes of shared memory in a block, and
- * the name of the target for messages about it. */
+/* lib/typing/infer_kernel.c: the first function returns the maximum number of bytes of shared
+ * memory in a block, the second the name of the target for messages about this limit. */
 uint32_t kt_most_shared_bytes(const kj_target *target);
 const char *kt_target_text(const kt_compilation *c);
-/* Returns the alignment in bytes that the address of a shared or local array has on every
- * target. */
+/* Returns the alignment in bytes that a shared or local array has on every target. */
 uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var);
-/* Create a node with this kind, type and location. All other fields are 0. */
+/* Create a node with this kind, type and location, whose other fields are 0. */
 kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location);
 kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location location);
 kt_stmt *kt_new_if(kt_compilation *c, kt_expr *condition, kj_location location); /* no body */
-/* Creates a variable, sets its index, and appends it to the instance's params for KJ_V_PARAM, else
- * to its locals. */
+/* Creates a variable and sets its index. Appends a KJ_V_PARAM to the instance's params, and any
+ * other variable to its locals. */
 kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind, const char *name,
                     kjit_type type, kj_location location);
 
@@ -555,8 +572,8 @@ static inline size_t kt_stmt_operand_count(const kt_stmt *stmt)
 kt_expr **kt_stmt_operand_place(kt_stmt *stmt, size_t index);
 kt_expr *kt_stmt_operand(const kt_stmt *stmt, size_t index);
 
-/* Calls visit for *expr and every expression in it, operands first. visit can replace the
- * expression. */
+/* Calls visit for *expr and every expression in it. Operands precede the expressions that contain
+ * them. visit can replace the expression. */
 void kt_walk_texpr(kt_expr **expr, void (*visit)(void *data, kt_expr **expr), void *data);
 /* Calls visit_expr for every expression and visit_stmt for every statement of the list and its
  * nested lists, in order. A statement precedes its expressions and bodies. Each function can be
@@ -564,54 +581,55 @@ void kt_walk_texpr(kt_expr **expr, void (*visit)(void *data, kt_expr **expr), vo
 void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stmt),
                     void (*visit_expr)(void *data, kt_expr **expr), void *data);
 
-/* The loop counter of a `while` that runs at most .stop - .at times, with the values at its start.
- * The condition is that .at is less than .stop. .at is a variable that only each iteration changes,
- * by adding 1; .stop does not change. Both are integers of one type, have no effect and cannot
- * fail. */
+/* The loop counter of a `while` loop that runs at most .stop - .at times, if both are evaluated at
+ * its start. The loop's condition is .at < .stop. .at is a variable that changes only in that each
+ * iteration adds 1; .stop does not change. Both are integers of the same type, have no effects and
+ * cannot fail. */
 typedef struct kt_counter {
   const kt_expr *at, *stop;
 } kt_counter;
 bool kt_find_counter(const kt_stmt *loop, kt_counter *found);
 
-/* Whether a node has a property. */
+/* Tests whether a node has a property. */
 typedef bool (*kt_texpr_test)(void *data, const kt_expr *expr);
 typedef bool (*kt_tstmt_test)(void *data, const kt_stmt *stmt);
-/* Whether expr (may be NULL) or an expression in it has the property. An expression is tested
- * before its operands. The walk ends at the first one that has the property. */
+/* Returns whether expr or an expression in it has the property. expr can be NULL. An expression is
+ * tested before its operands. The walk ends at the first expression that has the property. */
 bool kt_any_texpr(const kt_expr *expr, kt_texpr_test test, void *data);
-/* The same for a statement or a list, including nested ones. Each test can be NULL. */
+/* Does the same for a statement or a list of statements, including nested ones. Each test can be
+ * NULL. */
 bool kt_any_in_tstmt(const kt_stmt *stmt, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                      void *data);
 bool kt_any_in_tstmts(const kt_stmts *stmts, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                       void *data);
 
-/* Returns a deep copy. map (may be NULL) returns the replacement of each variable. */
+/* Returns a deep copy. map, which can be NULL, returns the replacement for each variable. */
 typedef kt_var *(*kt_map_var)(void *data, kt_var *var);
 kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, void *data);
-/* Returns the number of nodes of an expression (may be NULL), but at most the limit. */
+/* Returns the number of nodes in an expression, which can be NULL, but at most the limit. */
 size_t kt_count_nodes(const kt_expr *expr, size_t limit);
-/* Returns the kinds of memory, as KJ_MEMORY bits, that can contain the elements of an array. */
+/* Returns the kinds of memory, as KJ_MEMORY bits, that can hold the elements of an array. */
 uint8_t kt_memory_of(const ki_types *types, kjit_type array);
-/* Add the effects of evaluating an expression (may be NULL), or of executing a statement with its
- * bodies. */
+/* Add the effects of evaluating an expression, which can be NULL, or of executing a statement and
+ * its bodies. */
 void kt_add_effects(const kt_compilation *c, const kt_expr *expr, kt_effects *effects);
 void kt_add_stmt_effects(const kt_compilation *c, const kt_stmt *stmt, kt_effects *effects);
 void kt_join_effects(kt_effects *to, const kt_effects *more);
-/* Whether two expressions with these effects can be evaluated in either order. */
+/* Returns whether two expressions with these effects can be evaluated in either order. */
 bool kt_commute(const kt_effects *a, const kt_effects *b);
 /* Whether the expression contains a call, or a built-in that is not pure. */
 bool kt_has_effect(const kt_expr *expr);
 /* Whether the division check applies to the operator or built-in. */
 bool kt_is_division(kjit_op op);
 bool kt_is_division_builtin(ki_builtin_id id);
-/* Whether the request enables the check of divisors of this type. For a vector the type of its
- * lanes counts. */
+/* Returns whether the request enables the check of divisors of this type. The type of a vector's
+ * lanes decides. */
 bool kt_checks_divisor(const kt_compilation *c, kjit_type type);
-/* Whether the expression is a division whose divisor may be 0, and the request enables the
+/* Returns whether the expression is a division whose divisor may be 0, and the request enables the
  * check. */
 bool kt_checks_division(const kt_compilation *c, const kt_expr *expr);
-/* Whether the expression need not be evaluated: it has no effect, and no check of the request in it
- * can fail. */
+/* Returns whether the expression need not be evaluated: it has no effects, and contains no check
+ * that the request enables and that can fail. */
 bool kt_can_drop(const kt_compilation *c, const kt_expr *expr);
 
 static inline bool kt_is_constant(const kt_expr *expr) { return expr->kind == KJ_T_CONST; }

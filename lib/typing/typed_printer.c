@@ -1,5 +1,5 @@
-/* Prints the typed IR, for --emit typed and for tests. Constants have their type, and conversions
- * are printed as calls of the type. If several variables have the same name, their number is
+/* Prints the typed IR, for --emit typed and for tests. Constants are printed with their type, and
+ * conversions as calls of the type. If several variables have the same name, their numbers are
  * appended. */
 #include <math.h>
 #include <stdio.h>
@@ -98,7 +98,7 @@ static void put_index(typed_printer *p, const kt_expr *array, const kt_exprs *in
 
 /* Prints a view. `view(x[2], 1, 0:n by 2)` starts at x[2, 0, ...]; its first dimension is dimension
  * 1 of x, and its second has n elements of dimension 0 with step 2. A reshaped view is `view(x, :n,
- * :m)`, and one with another element type `view(x as u32, :n)`. */
+ * :m)`. A view with another element type is `view(x as u32, :n)`. */
 static void print_view(typed_printer *p, const kt_expr *e)
 {
   if (!e->dimensions) {
@@ -330,7 +330,7 @@ static void print_if(typed_printer *p, const kt_stmt *s)
   print_block(p, &s->otherwise);
 }
 
-/* Prints how a loop is executed according to its attributes and the passes. */
+/* Prints how a loop is executed, according to its attributes and to the passes. */
 static void print_unroll(typed_printer *p, const kt_stmt *s)
 {
   if (s->is_joint) put(p, " joint");
@@ -348,7 +348,7 @@ static void print_while(typed_printer *p, const kt_stmt *s)
   print_block(p, &s->body);
 }
 
-/* Prints the conditions under which the loop omits checks. */
+/* Prints the conditions under which a loop needs no checks. */
 static void print_conditions(typed_printer *p, const kt_stmt *s)
 {
   for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
@@ -485,7 +485,7 @@ static void print_block(typed_printer *p, const kt_stmts *stmts)
 
 /* ---- instances ---- */
 
-/* Prints a variable that is not declared by a statement. */
+/* Prints a variable that no statement declares. */
 static void print_local(typed_printer *p, const kt_var *var)
 {
   static const char *const words[] = {

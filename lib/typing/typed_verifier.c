@@ -17,7 +17,7 @@ typedef struct verifier {
               "internal error in the typed IR: " __VA_ARGS__); \
   } while (0)
 
-/* Checks that data of a pass exists only if the pass has run. */
+/* Checks that data of a pass exists only if that pass has run. */
 static void require_state(const verifier *v, bool is_there, kt_tree_state state, kj_location at)
 {
   REQUIRE(!is_there || (v->c->state & state), at, "a mark of a pass that has not run");
@@ -55,8 +55,7 @@ static bool is_array(const verifier *v, kjit_type type)
   return info_of(v, type)->class_ == KJ_CLASS_ARRAY && info_of(v, type)->space != KJ_SPACE_VALUE;
 }
 
-/* Whether a value of type `have` can be used as type `want`: the types are equal, or they are
- * arrays that differ only in that `want` is read-only. */
+/* Returns the type of a vector's lanes, and any other type unchanged. */
 static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
 {
   if (have == want) return true;
@@ -154,8 +153,8 @@ static void check_cond(verifier *v, const kt_expr *e)
           "arms of `?:` of another type");
 }
 
-/* A weak type is allowed only here: the operand of CONVERT can be a parameter with an untyped
- * number. */
+/* A weak type is allowed only as the type of a CONVERT operand, which is then a parameter with an
+ * untyped number. */
 static void check_convert(verifier *v, const kt_expr *e)
 {
   bool is_number =

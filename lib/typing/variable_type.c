@@ -1,11 +1,11 @@
-/* Variables whose type follows from all their assignments: variables that start with a literal,
- * that are declared without a value, or that hold arrays.
+/* Infers the types of variables that depend on all their assignments: variables that start with a
+ * literal, that are declared without a value, or that hold arrays.
  *
- * The type is a guess that each assignment can raise, in each round, until it no longer changes.
- * Guesses only become more general: a number type becomes wider; an array type gets arbitrary
- * strides, const, or extents that are not known at compile time. A variable without a value has a
- * type only after an assignment in this round or an earlier one. Statements that read it before
- * wait for the next round. */
+ * The type is a guess. In each round, each assignment can raise the guess, until it no longer
+ * changes. Guesses only become more general. A number type becomes wider. An array type gets
+ * arbitrary strides, becomes const, or loses extents that are known at compile time. A variable
+ * without a value gets a type when it is assigned, in this round or an earlier one. Statements that
+ * read it before that are skipped until the next round. */
 #include "typing/infer.h"
 
 /* ---- waiting ---- */
@@ -72,7 +72,8 @@ static kjit_type change_items(kt_scope *s, kjit_type type, kjit_type by, change 
   return made;
 }
 
-/* Returns the type of an array variable before its first assignment: an array without elements. */
+/* Returns the type of an array variable before its first assignment. Its value is then an array
+ * without elements. */
 static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
 {
   (void)by;
@@ -80,8 +81,8 @@ static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
   return kt_is_array(s->c, type) ? kt_forget_extents(s, type) : type;
 }
 
-/* Returns the type of a value that fits an annotation, as the annotation gives it. Arrays keep
- * their memory space. */
+/* Returns the type that an annotation specifies for a value that fits it. An array keeps its memory
+ * space. */
 static kjit_type annotated_type(kt_scope *s, kjit_type type, kjit_type annotation)
 {
   if (kt_is_tuple(s->c, type)) return change_items(s, type, annotation, annotated_type);
@@ -96,8 +97,8 @@ static bool is_numeric(const kt_compilation *c, kjit_type type)
   return kt_is_number(c, type) || kt_has_parts(c, type);
 }
 
-/* Joins two number types. The type of a float literal and an integer stays weak: a float that is
- * assigned later determines it, and without one it becomes f64. */
+/* Joins two number types. The common type of a float literal and an integer stays weak: a float
+ * that is assigned later determines it; without one it becomes f64. */
 static kjit_type join_numbers(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
 {
   if (kt_has_parts(s->c, type) || kt_has_parts(s->c, guess))
