@@ -1,11 +1,11 @@
-/* The C ABI: calls of C functions of the application, and funcs that are compiled as C functions.
+/* The C ABI: calls of the application's C functions, and funcs that are compiled as C functions.
  *
  * Scalars are passed as in C. An array is passed as several parameters: the pointer, an i64 for
  * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
- * function that kjit_call_function calls has hidden parameters first: the address of a
- * kj_failure_record if the function may fail, and then the address of the result if the result is
- * an aggregate. It takes aggregate arguments by address, and small floats as their bits. Other
- * functions for GPUs take and return small floats and complex numbers as CUDA C++ does. */
+ * function that kjit_call_function calls has hidden parameters, which precede all others: the
+ * address of a kj_failure_record if the function may fail, and then the address of the result if it
+ * is an aggregate. It takes aggregate arguments by address, and small floats as their bits. In
+ * other GPU functions, small floats and complex numbers are passed and returned as in CUDA C++. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -20,15 +20,14 @@ static bool is_cuda(const kl_lowering *l)
   return l->c->request->target.kind == KJ_TARGET_NVPTX && !l->c->request->has_record;
 }
 
-/* Whether a complex type is passed as cuFloatComplex or cuDoubleComplex. Like a vector, they are
- * aligned to their size. */
+/* Returns whether a complex type is passed as cuFloatComplex or cuDoubleComplex. Like vectors,
+ * these are aligned to their size. */
 static bool is_cuda_complex(kl_lowering *l, kjit_type type)
 {
   return is_cuda(l) && !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_COMPLEX;
 }
 
-/* Returns whether the type is an aggregate. Only kjit_call_function passes aggregates, by
- * address. */
+/* Returns whether the type is an aggregate, which only kjit_call_function passes, by address. */
 static bool is_composed(kl_lowering *l, kjit_type type)
 {
   if (is_cuda_complex(l, type)) return false;
@@ -57,11 +56,11 @@ static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
     return is_cuda(l) ? LLVMStructTypeInContext(l->context, &bits, 1, false) : bits;
   }
   if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
-  if (type == KJIT_BOOL) return l->i1; /* like clang; it is extended like a byte */
+  if (type == KJIT_BOOL) return l->i1; /* as clang does; a bool is extended like a byte */
   return kl_type_info(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
 }
 
-/* Convert a scalar between its register type and the type that C passes. */
+/* Convert a scalar between its register type and the type in which C passes it. */
 static LLVMValueRef to_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
@@ -117,8 +116,8 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, un
   return LLVMFunctionType(result, params, count, false);
 }
 
-/* Marks small integers as sign- or zero-extended: the caller extends an integer that is narrower
- * than a register. */
+/* Marks an integer that is narrower than a register as sign- or zero-extended, because the caller
+ * extends it. */
 static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -182,13 +181,13 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
       args[count++] = as_pointer(l, kl_lower_expr(l, expr->args.items[i]), l->pointer);
     else args[count++] = to_c(l, type, kl_lower_expr(l, expr->args.items[i]));
   }
-  /* The function may have been declared by another lowering into this module, or by another extern
-   * func with the same binding. */
+  /* Another lowering into this module, or another extern func with the same binding, can have
+   * declared the function. */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) {
     *function = declare(l, instance, instance->symbol, 0);
-    /* A function of the application may have the name of a C library function that LLVM knows, such
-     * as `labs`. */
+    /* LLVM must not take a function of the application for a C library function of the same name,
+     * such as `labs`. */
     kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
   }
   KJ_ASSERT(LLVMGlobalGetValueType(*function) == function_type(l, instance, 0));
@@ -234,7 +233,7 @@ static void bind_parameters(kl_lowering *l, unsigned hidden)
       continue;
     }
     LLVMValueRef value = LLVMGetParam(l->function, at++);
-    /* the application may use any memory, with any alignment */
+    /* the application's memory can have any alignment */
     if (is_composed(l, param->type))
       value = kl_load_value(l, param->type, value, 1, KJ_OBJECT_UNKNOWN);
     else if (info->class_ == KJ_CLASS_POINTER)
@@ -256,8 +255,8 @@ static uint32_t tuple_alignment(kl_lowering *l, kjit_type type)
   return most;
 }
 
-/* Stores a value to address plus offset. A tuple is laid out like a C struct of its items. Returns
- * the offset of its end. */
+/* Stores a value to the address plus the offset, and returns the offset of its end. A tuple has the
+ * layout of a C struct of its items. */
 static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef value,
                                LLVMValueRef address, uint32_t offset)
 {
@@ -275,7 +274,7 @@ static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef valu
   return (end + alignment - 1) / alignment * alignment;
 }
 
-/* Returns the number of hidden parameters, which come first: the failure record and the
+/* Returns the number of hidden parameters that precede all others: the failure record and the
  * kj_interruptible_call. */
 static unsigned count_hidden(const kl_lowering *l) { return kl_has_record(l) + l->kernel->polls; }
 
@@ -310,7 +309,7 @@ void kl_lower_entry(kl_lowering *l)
   if (l->kernel->result != KJIT_VOID) {
     LLVMTypeRef type = kl_register_type(l, l->kernel->result);
     l->frame->result_alloca = kl_alloca(l, type, "result");
-    /* result of a call that fails */
+    /* the result if the call fails */
     if (has_record) kl_store(l, LLVMConstNull(type), l->frame->result_alloca);
   }
   kl_poll_entry(l, l->kernel);

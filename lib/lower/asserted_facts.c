@@ -1,14 +1,15 @@
-/* Assertions in CPU code, in builds with assertions: the code checks the facts that it relies on
- * while it runs. These are the facts that the passes derive and pass on to the optimizer: value
- * ranges, relations between arguments, alignments, and checks that were left out. A fact that does
- * not hold stops the process with a message, instead of causing a wrong result elsewhere. */
+/* Assertions in generated CPU code, in builds of kjit with assertions: while the code runs, it
+ * checks the facts on which it relies. The passes derive these facts and pass them to the
+ * optimizer: value ranges, relations between arguments, alignments, and conditions of checks that
+ * were omitted. If a fact does not hold, the process stops with a message; otherwise the code could
+ * compute a wrong result later. */
 #include "support/assert.h"
 
 #include "lower/instruction.h"
 #include "native/support_routines.h"
 
-/* Returns whether the code asserts facts. It does not if it will run in another process, which may
- * not have kjit's functions. */
+/* Returns whether the code asserts facts. Code that runs in another process does not, because that
+ * process may not have kjit's functions. */
 bool kl_asserts_facts(const kl_lowering *l)
 {
   const kj_compile_request *request = l->c->request;
@@ -33,7 +34,7 @@ static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
   LLVMBuildUnreachable(kl_next(l));
 }
 
-/* Returns the location of the current statement as text, or NULL if there is no statement. */
+/* Returns the location of the current statement as a string, or NULL if there is no statement. */
 static const char *place_text(kl_lowering *l)
 {
   const kj_location *at = &l->location;
@@ -97,8 +98,8 @@ static const char *name_of(kl_lowering *l, uint32_t argument)
   return l->kernel->function->params.items[argument]->name;
 }
 
-/* Asserts the alignment of an argument. CPU code makes no use of these facts, but the code that
- * passes arguments is the same for a GPU, where a wrong alignment would fault. */
+/* Asserts the alignment of an argument. CPU code does not rely on the alignment, but the code that
+ * passes arguments is shared with GPUs, where a wrong alignment would fault. */
 static void assert_alignment(kl_lowering *l, uint32_t argument, LLVMValueRef start,
                              const kl_array_value *array)
 {
@@ -208,7 +209,7 @@ void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
   if (alignment > 1)
     kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, rest, zero), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
-  /* functions that are not inlined do not know which argument the memory belongs to */
+  /* a function that is not inlined does not know to which argument the memory belongs */
   if (!kl_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;

@@ -1,11 +1,11 @@
-/* Helpers on top of LLVM's builder, LLVM types of kernel IR types, and conversions of values
- * between their register, memory and arithmetic forms. */
+/* Helpers for LLVM's builder, the LLVM types of kernel IR types, and conversions of values between
+ * their register, memory and arithmetic forms. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
 #include "lower/instruction.h"
 
-/* Helpers on top of LLVM's builder. */
+/* ---- helpers for LLVM's builder ---- */
 
 LLVMValueRef kl_const32(kl_lowering *l, int64_t value)
 {
@@ -69,8 +69,8 @@ void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block
   kl_move_to(l, block);
 }
 
-/* Counts the stack memory of all functions together. Without recursion, no chain of calls has more
- * on the stack. A function that is inlined several times counts several times. */
+/* Adds to the stack size of all functions together. Without recursion, no chain of calls needs more
+ * stack than this sum. A function that is inlined several times is counted several times. */
 static void count_stack(kl_lowering *l, LLVMTypeRef type)
 {
   uint64_t bytes = LLVMABISizeOfType(LLVMGetModuleDataLayout(l->module), type);
@@ -88,7 +88,7 @@ LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
   KJ_ASSERT(l->alloca_end);
   count_stack(l, type);
   LLVMBasicBlockRef at = kl_here(l);
-  /* positioning the builder also takes over the debug location at that place */
+  /* moving the builder also sets the debug location of the instruction there */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
   LLVMValueRef memory = LLVMBuildAlloca(kl_next(l), type, name);
@@ -241,7 +241,7 @@ void kl_set_metadata(kl_lowering *l, LLVMValueRef instruction, const char *kind,
                   LLVMMetadataAsValue(l->context, metadata));
 }
 
-/* Returns a loop id, which is a distinct node because its first operand is the node itself. */
+/* Returns a loop id. Its first operand is the node itself, which makes the node distinct. */
 LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned count)
 {
   LLVMMetadataRef *operands = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count + 1);
@@ -260,8 +260,7 @@ LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value)
   return LLVMMDNodeInContext2(l->context, parts, 2);
 }
 
-/* LLVM types of kernel IR types, and conversions of values between their register, memory and
- * arithmetic forms. */
+/* ---- LLVM types, and conversions between register, memory and arithmetic forms ---- */
 
 uint32_t kl_scalar_bytes(kl_lowering *l, kjit_type type)
 {
@@ -325,7 +324,7 @@ static LLVMTypeRef struct_of(kl_lowering *l, LLVMTypeRef *items, uint32_t count)
   return LLVMStructTypeInContext(l->context, items, count, false);
 }
 
-/* Fields: pointer, extents, strides. A static array has only the pointer. */
+/* Its fields are the pointer, the extents and the strides. A static array has only the pointer. */
 static LLVMTypeRef packed_array_type(kl_lowering *l, const ki_type_info *info)
 {
   KJ_ASSERT(info->class_ == KJ_CLASS_ARRAY && info->rank <= KJ_MAX_RANK);
@@ -358,7 +357,7 @@ LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array)
   LLVMValueRef packed = LLVMGetPoison(packed_array_type(l, info));
   packed = kl_insert_value(l, packed, array->pointer, 0);
   for (uint32_t d = 0; !info->is_static && d < info->rank; d++) {
-    /* its extent follows from the dynamic shared memory of the launch */
+    /* the launch's dynamic shared memory determines its extent */
     bool is_dynamic = info->space == KJ_SPACE_SHARED;
     if (array->extents[d] || is_dynamic)
       packed = kl_insert_value(l, packed, kl_extent(l, array, d), 1 + d);
@@ -411,7 +410,7 @@ uint32_t kl_object_of_type(kl_lowering *l, kjit_type type)
   case KJ_SPACE_SHARED:
   case KJ_SPACE_CONST: return KJ_OBJECT_APART;
   case KJ_SPACE_GENERIC: return l->points_to_local ? KJ_OBJECT_UNKNOWN : KJ_OBJECT_APART;
-  case KJ_SPACE_LOCAL: /* one array for all iterations of a thread loop, unless it is a slot */
+  case KJ_SPACE_LOCAL: /* all iterations of a thread loop share one array, unless it is a slot */
   case KJ_SPACE_VALUE: break;
   }
   return KJ_OBJECT_UNKNOWN;
@@ -453,9 +452,9 @@ static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
   return kl_bitcast(l, wide, l->f32);
 }
 
-/* Converts a float to bf16 bits, to nearest even. Without an instruction of the target it uses
- * integer arithmetic, because LLVM would call a helper function. A NaN stays a NaN: its quiet bit
- * is set, since its upper bits may be 0. */
+/* Converts a float to the bits of a bf16, rounding to nearest even. If the target has no
+ * instruction for it, integer arithmetic is used, because LLVM would call a helper function. A NaN
+ * must stay a NaN although its upper bits may be 0, so its quiet bit is set. */
 static LLVMValueRef bf16_of_float(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->f32));

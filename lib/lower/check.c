@@ -1,17 +1,18 @@
-/* Failures of threads: raise, assert, and the checks of subscripts and divisors.
+/* Kernel errors: raise, assert, and the run-time checks of indices and divisors.
  *
- * An operation that may fail branches to a separate block. The failure block passes the details to
- * one function, or on a GPU to one block of the current function. Only the first thread that fails
- * writes the record there; all failing threads leave the kernel. If nothing can fail, none of this
- * code is built, and the kernel has no parameter for it. */
+ * An operation that can fail branches to a separate basic block. This block passes the details to a
+ * function, or on a GPU to a common block of the current function. There, only the first failing
+ * thread writes the failure record; all failing threads leave the kernel. If nothing can fail, none
+ * of this code is generated, and the kernel has no parameter for the record. */
 #include <string.h>
 
 #include "lower/cpu/cpu.h"
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-/* CPU: watched accesses of shared and local memory (native/watch.h). A call before each access
- * returns whether the access is correct; if it is not, the thread fails. */
+/* CPU: the checks for uninitialized memory and races, which monitor accesses of shared and local
+ * memory (native/watch.h). Before each access, the code calls a function that returns whether the
+ * access is correct. If it is not, the thread fails. */
 
 static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
@@ -22,15 +23,15 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
   return function;
 }
 
-/* Returns the size of the block's memory in bytes. */
+/* Returns the size in bytes of the memory of a block. */
 static LLVMValueRef size_of_memory(kl_lowering *l)
 {
   return kl_add(l, kl_const64(l, (int64_t)kl_cpu(l)->scratch_bytes),
                 l->target->dynamic_shared_bytes(l));
 }
 
-/* Returns the address of the watch. It follows the block's memory, aligned to a cache line;
- * runtime/cpu/run.c allocates it there. */
+/* Returns the address of the data that monitors accesses, the watch. It follows the block's memory
+ * and is aligned to a cache line; runtime/cpu/run.c allocates it there. */
 static LLVMValueRef find_watch(kl_lowering *l)
 {
   KJ_ASSERT(kl_is_watched(l));
@@ -90,7 +91,7 @@ static void fail_if(kl_lowering *l, LLVMValueRef condition, kj_failure_kind kind
   kl_fail_if(l, condition, &failure);
 }
 
-/* Watches an access to the bytes at `at`, which are part of the element at `pointer`. */
+/* Monitors an access to the bytes at `at`, which are part of the element at `pointer`. */
 static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, LLVMValueRef at, uint32_t bytes, uint32_t how)
 {
@@ -114,7 +115,7 @@ static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_val
             kl_or(l, found, kl_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0)));
 }
 
-/* Records the access to each component of an element separately, because the access does not
+/* Monitors the access to each component of an element separately, because the access does not
  * include the padding between the fields of a struct. */
 static void watch_parts(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, kjit_type type, uint32_t offset, uint32_t how)
@@ -169,7 +170,7 @@ static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
   return kl_inbounds_gep(l, l->i8, record, &at, 1);
 }
 
-/* Adds the thread's position. It is read only at the failure, because failures are rare. */
+/* Adds the thread's position. It is read only in the failure code, because failures are rare. */
 static void add_position(kl_lowering *l, LLVMValueRef *args)
 {
   const kl_lower_target *target = l->target;
@@ -178,7 +179,7 @@ static void add_position(kl_lowering *l, LLVMValueRef *args)
   for (unsigned d = 0; d < 3; d++) {
     args[WRITER_BLOCK + d] = read(l, KJ_BUILTIN_BLOCK_IDX, d);
     args[WRITER_THREAD + d] = read(l, KJ_BUILTIN_THREAD_IDX, d);
-    /* CPU, between thread loops: the whole block fails */
+    /* CPU, outside of thread loops: the whole block fails */
     if (!args[WRITER_THREAD + d]) args[WRITER_THREAD + d] = kl_const32(l, KJ_NO_THREAD);
   }
 }
@@ -196,15 +197,15 @@ static void write_fields(kl_lowering *l, LLVMValueRef const *args)
   for (unsigned i = 0; i < 2; i++)
     kl_store(l, args[WRITER_VALUES + i],
              field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
-  /* The application may read the record while the kernel runs. It reads the state first. */
+  /* The application can read the record while the kernel runs, and it reads the state first. */
   LLVMValueRef store = kl_store(l, kl_const32(l, KJ_FAILURE_WRITTEN),
                                 field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
 
-/* Writes the record, and moves the builder to the block after it. If args has no position, the
- * position of the current thread is used. */
+/* Writes the failure record and moves the builder to the basic block after it. If args has no
+ * position, the position of the current thread is written. */
 static void write_record(kl_lowering *l, LLVMValueRef *args)
 {
   LLVMValueRef function = LLVMGetBasicBlockParent(kl_here(l));
@@ -255,7 +256,8 @@ static LLVMValueRef get_writer(kl_lowering *l)
 static void describe_site(kl_lowering *l, const kl_failure *failure)
 {
   kj_failure_site site;
-  memset(&site, 0, sizeof site); /* the disk cache stores the struct as it is */
+  /* the disk cache stores the bytes of the struct, including its padding */
+  memset(&site, 0, sizeof site);
   site.kind = failure->kind;
   site.location = failure->location;
   for (unsigned i = 0; i < failure->count; i++) {
@@ -269,7 +271,7 @@ static void describe_site(kl_lowering *l, const kl_failure *failure)
   kj_append(&l->failures, (const char *)&site, sizeof site);
 }
 
-/* Converts a value to 64 bits that libkjit can print by its format letter. */
+/* Converts a value to 64 bits, which libkjit prints according to a format letter. */
 static LLVMValueRef widen(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_float_type(l, type))
@@ -288,8 +290,8 @@ static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *v
   else l->target->leave_kernel(l);
 }
 
-/* CPU: returns the state that the failure code depends on. Sites share the code only if this state
- * is the same. */
+/* CPU: returns the state on which the failure code depends. Failure sites can share code only if
+ * this state is the same. */
 static struct kl_failing find_failing(kl_lowering *l)
 {
   struct kl_failing found = { 0 };
@@ -307,11 +309,11 @@ static struct kl_failing find_failing(kl_lowering *l)
 }
 
 /* Maximum number of sites that branch to one block. LLVM compares the values from each predecessor
- * with those from each other predecessor, which takes quadratic time. */
+ * with those from every other predecessor, which takes quadratic time. */
 enum { MOST_PLACES = 256 };
 
-/* Begins the failure block that several sites share. On a GPU it is a block, because a call would
- * force the kernel's registers into the calling convention. */
+/* Begins the failure block that several failure sites share. On a GPU this is a basic block instead
+ * of a function, because a call would force the kernel's registers into the calling convention. */
 static void begin_shared_failure(kl_lowering *l)
 {
   struct kl_failing failing = find_failing(l);
@@ -358,7 +360,7 @@ static bool is_shared(const kl_lowering *l)
 void kl_build_failure(kl_lowering *l, const kl_failure *failure)
 {
   KJ_ASSERT(failure->count <= 2);
-  if (!l->failure_record) { /* there is no record to write */
+  if (!l->failure_record) { /* there is no failure record to write */
     kl_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
     LLVMBuildUnreachable(kl_next(l));
     return;
@@ -430,7 +432,7 @@ void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
     failure.values[i] = kl_lower_expr(l, stmt->indices.items[i]);
   }
   kl_build_failure(l, &failure);
-  /* unreachable statements that follow in an inlined body are lowered all the same */
+  /* the following statements of an inlined body are unreachable, but are still lowered */
   kl_move_to(l, kl_new_block(l, "never"));
 }
 
@@ -464,7 +466,7 @@ void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMVa
   kl_fail_if(l, is_outside(l, value, extent), &failure);
 }
 
-/* Checks all indices of a subscript with one branch. The failing branch finds out which index is
+/* Checks all indices of an access with a single branch. The failure code finds out which index is
  * out of bounds. */
 static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
                            LLVMValueRef const *extents)
@@ -525,8 +527,8 @@ static LLVMValueRef is_zero(kl_lowering *l, kjit_type type, LLVMValueRef value)
   return kl_fcmp(l, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)));
 }
 
-/* Checks a complex divisor, which is zero if both parts are. The failure reports the real part of
- * the dividend. */
+/* Checks a complex divisor, which is zero if both of its parts are. The failure record contains
+ * only the real part of the dividend. */
 static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type,
                                   LLVMValueRef x, LLVMValueRef y)
 {

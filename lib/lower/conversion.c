@@ -1,5 +1,5 @@
 /* Conversions between scalars (docs/ir.md). Conversions from float to integer truncate and
- * saturate, and NaN gives 0. All others round once, to nearest even. */
+ * saturate, and NaN gives 0. All other conversions round once, to nearest even. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static LLVMValueRef saturate(kl_lowering *l, bool is_signed, LLVMTypeRef type, L
 
 /* ---- @indefinite: conversions with the results of x86 instructions ---- */
 
-/* Like cvttsd2si: returns the minimum for NaN and for values out of range. */
+/* Returns the result of cvttsd2si, which is the minimum for NaN and for values out of range. */
 static LLVMValueRef to_signed(kl_lowering *l, LLVMTypeRef type, LLVMValueRef x)
 {
   unsigned bits = LLVMGetIntTypeWidth(type);
@@ -43,7 +43,7 @@ static LLVMValueRef to_signed(kl_lowering *l, LLVMTypeRef type, LLVMValueRef x)
   return kl_select(l, is_inside, LLVMBuildFPToSI(kl_next(l), x, type, ""), minimum);
 }
 
-/* Like vcvttsd2usi: returns all ones for NaN and for values out of range. */
+/* Returns the result of vcvttsd2usi, which is all ones for NaN and for values out of range. */
 static LLVMValueRef to_unsigned(kl_lowering *l, LLVMTypeRef type, LLVMValueRef x)
 {
   LLVMTypeRef from = LLVMTypeOf(x);
@@ -54,8 +54,8 @@ static LLVMValueRef to_unsigned(kl_lowering *l, LLVMTypeRef type, LLVMValueRef x
   return kl_select(l, is_inside, result, LLVMConstAllOnes(type));
 }
 
-/* Converts to u64 with two cvttsd2si: negative numbers wrap, and NaN and values out of range give
- * 2^63. */
+/* Converts to u64 with two cvttsd2si instructions. Negative numbers wrap, and NaN and values out of
+ * range give 2^63. */
 static LLVMValueRef to_unsigned_by_parts(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef half = LLVMConstReal(LLVMTypeOf(x), ldexp(1, 63));
@@ -65,8 +65,9 @@ static LLVMValueRef to_unsigned_by_parts(kl_lowering *l, LLVMValueRef x)
   return kl_select(l, is_high, LLVMBuildXor(kl_next(l), high, minimum, ""), low);
 }
 
-/* Converts to an integer. Integers of 8 and 16 bits are the low bits of an i32. u32 is the low half
- * of an i64 if the processor has no instruction for u32. */
+/* Converts a float to an integer with the results of x86 instructions. Integers of 8 and 16 bits
+ * are the low bits of an i32. A u32 is the low half of an i64 if the processor has no instruction
+ * for u32. */
 static LLVMValueRef to_indefinite(kl_lowering *l, kjit_type to, LLVMValueRef x)
 {
   uint32_t bytes = kl_scalar_bytes(l, to);
@@ -88,8 +89,8 @@ static LLVMValueRef float_to_int(kl_lowering *l, kjit_type from, kjit_type to, L
   return saturate(l, is_signed, kl_register_type(l, to), x);
 }
 
-/* Converts f64 to f32 and rounds to odd. Rounding the result again to a shorter format then gives
- * the same result as rounding once (Boldo and Melquiond). */
+/* Converts f64 to f32 and rounds to odd. A second rounding to a shorter format then gives the same
+ * result as a single rounding (Boldo and Melquiond). */
 LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef near = kl_fptrunc(l, x, l->f32), back = kl_fpext(l, near, l->f64);
@@ -102,7 +103,7 @@ LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x)
   return kl_bitcast(l, kl_select(l, is_exact, bits, odd), l->f32);
 }
 
-/* Converts a 64-bit integer to a double and folds the bits that do not fit into the last bit. The
+/* Converts a 64-bit integer to a double. If bits do not fit, sets the last bit of the mantissa. The
  * result can then be rounded to odd as if it were exact. */
 static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
@@ -117,10 +118,10 @@ static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef v
   return is_signed ? kl_select(l, is_negative, kl_fneg(l, result), result) : result;
 }
 
-/* Limits a float from an integer before its conversion to f16. LLVM 22 assumes that an integer with
- * few significant bits is exact in f16 whatever its size, and drops the conversion if the f16 is
- * extended again: 2^31 would stay 2^31 instead of becoming infinity. LLVM does not look through
- * these limits, which are infinite as f16. */
+/* Clamps a float that was converted from an integer before it is converted to f16. LLVM 22 assumes
+ * that an integer with few significant bits is exact in f16, whatever its size. If the f16 is
+ * extended again, LLVM drops both conversions: 2^31 would remain 2^31 instead of becoming infinity.
+ * The limits become infinite in f16, and LLVM does not see through the clamping. */
 static LLVMValueRef bound_for_half(kl_lowering *l, LLVMValueRef x)
 {
   const double bound = 131072;
@@ -135,7 +136,8 @@ static LLVMValueRef int_to_float(kl_lowering *l, kjit_type from, kjit_type to, L
 {
   bool is_signed = kl_is_signed_type(l, from);
   uint32_t bytes = kl_scalar_bytes(l, from);
-  /* Every integer that is finite in f16 is exact in f32. For bf16 only 16-bit integers are. */
+  /* An integer that is finite in f16 is exact in f32. For bf16 this is true only of integers of up
+   * to 16 bits. */
   if (to == KJIT_BF16 && bytes == 8)
     return kl_from_compute(l, to, kl_round_to_odd(l, sticky_double(l, is_signed, value)));
   LLVMTypeRef type = is_small_float(to) ? (to == KJIT_BF16 && bytes == 4 ? l->f64 : l->f32)
@@ -169,8 +171,8 @@ LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVM
   if (to == KJIT_BOOL) return to_bool(l, from, value);
   bool is_from_float = kl_is_float_type(l, from), is_to_float = kl_is_float_type(l, to);
   if (from == KJIT_BOOL && !is_to_float) return kl_zext(l, value, kl_register_type(l, to));
-  /* select the bits of 1 and 0 as bf16; driver 580 crashes on the difference of two bf16 values
-   * that come from `selp.f32 1, 0` */
+  /* Selects the bits of 1 and 0 as bf16, because driver 580 crashes on the difference of two bf16
+   * values that come from `selp.f32 1, 0`. */
   if (from == KJIT_BOOL && to == KJIT_BF16)
     return kl_select(l, value, LLVMConstInt(l->i16, 0x3f80, false), LLVMConstNull(l->i16));
   if (from == KJIT_BOOL)
@@ -185,9 +187,9 @@ LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVM
 /* Operations on floats of 16 and 8 bits: arithmetic with the target's own instructions, fma with
  * one rounding, conversions from and to e4m3 and e5m2.
  *
- * Sums and products that are computed in f32 and rounded to f16 or bf16 equal the results of the
- * instructions, because f32 has more than twice their bits plus two (Figueroa, "When is double
- * rounding innocuous?"). Both ways are used. fma does not have this property. */
+ * Sums and products that are computed in f32 and then rounded to f16 or bf16 equal the results of
+ * single instructions, because f32 has more than twice as many bits plus two (Figueroa, "When is
+ * double rounding innocuous?"). Both implementations are used. fma does not have this property. */
 
 /* ---- bf16, represented by its bits ---- */
 
@@ -217,19 +219,19 @@ LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, 
 
 /* ---- fma ---- */
 
-/* Returns x + y in f64, rounded to odd: the last bit records that the sum is inexact. Rounding the
- * result again then gives the same result as rounding once. */
+/* Returns x + y in f64, rounded to odd: if the sum is inexact, its last bit is set. A second
+ * rounding then gives the same result as a single rounding. */
 static LLVMValueRef add_to_odd(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMValueRef sum = kl_fadd(l, x, y), of_y = kl_fsub(l, sum, x), of_x = kl_fsub(l, sum, of_y);
-  /* the exact error, by Knuth's two-sum */
+  /* the exact error, computed by Knuth's two-sum algorithm */
   LLVMValueRef lost = kl_fadd(l, kl_fsub(l, x, of_x), kl_fsub(l, y, of_y));
   LLVMValueRef zero = LLVMConstReal(l->f64, 0), bits = kl_bitcast(l, sum, l->i64);
   LLVMValueRef is_even = kl_icmp(l, LLVMIntEQ, kl_and(l, bits, kl_const64(l, 1)), kl_const64(l, 0));
   LLVMValueRef is_away =
     kl_icmp(l, LLVMIntEQ, kl_fcmp(l, LLVMRealOGT, lost, zero), kl_fcmp(l, LLVMRealOGT, sum, zero));
   LLVMValueRef odd = kl_add(l, bits, kl_select(l, is_away, kl_const64(l, 1), kl_const64(l, -1)));
-  /* false for infinities and NaNs, whose error is NaN */
+  /* false for infinities and NaNs, because their error is NaN */
   LLVMValueRef is_inexact = kl_fcmp(l, LLVMRealONE, lost, zero);
   return kl_bitcast(l, kl_select(l, kl_and(l, is_even, is_inexact), odd, bits), l->f64);
 }
@@ -279,9 +281,10 @@ static LLVMValueRef shift_left(kl_lowering *l, LLVMValueRef x, unsigned by)
   return kl_shl(l, x, kl_const32(l, by));
 }
 
-/* Converts to the format, to nearest even; larger numbers become the largest one. Bits that the
- * format lacks are rounded off by integer arithmetic. Below the smallest normal number, adding a
- * power of two whose last bit is the format's last bit does the rounding. */
+/* Converts a float to the format and rounds to nearest even. Larger numbers become the largest
+ * number of the format. Integer arithmetic rounds off the bits that the format lacks. Numbers below
+ * the smallest normal number are rounded by adding a power of two whose last bit is the last bit of
+ * the format. */
 static LLVMValueRef to_format(kl_lowering *l, const format *f, LLVMValueRef x)
 {
   unsigned dropped = 23 - f->mantissa_bits;
@@ -317,8 +320,9 @@ LLVMValueRef kl_lower_to_fp8(kl_lowering *l, const kt_expr *expr)
   return kl_trunc(l, pair, l->i8);
 }
 
-/* Converts from the format: the bits are placed into a float, whose exponent is then too small, and
- * a multiplication by a power of two corrects it. This is right for subnormals as well. */
+/* Converts a number of the format to a float. Its bits are placed into a float whose exponent is
+ * then too small; a multiplication by a power of two corrects the exponent. This is correct for
+ * subnormal numbers as well. */
 static LLVMValueRef from_format(kl_lowering *l, const format *f, LLVMValueRef bits)
 {
   LLVMValueRef wide = kl_zext(l, bits, l->i32), size_bits = and32(l, wide, 0x7f);

@@ -1,13 +1,13 @@
-/* Debug information: lines, and on request variables.
+/* Generates debug information: source lines and, on request, variables.
  *
- * Lines: every instruction has the location of its statement. A function that is inlined as a tree
- * has a scope of its own with the location of the call. On a GPU the lines become .loc directives,
- * on the CPU a line table.
+ * Lines: every instruction has the location of its statement. A function that is inlined by kjit
+ * has its own scope with the location of the call. On a GPU the lines become .loc directives, on
+ * the CPU a line table.
  *
- * Variables (KJIT_DEBUG_FULL): each variable has memory in its frame that every assignment writes,
- * so that a debugger finds the value even if the code keeps it elsewhere. A variable in a slot is
- * described by the address of the slot, which is set at the start of each thread's iteration of a
- * thread loop. */
+ * Variables (KJIT_DEBUG_FULL): each variable has memory in its frame, to which every assignment
+ * writes. A debugger can therefore show the value even if the code keeps it elsewhere. A variable
+ * in a slot is described by the address of the slot. This address is set at the start of each
+ * thread's iteration of a thread loop. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
@@ -15,9 +15,9 @@
 #include "lower/debug.h"
 
 enum {
-  LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly; the C API has no name for it */
+  LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly, for which the C API has no name */
 };
-/* DWARF 4, figure 24: DW_ATE_* */
+/* the DW_ATE_* constants of DWARF 4, figure 24 */
 enum { ENCODING_BOOLEAN = 2, ENCODING_FLOAT = 4, ENCODING_SIGNED = 5, ENCODING_UNSIGNED = 7 };
 
 struct kl_debug {
@@ -27,7 +27,7 @@ struct kl_debug {
   LLVMMetadataRef *files;       /* indexed by source */
   LLVMMetadataRef *subprograms; /* indexed by instance */
   LLVMMetadataRef expression, dereference;
-  /* the next list of statements is the body of a thread loop and gets no scope of its own */
+  /* the next list of statements is the body of a thread loop and has no scope of its own */
   bool is_thread;
 };
 
@@ -120,7 +120,7 @@ static LLVMMetadataRef get_subprogram(kl_lowering *l, const kt_instance *instanc
 /* ---- locations ---- */
 
 /* Returns the scope for a location. If a line directive assigns the statement to another file than
- * its function, the scope is a lexical block of that file. */
+ * that of its function, the scope is a lexical block in that file. */
 static LLVMMetadataRef scope_in_file(kl_lowering *l, const kl_frame *frame, kj_location location)
 {
   if (location.file == frame->instance->function->decl->location.file) return frame->scope;
@@ -164,8 +164,8 @@ void kl_debug_statement(kl_lowering *l, kj_location location)
     LLVMSetCurrentDebugLocation2(l->builder, make_place(l, l->frame, location));
 }
 
-/* Begins a list of statements. Inside a function, a list is a scope for the variables that are
- * first assigned in it. */
+/* Begins a list of statements. In a function, a list is the scope of the variables that are first
+ * assigned in it. */
 kl_debug_block kl_begin_debug_block(kl_lowering *l, const kt_stmts *stmts)
 {
   kl_debug_block block = { 0 };
@@ -254,7 +254,7 @@ static LLVMMetadataRef struct_type(kl_lowering *l, const char *name, const membe
 
 /* ---- types of aggregates ---- */
 
-enum { MOST_DEPTH = 6 }; /* pointers to structs may be recursive */
+enum { MOST_DEPTH = 6 }; /* structs can contain pointers to themselves */
 
 static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
 
@@ -274,8 +274,8 @@ static const char *part_name(kl_lowering *l, const ki_type_info *info, uint32_t 
                                                              : kj_format(l->c->arena, "item%u", i);
 }
 
-/* Returns the type of an aggregate. held is the LLVM type of the value where it is shown; NULL
- * means that it is in memory layout. */
+/* Returns the debug type of an aggregate. held is the LLVM type of the value that the debugger
+ * shows; NULL means that the value is in memory layout. */
 static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -311,7 +311,7 @@ static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef he
   case KJ_CLASS_STRUCT:
   case KJ_CLASS_TUPLE: return parts_type(l, type, held, depth);
   case KJ_CLASS_VECTOR:
-    /* one bit for each lane */
+    /* one bit per lane */
     if (info->element == KJIT_BOOL && held) return bytes_type(l, bits_of(l, held) / 8);
     return parts_type(l, type, NULL, depth);
   case KJ_CLASS_POINTER:
@@ -358,8 +358,8 @@ static LLVMMetadataRef describe(kl_lowering *l, const kt_var *var, LLVMMetadataR
                                          var->location.line, type, true, LLVMDIFlagZero, 0);
 }
 
-/* Declares a variable. storage is the memory of the value or, if is_address, of the value's
- * address. */
+/* Declares a variable. storage is the memory that holds the value or, if is_address, the address of
+ * the value. */
 static void declare(kl_lowering *l, const kt_var *var, LLVMMetadataRef type, LLVMValueRef storage,
                     bool is_address)
 {
@@ -377,8 +377,8 @@ void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLV
   if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), memory, false);
 }
 
-/* Returns whether two variables are the same to the user: pass/simt.c computes a variable again in
- * other regions of the kernel. */
+/* Returns whether two variables come from the same variable in the source. pass/simt.c creates
+ * copies of a variable in order to recompute it in other regions of the kernel. */
 static bool is_twin(const kt_var *a, const kt_var *b)
 {
   bool is_same_place = a->location.line == b->location.line &&
@@ -411,7 +411,7 @@ void kl_debug_value(kl_lowering *l, const kt_var *var, LLVMValueRef value)
   kl_store(l, value, state->shadow);
 }
 
-/* Casts a pointer to element 0 to the generic address space. */
+/* Casts a pointer to an array's element 0 to the generic address space. */
 static LLVMValueRef generic_pointer(kl_lowering *l, LLVMValueRef pointer)
 {
   return LLVMTypeOf(pointer) == l->pointer ? pointer : kl_addrspacecast(l, pointer, l->pointer);
@@ -423,7 +423,7 @@ static void store_at(kl_lowering *l, LLVMValueRef shadow, uint64_t offset, LLVMV
   kl_store(l, value, kl_inbounds_gep(l, l->i8, shadow, &at, 1));
 }
 
-/* Returns the type struct { T *data; i64 shape[rank], strides[rank]; }. */
+/* Returns the debug type struct { T *data; i64 shape[rank], strides[rank]; }. */
 static LLVMMetadataRef array_type(kl_lowering *l, kjit_type type, uint32_t rank)
 {
   kjit_type element = kl_type_info(l, type)->element;

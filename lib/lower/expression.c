@@ -1,4 +1,4 @@
-/* Lowers expressions: a table of functions by kind. */
+/* Lowers expressions. A table has the lowering function for each kind of expression. */
 #include "lower/instruction.h"
 #include "native/watch.h"
 
@@ -64,8 +64,8 @@ static LLVMValueRef lower_convert(kl_lowering *l, const kt_expr *expr)
 
 /* ---- lazily evaluated operands ---- */
 
-/* Returns whether evaluating the expression is always cheaper than a branch around it, and has no
- * effect. Subtracts its cost from *budget. */
+/* Returns whether the expression has no effect and evaluating it is always cheaper than a branch
+ * around it. Subtracts its cost from *budget. */
 static bool is_cheap(kl_lowering *l, const kt_expr *expr, int *budget)
 {
   if (!ki_is_scalar(expr->type) || --*budget < 0) return false;
@@ -171,7 +171,8 @@ static LLVMValueRef lower_builtin(kl_lowering *l, const kt_expr *expr)
                     !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
   if (is_complex) kl_lower_unsupported(l, expr->location, "this built-in on complex numbers");
   LLVMValueRef value = kl_lower_table[expr->builtin->id](l, expr);
-  return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value; /* a narrow value has 32 bits */
+  /* the value of a narrow expression has 32 bits */
+  return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value;
 }
 
 static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
@@ -199,8 +200,9 @@ static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_EMPTY] = NULL,
 };
 
-/* Returns whether the expression computes a value, so that its range can be asserted. Any
- * other expression, such as a variable, has the range of a stored value, which is not asserted. */
+/* Returns whether the expression computes a value, so that its range can be asserted. The range of
+ * any other expression, for example of a variable, is that of a stored value and is not
+ * asserted. */
 static bool computes(const kt_expr *expr)
 {
   return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||

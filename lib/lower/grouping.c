@@ -1,22 +1,25 @@
-/* Decides whether a thread of a grid_range or block_range handles several adjacent elements at once
- * with 16-byte accesses, for strided_range.c.
+/* Decides whether each thread of a grid_range or block_range processes several adjacent elements at
+ * once, with 16-byte accesses (strided_range.c).
  *
- * The body is scanned with the funcs that it calls. It fails if an access might depend on another
- * iteration, or if the copies would be too much code. */
+ * The decision needs a scan of the loop's body and of the funcs that it calls. It is no if an
+ * access may depend on another iteration, or if the copies of the body would be too large. */
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* limit for the cost of all copies of the body; cost of a math function without and with
- * branches */
+/* Maximum cost of all copies of the body; cost of a math function without branches, and with
+ * branches. */
 enum { MOST_COPIED = 640, MATH_COST = 12, BRANCH_COST = 48 };
 
 typedef struct scan {
   kl_lowering *l;
   const kt_var *var;
-  uint64_t *touched, *written, *updated; /* sets of arguments; updated means by atomics */
-  KJ_LIST(const kt_expr *) loads;        /* loads at the loop variable, one for each argument */
+  /* bit sets of array arguments; updated: changed by atomics */
+  uint64_t *touched, *written, *updated;
+  KJ_LIST(const kt_expr *) loads; /* for each argument, the load at the loop variable */
   uint32_t cost, largest;
-  uint32_t conditions; /* nested conditions around the expression, whose loads cannot come first */
+  /* number of conditions around the current expression; loads under a condition cannot be moved to
+   * the start */
+  uint32_t conditions;
   bool fails, has_branches;
 } scan;
 
@@ -42,13 +45,13 @@ static bool is_uniform_index(const kt_expr *expr)
   return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
 }
 
-/* Returns whether the memory belongs to no argument. A vectorized body does not store to it. */
+/* Returns whether the memory belongs to no argument. A vectorized body must not store to it. */
 static bool is_own_memory(const kt_expr *x)
 {
   return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST);
 }
 
-/* Scans an access. load: the expression, or NULL for a store. */
+/* Scans an access. load: the load expression; NULL for a store. */
 static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, const kt_expr *load)
 {
   bool is_store = !load;
@@ -76,7 +79,7 @@ static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, cons
       !is_whole_argument(s->l, &array))
     return;
   kjit_type element = ki_type(s->l->c->types, array.type)->element;
-  /* one access is already as wide as several scalar ones */
+  /* accessing an aggregate is already as wide as several scalar accesses */
   if (kl_is_composed_type(s->l, element)) return;
   uint32_t size = kl_scalar_bytes(s->l, element);
   if (size > s->largest) s->largest = size;
@@ -87,14 +90,14 @@ static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, cons
   if (load) KJ_PUSH(s->l->c->arena, &s->loads, load);
 }
 
-/* Returns whether a math function is code without branches. Branches would separate the loads of
- * the copies. */
+/* Returns whether a math function has no branches. Branches would separate the loads of the
+ * copies. */
 static bool is_straight_math(ki_builtin_id id)
 {
   return ki_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
 }
 
-/* Functions that have loops, or more than some hundred instructions for f32. */
+/* Functions that contain loops, or that have more than a few hundred instructions for f32. */
 enum { NOT_COPIED = KJ_MATH_LOOPS | KJ_MATH_LONG_F32 };
 
 static bool calls_library(const ki_builtin *builtin)
@@ -107,8 +110,8 @@ static bool calls_library(const ki_builtin *builtin)
   return false;
 }
 
-/* Returns whether an atomic is relaxed and a single instruction. Compare-and-swap loops and fences
- * would separate the loads of the copies. */
+/* Returns whether an atomic is relaxed and becomes a single instruction. Compare-and-swap loops and
+ * fences would separate the loads of the copies. */
 static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
 {
   if (kl_lower_table[expr->builtin->id] != kl_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
@@ -118,7 +121,7 @@ static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
   return !kl_is_float_type(l, expr->type) || op == KJ_COMBINE_ADD || op == KJ_COMBINE_SUB;
 }
 
-/* Scans an atomic with any indices. */
+/* Scans an atomic, whose indices can be arbitrary. */
 static void scan_atomic(scan *s, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
@@ -153,7 +156,7 @@ static void scan_builtin(scan *s, const kt_expr *expr)
   if (!s->fails) scan_list(s, &expr->args);
 }
 
-/* Scans the statements of a called func, which has no arrays. */
+/* Scans the statements of a called func that has no arrays. */
 static void scan_body(scan *s, const kt_stmts *body)
 {
   for (size_t i = 0; i < body->count && !s->fails; i++) {
@@ -184,7 +187,7 @@ static void scan_call(scan *s, const kt_expr *expr)
 static void scan_binary(scan *s, const kt_expr *expr)
 {
   bool is_float = kl_is_float_type(s->l, expr->type);
-  /* a remainder subtracts in a loop */
+  /* a remainder is computed by subtractions in a loop */
   s->fails = (expr->op == KJIT_OP_MOD || expr->op == KJIT_OP_FLOORDIV) && is_float;
   if (expr->op != KJIT_OP_POW) return;
   s->cost += BRANCH_COST;
@@ -192,7 +195,8 @@ static void scan_binary(scan *s, const kt_expr *expr)
   s->fails = expr->type != KJIT_F32;
 }
 
-/* Scans an expression that evaluates its operands after the first one only under a condition. */
+/* Scans an expression whose operands, except for the first, are evaluated only under a
+ * condition. */
 static void scan_condition(scan *s, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_COND || expr->kind == KJ_T_LOGIC);
@@ -256,7 +260,8 @@ static bool in_set(const uint64_t *set, uint32_t argument)
   return set[argument / 64] >> argument % 64 & 1;
 }
 
-/* Returns whether every pair of arguments, one of which is written, is disjoint or the same. */
+/* Returns whether any two arguments of which one is written are either disjoint or the same
+ * array. */
 static bool are_independent(scan *s)
 {
   const kj_signature *signature = s->l->c->request->signature;
@@ -285,7 +290,7 @@ static bool is_empty(const kl_lowering *l, const uint64_t *set)
   return true;
 }
 
-/* Returns whether all loads of a body can come before it and its store after it. */
+/* Returns whether all loads of the body can be moved before it, and its only store after it. */
 static bool has_one_store_at_end(const scan *s, const kt_stmts *body)
 {
   for (size_t i = 0; i + 1 < body->count; i++)

@@ -1,9 +1,9 @@
-/* Subscripts: 32-bit index arithmetic and addresses.
+/* Array indexing: 32-bit index arithmetic, and addresses of elements.
  *
- * Under the fact offsets32, the offset of every element fits in an i32, and so does every partial
- * sum index * stride of an existing element. An index expression may leave this range in between,
- * as in ((a * b) - c). Index expressions are therefore computed modulo 2^32 and may wrap; the sums
- * over strides do not wrap. */
+ * If the fact offsets32 holds for an argument, the offset of every element fits into an i32, and so
+ * does every partial sum of index * stride for an existing element. An intermediate result of an
+ * index expression can still exceed this range, as in ((a * b) - c). Index expressions are
+ * therefore computed modulo 2^32 and may wrap; the sums over strides do not wrap. */
 #include "lower/instruction.h"
 
 static bool is_integer(kl_lowering *l, kjit_type type)
@@ -12,7 +12,8 @@ static bool is_integer(kl_lowering *l, kjit_type type)
          (ki_is_scalar(type) && type != KJIT_BOOL && !kl_is_float_type(l, type));
 }
 
-/* Returns whether both operands are exact in 32 bits, so that a 32-bit operation can be used. */
+/* Returns whether both operands are exact in 32 bits, so that a 32-bit operation can be used for
+ * them. */
 static bool are_narrow(const kt_expr *x, const kt_expr *y) { return x->is_narrow && y->is_narrow; }
 
 static bool is_small_constant(const kt_expr *expr, int64_t least, int64_t most)
@@ -26,7 +27,8 @@ static LLVMValueRef no_wrap(LLVMValueRef value, bool holds)
   return value;
 }
 
-/* Marks a 32-bit sum, difference or product as not wrapping, and asserts its 64-bit range. */
+/* Marks a 32-bit sum, difference or product as not wrapping, and asserts that its 64-bit value is
+ * in range. */
 static LLVMValueRef exact32(kl_lowering *l, const kt_expr *expr, LLVMValueRef value, LLVMValueRef x,
                             LLVMValueRef y)
 {
@@ -86,7 +88,7 @@ static LLVMValueRef convert32(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_CONVERT);
   if (!is_integer(l, expr->x->type)) return NULL;
-  /* the assertion needs all bits of the operand */
+  /* the assertion needs the whole operand */
   if (kl_asserts_facts(l) && expr->is_narrow) return NULL;
   if (kl_scalar_bytes(l, expr->x->type) >= 4) return kl_lower_index32(l, expr->x);
   return kl_build_convert(l, expr->x->type, KJIT_I32, kl_lower_expr(l, expr->x));
@@ -124,8 +126,8 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* Expressions of fewer than 64 bits are converted from their value. i32 and u32 expressions come
- * here as operands of conversions. */
+/* An expression of fewer than 64 bits is converted after it is evaluated. i32 and u32 expressions
+ * get here as operands of conversions. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 {
   if (expr->kind != KJ_T_CONST && kl_scalar_bytes(l, expr->type) < 8)
@@ -141,7 +143,7 @@ LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dim
   KJ_ASSERT(dimension < kl_type_info(l, array->type)->rank);
   if (array->extents[dimension]) return kl_as_i64(l, array->extents[dimension]);
   const ki_type_info *info = kl_type_info(l, array->type);
-  /* an unused extent of an argument; parameter.c found no use of it */
+  /* the extent of an argument that is not used, according to parameter.c */
   if (info->space != KJ_SPACE_SHARED) return LLVMGetPoison(l->i64);
   return kl_own_extent(l, kl_scalar_bytes(l, info->element));
 }
@@ -159,10 +161,10 @@ LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dim
 static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValueRef index,
                            uint32_t dimension)
 {
-  /* the stride of a view may be missing if it is not needed */
+  /* the stride of a view can be missing if no access needs it */
   if (LLVMIsAConstantInt(index) && LLVMIsNull(index)) return index;
   LLVMValueRef stride = array->strides[dimension];
-  KJ_ASSERT(stride); /* parameter.c has found that the stride is needed */
+  KJ_ASSERT(stride); /* parameter.c has found that it is needed */
   if (kl_is_one(stride)) return index;
   stride = LLVMTypeOf(index) == l->i32 ? kl_as_i32(l, stride) : kl_as_i64(l, stride);
   return no_wrap(kl_mul(l, index, stride), true);
@@ -176,10 +178,10 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
   return kl_inbounds_gep(l, type, pointer, &offset, 1);
 }
 
-/* Returns the address of an element. 32-bit offsets are added first, which takes half as many
- * instructions; each partial sum is the offset of an element [i, .., 0, ..] and does not wrap.
- * 64-bit offsets are added in one step for each dimension, the outermost first, so that LLVM hoists
- * the steps that are invariant in an inner loop. */
+/* Returns the address of an element. 32-bit offsets are added up first, which takes half as many
+ * instructions. Each partial sum is the offset of an element [i, .., 0, ..], so it does not wrap.
+ * 64-bit offsets are added to the address one dimension after the other, the outermost first, so
+ * that LLVM can hoist the additions that are invariant in an inner loop. */
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {
@@ -194,9 +196,9 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
   return sum ? step_to(l, type, pointer, sum) : pointer;
 }
 
-/* Returns whether offsets may be computed modulo 2^32. They may for arguments under offsets32, and
- * for shared and local arrays, which are small. The CPU uses 64 bits, which take no longer: LLVM
- * recognizes adjacent addresses only if the index cannot wrap. */
+/* Returns whether offsets can be computed modulo 2^32. This is the case for arguments with the fact
+ * offsets32, and for shared and local arrays, which are small. The CPU uses 64 bits, which are as
+ * fast: LLVM recognizes adjacent addresses only if the index cannot wrap. */
 static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (l->c->request->target.kind == KJ_TARGET_CPU) return false;
@@ -206,7 +208,7 @@ static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
   return l->c->request->signature->offsets32;
 }
 
-/* Records that the code relies on offsets32. Global memory always belongs to arguments. */
+/* Records that the code relies on the fact offsets32. Global memory always belongs to arguments. */
 static void note_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (kl_type_info(l, array->type)->space == KJ_SPACE_GLOBAL) l->c->used_offsets32 = true;
@@ -215,14 +217,14 @@ static void note_offsets(kl_lowering *l, const kl_array_value *array)
 static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_small)
 {
   if (is_small) return kl_lower_index32(l, index);
-  /* the product with the stride may need 64 bits */
+  /* the product with the stride can need 64 bits */
   if (index->is_narrow) return kl_as_i64(l, kl_lower_index32(l, index));
   if (index->type == KJIT_I64 || index->type == KJIT_U64) return kl_lower_expr(l, index);
   return kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
 }
 
-/* Returns the element's address in the current copy of a vectorized body. The address is
- * written so that LLVM recognizes the addresses of adjacent copies as adjacent. */
+/* Returns the address of the element in the current copy of a vectorized body. It is computed in
+ * such a way that LLVM recognizes the addresses of adjacent copies as adjacent. */
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {
   KJ_ASSERT(l->vector_variable && l->vector_step < l->vector_count);
@@ -254,7 +256,7 @@ LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
   return kl_element_pointer_at(l, array, values, (uint32_t)indices->count);
 }
 
-/* Returns the exact index, in 64 bits. */
+/* Returns the exact index in 64 bits. */
 LLVMValueRef kl_lower_exact_index(kl_lowering *l, const kt_expr *index)
 {
   if (index->kind != KJ_T_CONST && index->is_narrow)
@@ -301,8 +303,8 @@ uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const
 
 /* ---- views ---- */
 
-/* Multiplies a step by a stride, exactly, in 64 bits; LLVM narrows it if 32 bits suffice. A step
- * that is too large for the fact "offsets fit" can only belong to a dimension with at most one
+/* Multiplies a step by a stride, exactly, in 64 bits; LLVM narrows the multiplication if 32 bits
+ * suffice. If the step is too large for the fact offsets32, the dimension has at most one
  * element. */
 static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
@@ -344,8 +346,8 @@ static void set_new_shape(kl_lowering *l, const kt_expr *expr, uint32_t rank, kl
   }
 }
 
-/* Returns the dimension of the view that comes from dimension `source` of the array. NULL means
- * that an index removes the dimension. */
+/* Returns the dimension of the view that selects from dimension `source` of the array, or NULL if
+ * an index removes that dimension. */
 static const kt_view_dimension *kept_dimension(const kt_expr *view, uint32_t rank, uint32_t source)
 {
   for (uint32_t d = 0; view->dimensions && d < rank; d++)
@@ -366,8 +368,8 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
   kl_check_slice(l, &slice);
 }
 
-/* Checks the indices and slices of a view. A reshaped view has no start indices; its shape consists
- * of extents. */
+/* Checks the indices and slices of a view and returns its start. A reshaped view has no start
+ * indices; only its shape is given. */
 static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_array_value *array,
                                   uint32_t rank)
 {
@@ -386,8 +388,8 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
   return exact_pointer(l, array, &view->args, values);
 }
 
-/* Returns the size of an array in bytes, modulo 2^64. *overflows receives whether the true size is
- * larger. */
+/* Returns the size of an array in bytes, modulo 2^64. *overflows receives whether the actual size
+ * is larger. */
 static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
                                 LLVMValueRef *overflows)
 {
@@ -403,8 +405,8 @@ static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
   return bytes;
 }
 
-/* Checks that the memory is large enough for the new shape and that its elements are aligned. A
- * negative extent counts as too large. */
+/* Checks that the memory is large enough for the new shape, and that the elements are aligned. A
+ * negative extent is treated as too large. */
 static void check_new_shape(kl_lowering *l, const kt_expr *expr, const kl_array_value *array,
                             const kl_array_value *view)
 {

@@ -1,5 +1,5 @@
-/* Shorthands for LLVM's instructions at the current place, without a name: LLVMBuildAdd(kl_next(l),
- * x, y, "") is kl_add(l, x, y). The names are those of LLVM IR. */
+/* Short functions that append LLVM instructions without a name at the builder's position: kl_add(l,
+ * x, y) is LLVMBuildAdd(kl_next(l), x, y, ""). Their names are those of LLVM IR. */
 #ifndef KJ_LOWER_INSTRUCTION_H
 #define KJ_LOWER_INSTRUCTION_H
 
@@ -8,8 +8,8 @@
 #include "lower/lower.h"
 #include "lower/lower_target.h"
 
-/* Returns the builder for one instruction. The instruction counts once for each copy that unrolling
- * makes of it. */
+/* Returns the builder, in order to append one instruction. The instruction is counted once for each
+ * copy that unrolling will make of it. */
 static inline LLVMBuilderRef kl_next(kl_lowering *l)
 {
   l->instruction_count += l->copies;
@@ -153,7 +153,8 @@ static inline LLVMValueRef kl_cond_br(kl_lowering *l, LLVMValueRef condition,
 
 static inline LLVMBasicBlockRef kl_here(kl_lowering *l) { return LLVMGetInsertBlock(l->builder); }
 
-/* Returns a phi: x if control comes from block x_from, y from y_from. */
+/* Returns a phi, which is x if control comes from basic block x_from, and y if it comes from
+ * y_from. */
 static inline LLVMValueRef kl_join(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
                                    LLVMValueRef y, LLVMBasicBlockRef y_from)
 {
@@ -168,7 +169,7 @@ static inline bool kl_is_one(LLVMValueRef value)
   return LLVMIsAConstantInt(value) && LLVMConstIntGetZExtValue(value) == 1;
 }
 
-/* Returns a constant of the type of `like`. */
+/* Returns a floating-point constant with the type of `like`. */
 static inline LLVMValueRef kl_real_like(LLVMValueRef like, double value)
 {
   return LLVMConstReal(LLVMTypeOf(like), value);
@@ -205,13 +206,13 @@ static inline unsigned kl_bits_of(kl_lowering *l, LLVMTypeRef type)
   return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
 }
 
-/* Returns the integer type of a scalar's size. */
+/* Returns the integer type that has the size of a scalar type. */
 static inline LLVMTypeRef kl_bits_type(kl_lowering *l, kjit_type type)
 {
   return LLVMIntTypeInContext(l->context, 8 * kl_scalar_bytes(l, type));
 }
 
-/* Calls a math function with two arguments. */
+/* Calls a math function that has two arguments. */
 static inline LLVMValueRef kl_call_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef x,
                                         LLVMValueRef y)
 {

@@ -1,14 +1,15 @@
-/* Lowering of the typed kernel IR to LLVM IR: the declarations that all targets share. Targets
- * differ only by their kl_lower_target.
+/* Lowering of the typed kernel IR to LLVM IR: declarations that all targets share. Targets differ
+ * only by their kl_lower_target.
  *
- * Values. A scalar is an LLVM value of its register type: i1 for bool, half for f16, i16 (the bits)
- * for bf16, i64 for weak integers, double for weak floats. A tuple is a first-class struct. An
- * array is a kl_array_value; inside tuples, and as an argument or result of an LLVM function, it is
- * packed into a struct. An i64 expression that is_narrow is computed in 32 bits: kl_lower_expr
- * extends its value, kl_lower_index32 returns the i32.
+ * Representation of values: A scalar is an LLVM value of its register type, which is i1 for bool,
+ * half for f16, i16 (the bits) for bf16, i64 for weak integers, and double for weak floats. A tuple
+ * is a first-class struct. An array is a kl_array_value; inside tuples, and as an argument or
+ * result of an LLVM function, it is packed into a struct. An i64 expression for which is_narrow is
+ * set is computed in 32 bits: kl_lower_expr extends its value to i64, and kl_lower_index32 returns
+ * the i32.
  *
- * Lowering inlines functions as trees, so that the facts about an array argument stay known in
- * them. Recursive, @noinline and very large functions become LLVM functions. */
+ * Lowering inlines functions, so that facts about array arguments remain known in them. Recursive,
+ * @noinline and very large functions become LLVM functions. */
 #ifndef KJ_LOWER_LOWER_H
 #define KJ_LOWER_LOWER_H
 
@@ -20,47 +21,50 @@
 
 /* ---- values ---- */
 
-/* An object is the memory that an access belongs to: 1 + index of the array argument in the
- * signature, or one of these. UNKNOWN allows no conclusion. APART is memory that belongs to no
- * argument and through which threads do not communicate between two synchronizations: shared
- * arrays, a thread's own slots, and memory behind pointers if the kernel takes no pointer to a
- * local array. */
+/* An object is the memory to which an access belongs. It is 1 + the index of the array argument in
+ * the signature, or one of these values. UNKNOWN is memory about which nothing is known. APART is
+ * memory that belongs to no argument and through which threads do not communicate between two
+ * synchronizations. This includes shared arrays, a thread's own slots, and, if the kernel takes no
+ * pointer to a local array, memory that pointers point to. */
 enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 }; /* APART + 1 + k: memory_scopes[k] */
 
 typedef struct kl_array_value {
   kjit_type type;
   /* pointer to element 0, in the address space of the array's memory */
   LLVMValueRef pointer;
-  /* i32 (exact) or i64; NULL if the kernel never uses the value; constants if unit or static */
+  /* i32 (exact) or i64. NULL if the kernel never uses the value. A constant if the stride is 1 or
+   * the extent is static. */
   LLVMValueRef extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
   uint32_t object;
-  bool is_whole; /* the array is the argument itself, not a view of it */
+  bool is_whole; /* the array is the argument itself, not a view */
 } kl_array_value;
 
-/* The values that lowering has for a variable within one frame. */
+/* The values that lowering has for a variable in one frame. */
 typedef struct kl_variable_state {
-  LLVMValueRef value;  /* a scalar or tuple bound to a register: lets, loop variables, parameters */
-  LLVMValueRef memory; /* or the memory that holds a var; for a local array, its element 0 */
+  /* a scalar or tuple in a register: for lets, loop variables and parameters */
+  LLVMValueRef value;
+  LLVMValueRef memory; /* the memory that holds a var; for a local array, its element 0 */
   kl_array_value *array;
-  LLVMValueRef shadow; /* the copy for a debugger; private to debug.c */
+  LLVMValueRef shadow; /* the variable's memory for a debugger; used only by debug.c */
 } kl_variable_state;
 
-/* An activation of an instance: the kernel, an LLVM function, or a call that is being inlined. */
+/* An activation of an instance: of the kernel, of an LLVM function, or of a call that is
+ * inlined. */
 typedef struct kl_frame kl_frame;
 struct kl_frame {
-  kl_frame *caller; /* the calling frame of an inlined call */
+  kl_frame *caller; /* for an inlined call, the frame of its caller */
   const kt_instance *instance;
   kl_variable_state *states;         /* indexed by tvar->index */
-  LLVMBasicBlockRef leave;           /* the block that return branches to */
+  LLVMBasicBlockRef leave;           /* the block to which return branches */
   LLVMValueRef result_alloca;        /* memory for the result, or NULL */
   LLVMMetadataRef scope, inlined_at; /* private to debug.c */
 };
 
-/* A loop (or ONCE) around the statement being lowered. */
+/* A loop, or a ONCE statement, around the statement that is being lowered. */
 typedef struct kl_loop kl_loop;
 struct kl_loop {
   kl_loop *outer;
-  LLVMBasicBlockRef leave, next; /* targets of break and of continue; ONCE has only leave */
+  LLVMBasicBlockRef leave, next; /* the targets of break and of continue; a ONCE has only leave */
   bool is_once;
 };
 
@@ -68,77 +72,86 @@ struct kl_loop {
 
 typedef struct kl_planned_parameter {
   kj_parameter parameter; /* the description for the runtime */
-  kjit_type type;         /* SCALAR: its type, which may be weak */
+  kjit_type type;         /* SCALAR: the type, which can be weak */
   /* Set by begin_kernel: a pointer in the target's global address space, an i32 or i64, or a scalar
    * of its memory type (bool: i8). */
   LLVMValueRef value;
 } kl_planned_parameter;
 
-/* The uses of an argument by the kernel and all functions that it calls. */
+/* How the kernel, and all functions that it calls, use an argument. */
 typedef struct kl_argument_use {
-  bool is_needed; /* scalars: the kernel's own body reads the value. All others are for arrays. */
+  /* Scalars: the kernel's own body reads the value. All other fields are for arrays. */
+  bool is_needed;
   bool is_read, is_written, is_atomic;
-  bool is_constant; /* not written, and disjoint from written memory: its loads are invariant */
+  /* the kernel does not write the array's memory, so loads from it are invariant */
+  bool is_constant;
   bool extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
 } kl_argument_use;
 
 /* ---- one lowering ---- */
 
-/* The position of a shared variable in shared memory; private to memory.c. */
+/* The position of a shared variable in shared memory; used only by memory.c. */
 struct kl_shared_place {
   const kt_var *var;
   enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
-  uint64_t offset;          /* FIXED */
-  uint32_t row;             /* SIZED: index in shared_arrays */
-  size_t offset_parameter;  /* SIZED, OWN after SIZED: index in l->parameters */
+  uint64_t offset; /* FIXED */
+  uint32_t row;    /* SIZED: index in shared_arrays */
+  /* SIZED, and OWN if it follows a SIZED variable: index in l->parameters */
+  size_t offset_parameter;
   size_t extent_parameters; /* SIZED: index of the first extent in l->parameters */
 };
 
 struct kl_lowering {
-  /* set by the target before kl_lower */
+  /* set by the target before it calls kl_lower */
   kt_compilation *c;
   LLVMContextRef context;
-  LLVMModuleRef module; /* the module, with triple and layout */
+  LLVMModuleRef module; /* the LLVM module; its triple and data layout are set */
   LLVMTargetDataRef layout;
   const kl_lower_target *target;
   void *target_state; /* the target's own */
-  /* CPU: the lowering of the checked version if this one lowers the unchecked version
-   * (kt_compilation.unchecked). Both have the same parameters and tables. Otherwise NULL. */
+  /* CPU: if this lowers the unchecked version (kt_compilation.unchecked), the lowering of the
+   * checked version, otherwise NULL. Both have the same parameters and tables. */
   kl_lowering *checked;
 
   /* set by kl_lower */
   LLVMBuilderRef builder;
   const kt_instance *kernel;
   LLVMValueRef function; /* the function that is being built */
-  /* Its first block, which has only the allocas and a branch to the block where code starts. */
+  /* The function's first block, which contains only the allocas and a branch to the block in which
+   * the code starts. */
   LLVMBasicBlockRef entry;
-  uint64_t stack_bytes;    /* size of the allocas so far */
-  LLVMValueRef alloca_end; /* allocas are inserted before this one: the entry's terminator */
+  uint64_t stack_bytes; /* size of the allocas so far */
+  /* the terminator of the entry block, before which allocas are inserted */
+  LLVMValueRef alloca_end;
   kl_frame *frame;
   kl_loop *loop;
   KJ_LIST(kl_planned_parameter) parameters;
   kl_argument_use *uses; /* indexed by argument */
-  /* dynamic shared memory, by memory.c: see kj_shared_array */
+  /* dynamic shared memory, set by memory.c; see kj_shared_array */
   /* dynamic_alignment is the alignment of all dynamic shared memory */
   uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment;
-  KJ_LIST(struct kl_shared_place) shared_places; /* places of all shared variables that are used */
-  uint64_t constant_bytes;                       /* size of the constant arrays so far */
-  /* Number of while loops and for loops with many iterations, without ranges over threads. */
+  /* the positions of all shared variables that are used */
+  KJ_LIST(struct kl_shared_place) shared_places;
+  uint64_t constant_bytes; /* size of the constant arrays so far */
+  /* Number of while loops, and of for loops with many iterations, not counting ranges over
+   * threads. */
   uint32_t loop_count;
-  /* Maximum number of expressions of one unrolled loop, with its inner loops. */
+  /* Maximum number of expressions in an unrolled loop, including its inner loops. */
   uint64_t unrolled_size;
   bool has_recursion;    /* some function calls itself */
-  bool points_to_local;  /* the address of an element of a local array is taken */
-  uint32_t inlined_size; /* number of expressions inlined so far, which has a limit */
-  /* Number of copies of the current statement that @unroll in all surrounding loops creates. */
+  bool points_to_local;  /* the kernel takes the address of an element of a local array */
+  uint32_t inlined_size; /* number of expressions in inlined calls so far, which is limited */
+  /* Number of copies of the current statement that the @unroll attributes of all surrounding loops
+   * create. */
   uint64_t copies;
-  uint64_t instruction_count; /* instructions so far, each counted once for each copy */
-  /* instances that became LLVM functions and have no body yet */
+  uint64_t instruction_count; /* number of instructions so far, each counted once for each copy */
+  /* instances that have become LLVM functions and have no body yet */
   KJ_LIST(const kt_instance *) pending;
-  LLVMValueRef *functions;    /* indexed by instance id; NULL if not made yet */
-  struct kl_call_plan *calls; /* indexed by instance id; private to lower_call.c */
+  /* indexed by instance id; NULL if the function has not been created yet */
+  LLVMValueRef *functions;
+  struct kl_call_plan *calls; /* indexed by instance id; used only by lower_call.c */
 
-  /* state of failing threads, private to check.c except for the record, which targets set in LLVM
+  /* state of failing threads, used only by check.c, except that targets set the record in LLVM
    * functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
   LLVMValueRef failure_writer;
@@ -146,102 +159,107 @@ struct kl_lowering {
   kj_buffer failures, failure_texts;
   uint32_t failure_count;
 
-  /* For interruptible code: a kj_interrupt_word in the target's global space, and the number of the
-   * launch; NULL if the code does not poll. Private to poll.c: the rest of the budget, the time
-   * when the word was last read, and the function that both belong to. */
+  /* For interruptible code: a kj_interrupt_word in the target's global address space, and the
+   * number of the launch; NULL if the code does not poll. The rest is used only by poll.c: the
+   * remaining budget, the time at which the word was last read, and the function to which both
+   * belong. */
   LLVMValueRef interrupt_word, interrupt_number, budget, read_at, budget_function;
-  /* Numbers of loops around the current statement that poll, and that have warpgroup products. */
+  /* Number of surrounding loops that poll, and number of surrounding loops that contain warpgroup
+   * products. */
   uint32_t polling_loops, product_loops;
-  /* For a loop that is lowered twice: whether the short version, which does not poll, or the long
-   * version, which polls, is being lowered. */
+  /* For a loop that is lowered twice: the short version, which does not poll, is being lowered; or
+   * the long version, which polls. */
   bool is_short_version, is_long_version;
 
-  /* Set in the version of a loop that keeps its checks. Most threads that run this version will
-   * fail (statement.c). */
+  /* The version of a loop that keeps its checks is being lowered. Most threads that run this
+   * version will fail (statement.c). */
   bool is_checked_version;
-  /* the function that the following fields belong to; private to check.c */
+  /* the function to which the following fields belong; used only by check.c */
   LLVMValueRef failure_function;
-  /* the block that failure sites branch to, if the target shares_failures or the function has many
-   * sites */
+  /* the block to which failure sites branch, if the target has shares_failures or the function has
+   * many sites */
   LLVMBasicBlockRef failure_block;
   LLVMValueRef failure_site, failure_values[2];
-  uint32_t failure_places; /* number of sites that branch there */
-  /* CPU: the values that the code of failure_block uses. A failure site with other values must not
-   * branch to this block */
+  uint32_t failure_places; /* number of failure sites that branch to failure_block */
+  /* CPU: the values that the code in failure_block uses. A failure site with other values must not
+   * branch to it */
   struct kl_failing {
     LLVMBasicBlockRef leave;
     LLVMValueRef position[6], rank, context, record;
   } failing;
 
-  /* CPU: in an iteration that records zero float divisors here and fails later; NULL elsewhere */
+  /* CPU: in a speculative iteration, the variable that records zero float divisors; the iteration
+   * fails later. NULL elsewhere */
   LLVMValueRef bad_divisor;
 
-  /* state of printed lines, private to lower_print.c except for the sink, which is set like the
-   * failure record */
+  /* state of print, used only by lower_print.c, except that print_sink is set in the same way as
+   * the failure record */
   bool has_print;
   LLVMValueRef print_sink; /* CPU */
   LLVMValueRef print_function;
   kj_buffer prints; /* kj_code.prints; freed by kl_end_lowering */
   uint32_t print_count;
-  struct kl_debug *debug; /* private to debug.c; NULL means no debug information */
+  struct kl_debug *debug; /* used only by debug.c; NULL means that there is no debug information */
 
-  /* metadata on loads and stores */
+  /* metadata for loads and stores */
   LLVMMetadataRef *scopes; /* indexed by argument */
-  /* alias scopes of parts of memory that the target lays out itself; the parts do not overlap */
+  /* alias scopes of parts of memory that the target itself lays out and that do not overlap */
   KJ_LIST(LLVMMetadataRef) memory_scopes;
   LLVMMetadataRef domain;
   /* alias scopes of the current copy of a grid_range's body, and of all vector_count copies; NULL
-   * means none */
+   * if there are no copies */
   LLVMMetadataRef iteration_scope, *iteration_scopes;
-  /* id of a loop whose iterations do not depend on each other through its accesses, for
-   * llvm.mem.parallel_loop_access; NULL means none. Set by the target */
+  /* id of a loop whose iterations are independent of each other in the following accesses, for
+   * llvm.mem.parallel_loop_access; NULL means that there is none. Set by the target */
   LLVMMetadataRef parallel_loop;
-  /* in a grid_range in which a thread handles several elements: the variable is base + step, and
-   * for step 0 it is a multiple of vector_count */
+  /* in a grid_range in which a thread processes several elements: its variable, which is base +
+   * step, and for step 0 is a multiple of vector_count */
   const kt_var *vector_variable;
   LLVMValueRef vector_base; /* i64 */
   uint32_t vector_step, vector_count;
-  /* values of loads at vector_variable, at argument * vector_count + step; NULL means none */
+  /* the values of loads at vector_variable, indexed by argument * vector_count + step; NULL if
+   * there is no such load */
   LLVMValueRef *vector_loads;
 
-  kj_location location; /* location of the statement being lowered */
-  /* for asserted facts, private to asserted_facts.c: start and end address of each array argument,
-   * and the function in which they are valid */
+  kj_location location; /* location of the statement that is being lowered */
+  /* for asserted facts, used only by asserted_facts.c: start and end address of each array
+   * argument, and the function in which they are valid */
   LLVMValueRef *argument_ends, asserted_function;
 
   LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;
-  /* inside LLVM functions: the result of target->thread_context in the caller */
+  /* in LLVM functions: the value that target->thread_context returned in the caller */
   LLVMValueRef thread_context;
-  /* i64; inside recursive LLVM functions: the lowest address that the stack may reach; otherwise
+  /* in recursive LLVM functions: the lowest address to which the stack may grow, an i64; otherwise
    * NULL */
   LLVMValueRef stack_limit;
 };
 
 /* ---- lower_module.c: entry points ---- */
 
-/* Lowers the kernel and the functions that it needs into l->module. The caller has set the first
- * group of fields of l; the others are zero. Fails through kt_fail. Call kl_end_lowering
- * afterwards, also after a failure: it frees the builder. */
+/* Lowers the kernel and the functions that it needs into l->module. The caller must have set the
+ * first group of fields of l; all other fields must be zero. Reports errors with kt_fail.
+ * kl_end_lowering must be called afterwards, also after an error, because it frees the builder. */
 void kl_lower(kl_lowering *l);
 void kl_end_lowering(kl_lowering *l);
-/* Returns the tables of an unchecked version to the checked one. Call it after lowering the
- * unchecked version and before kl_finish_code of the checked one. */
+/* Copies the tables of the unchecked version back to the lowering of the checked version. Call it
+ * after lowering the unchecked version, and before kl_finish_code for the checked version. */
 void kl_give_tables_back(kl_lowering *l);
-/* Fills in the fields of c->code that are known at the end of lowering: strings, parameters, stack
+/* Sets the fields of c->code that are known at the end of lowering: strings, parameters, stack
  * size. */
 void kl_finish_code(kl_lowering *l);
-/* For begin_kernel: makes the entry block of l->function and the block where code starts. */
+/* For begin_kernel: creates the entry block of l->function and the block in which the code
+ * starts. */
 void kl_begin_body(kl_lowering *l);
-/* lower_call.c: kl_plan_calls decides which instances are inlined, before any lowering.
- * kl_lower_pending lowers the bodies of the other instances. */
+/* lower_call.c: kl_plan_calls decides which instances are inlined; call it before anything is
+ * lowered. kl_lower_pending lowers the bodies of the other instances. */
 void kl_plan_calls(kl_lowering *l);
 void kl_lower_pending(kl_lowering *l);
 bool kl_is_recursive(kl_lowering *l, const kt_instance *instance);
-/* Returns the number of bytes of stack that recursion may use. */
+/* Returns the number of bytes of stack that recursive calls may use. */
 uint32_t kl_recursion_bytes(const kl_lowering *l);
 bool kl_is_inlined(kl_lowering *l, const kt_instance *instance);
-/* abi.c: kl_lower_entry lowers the func of the request as a C function, in the frame made for it.
- * kl_call_extern calls an extern func. */
+/* abi.c: kl_lower_entry lowers the func of the request as a C function, in a frame that the caller
+ * has made. kl_call_extern calls an extern func. */
 void kl_lower_entry(kl_lowering *l);
 LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr);
 void kl_enter_kernel(kl_lowering *l);           /* makes the kernel's frame */
@@ -250,7 +268,7 @@ _Noreturn void kl_lower_unsupported(kl_lowering *l, kj_location location, const 
 
 /* ---- build.c ---- */
 
-/* Returns the LLVM type of a value in register form. For an array this is the type of its packed
+/* Returns the LLVM type of a value in register form. For an array, this is the type of its packed
  * form. */
 LLVMTypeRef kl_register_type(kl_lowering *l, kjit_type type);
 /* Returns the LLVM type of a scalar in memory: i8 for bool, i16 for bf16. */
@@ -263,45 +281,45 @@ bool kl_is_tuple_type(kl_lowering *l, kjit_type type);
 unsigned kl_address_space(kl_lowering *l, ki_space space);
 LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array);
 kl_array_value kl_unpack_array(kl_lowering *l, kjit_type type, LLVMValueRef packed);
-/* Returns the object (kl_array_value) that the type of an array implies. */
+/* Returns the object (see kl_array_value) that follows from the type of an array. */
 uint32_t kl_object_of_type(kl_lowering *l, kjit_type type);
 static inline bool kl_is_argument(uint32_t object)
 {
   return object != KJ_OBJECT_UNKNOWN && object < KJ_OBJECT_APART;
 }
-/* Returns the array of a static type whose element 0 is at the pointer. */
+/* Returns an array of a type with static extents. Its element 0 is at the pointer. */
 kl_array_value kl_static_array(kl_lowering *l, kjit_type type, LLVMValueRef pointer);
-/* Returns whether the layout implies that the stride is 1. */
+/* Returns whether the layout of the type implies that this stride is 1. */
 bool kl_is_unit_stride(const ki_type_info *info, uint32_t dimension);
-/* Convert a value from register to memory type, and back. */
+/* Convert a value from its register type to its memory type, and back. */
 LLVMValueRef kl_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_from_memory(kl_lowering *l, kjit_type type, LLVMValueRef value);
-/* Convert f16 and bf16 from register form to float for arithmetic, and back, with rounding to
- * nearest even. Other values stay as they are. */
+/* Convert f16 and bf16 from register form to float for arithmetic, and back, rounding to nearest
+ * even. Other values are not changed. */
 LLVMValueRef kl_to_compute(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_from_compute(kl_lowering *l, kjit_type type, LLVMValueRef value);
 
 /* ---- lower_composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
 
 /* Returns whether the type is a struct, an array inside a struct, a vector, a complex number or a
- * pointer; false for tuples and other arrays. */
+ * pointer. It returns false for tuples and other arrays. */
 bool kl_is_composed_type(kl_lowering *l, kjit_type type);
 LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type);
-/* has the size of the type in memory; its LLVM alignment is not meaningful */
+/* its size is that of the type in memory, but its LLVM alignment has no meaning */
 LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type);
-/* Return the alignment in bytes of a value in memory, and of every element of an array, which may
- * be part of a packed struct. */
+/* Return the alignment in bytes of a value in memory, and of each element of an array, which can be
+ * part of a packed struct. */
 uint32_t kl_type_alignment(kl_lowering *l, kjit_type type);
 uint32_t kl_array_alignment(kl_lowering *l, kjit_type array);
-/* Return and replace a component of a value in register form. Components are the items of tuples
- * and the parts of aggregates; an array inside a struct has its elements as components, in
- * row-major order. */
+/* Get and replace a component of a value in register form. Components are the items of tuples and
+ * the parts of aggregates. The components of an array inside a struct are its elements in row-major
+ * order. */
 LLVMValueRef kl_get_part(kl_lowering *l, kjit_type type, LLVMValueRef value, uint32_t index);
 LLVMValueRef kl_set_part(kl_lowering *l, kjit_type type, LLVMValueRef value, LLVMValueRef part,
                          uint32_t index);
 uint32_t kl_part_count(kl_lowering *l, kjit_type type); /* 0 for tuples */
 ki_component kl_get_part_info(kl_lowering *l, kjit_type type, uint32_t index);
-/* Loads a value of any type from memory into register form. object: see kl_array_value. */
+/* Loads a value of any type from memory in register form. object: see kl_array_value. */
 LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, uint32_t alignment,
                            uint32_t object);
 void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMValueRef value,
@@ -327,51 +345,54 @@ LLVMBasicBlockRef kl_new_block(kl_lowering *l, const char *name); /* appended to
 void kl_move_to(kl_lowering *l, LLVMBasicBlockRef block);
 /* returns whether the current block has its terminator */
 bool kl_is_terminated(kl_lowering *l);
-/* Branches to the block, unless the current block is terminated, and moves the builder there. */
+/* Branches to the block, unless the current block is terminated, and moves the builder to it. */
 void kl_go_on_in(kl_lowering *l, LLVMBasicBlockRef block);
-/* Branches to `block` if the condition holds, and otherwise to `otherwise`. Moves the builder to
+/* Branches to `block` if the condition is true, and otherwise to `otherwise`. Moves the builder to
  * `block`. */
 void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block,
                  LLVMBasicBlockRef otherwise);
-/* unless the current block is terminated */
+/* does nothing if the current block is terminated */
 void kl_branch(kl_lowering *l, LLVMBasicBlockRef block);
 /* Allocates stack memory in the entry block. */
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name);
-/* Allocates a local array in the entry block. In untrusted code it is initialized to 0. */
+/* Allocates a local array in the entry block. In untrusted code (guests), the array is initialized
+ * to 0. */
 LLVMValueRef kl_alloca_array(kl_lowering *l, LLVMTypeRef type, const char *name,
                              uint32_t alignment);
-/* Calls an intrinsic by its full base name with its overload types. Reports an "internal error" if
- * LLVM does not know it. */
+/* Calls an intrinsic, given its full base name and its overload types. Reports an "internal error"
+ * if LLVM does not know it. */
 LLVMValueRef kl_intrinsic(kl_lowering *l, const char *name, LLVMTypeRef *overloads,
                           unsigned overload_count, LLVMValueRef *args, unsigned count);
 /* overloaded on the type of x */
 LLVMValueRef kl_intrinsic1(kl_lowering *l, const char *name, LLVMValueRef x);
 LLVMValueRef kl_intrinsic2(kl_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y);
-/* Returns LLVM's number of the target's synchronization scope. */
+/* Returns LLVM's number for the target's synchronization scope. */
 unsigned kl_sync_scope(kl_lowering *l, ki_memory_scope scope);
 LLVMValueRef kl_intrinsic3(kl_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y,
                            LLVMValueRef z);
-/* Adds a function to the module. The symbol must be new: LLVM would silently give the function
- * another name, and calls by name would reach the other function. */
+/* Adds a function to the module. The symbol must be new: LLVM would silently rename the function,
+ * and calls by name would reach another function. */
 LLVMValueRef kl_add_function(kl_lowering *l, const char *symbol, LLVMTypeRef type);
-/* Adds a variable to the module for a variable of the kernel. Its symbol is the name with the kind
- * (`shared`, `const`); no function, variable of kjit or library function has such a symbol. LLVM
- * numbers variables with the same name. */
+/* Adds an LLVM variable to the module for a variable of the kernel. Its symbol is the variable's
+ * name combined with the kind (`shared`, `const`), so it differs from the symbols of all functions,
+ * of kjit's variables and of library functions. LLVM numbers variables that have the same name. */
 LLVMValueRef kl_add_variable(kl_lowering *l, const char *name, const char *kind, LLVMTypeRef type,
                              unsigned space);
 void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, const char *name,
                       uint64_t value);
-/* Sets the memory operand of inline assembly: its first operand is the address of a value of the
+/* Sets the memory operand of inline assembly: the first operand is the address of a value of this
  * type. is_all: the assembly accesses no other memory. */
 void kl_set_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place, bool is_all);
 void kl_add_call_attribute(kl_lowering *l, LLVMValueRef call, const char *name);
-/* Allows contraction unless @strict, and everything that @fastmath allows. Returns value. */
+/* Sets LLVM's fast-math flags on the instruction: contraction unless @strict, and all flags for
+ * @fastmath. Returns value. */
 LLVMValueRef kl_fast(kl_lowering *l, LLVMValueRef value);
 LLVMMetadataRef kl_metadata_string(kl_lowering *l, const char *text);
 LLVMMetadataRef kl_metadata_int(kl_lowering *l, int64_t value);
 void kl_set_metadata(kl_lowering *l, LLVMValueRef instruction, const char *kind,
                      LLVMMetadataRef metadata);
-/* Returns a distinct loop id with these properties, for llvm.loop metadata on the branch back. */
+/* Returns a new loop id with these properties, for the llvm.loop metadata of the branch back to the
+ * loop's start. */
 LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned count);
 /* Return properties of a loop. */
 LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value);
@@ -381,19 +402,20 @@ LLVMMetadataRef kl_one_copy_id(kl_lowering *l);
 
 /* ---- expression.c, lower_operators.c, conversion.c, index.c ---- */
 
-/* Returns a scalar, a tuple or a packed array; NULL for a call without result. */
+/* Returns a scalar, a tuple, or an array in packed form. Returns NULL for a call without a
+ * result. */
 LLVMValueRef kl_lower_expr(kl_lowering *l, const kt_expr *expr);
 kl_array_value kl_lower_array(kl_lowering *l, const kt_expr *expr);
 /* Returns the condition of if, while or ?: as an i1. */
 LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr);
-/* Returns whether the expression is lowered without branches of its own: false only for `and`, `or`
+/* Returns whether the expression is lowered without branches. This is false only for `and`, `or`
  * and `?:` whose operands are too expensive for a select. */
 bool kl_is_straight(kl_lowering *l, const kt_expr *expr);
-/* Returns the value of an integer expression modulo 2^32 as an i32. It is exact if the expression
- * is narrow (is_narrow). */
+/* Returns the value of an integer expression modulo 2^32 as an i32. If is_narrow is set for the
+ * expression, this is the exact value. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr);
-/* The same for a 64-bit integer that can be computed without the 64-bit value. Otherwise builds
- * nothing and returns NULL. */
+/* Does the same for a 64-bit integer if the i32 can be computed without the 64-bit value. Otherwise
+ * emits no code and returns NULL. */
 LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr);
 /* the exact index as an i64 */
 LLVMValueRef kl_lower_exact_index(kl_lowering *l, const kt_expr *index);
@@ -401,60 +423,59 @@ LLVMValueRef kl_lower_call(kl_lowering *l, const kt_expr *expr);
 kl_array_value kl_lower_array_call(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_build_binary(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                              LLVMValueRef y, kj_location location);
-/* Computes a float to the power of an integer. */
+/* Computes a power with a float base and an integer exponent. */
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent);
-/* bessel.c: computes jn or yn for an order n > KL_LOW_ORDERS in bounded time. The library functions
- * take a time that grows with n. */
+/* bessel.c: computes jn or yn for an order n > KL_LOW_ORDERS in bounded time. The time of the
+ * library functions grows with n. */
 enum { KL_LOW_ORDERS = 256 };
 LLVMValueRef kl_build_high_bessel(kl_lowering *l, bool is_second, LLVMValueRef n, LLVMValueRef x);
 LLVMValueRef kl_build_compare(kl_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type,
                               LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value);
-/* Returns whether the function that is lowered has Numba's rules. */
+/* Returns whether the function that is being lowered has Numba's rules (`@numba`). */
 bool kl_has_numba_rules(const kl_lowering *l);
 typedef enum kl_rounding { KJ_ROUND_FLOOR, KJ_ROUND_CEIL, KJ_ROUND_TRUNC } kl_rounding;
 LLVMValueRef kl_build_divide(kl_lowering *l, bool is_signed, kl_rounding rounding, LLVMValueRef x,
                              LLVMValueRef y);
 LLVMValueRef kl_build_remainder(kl_lowering *l, bool is_signed, kl_rounding rounding,
                                 LLVMValueRef x, LLVMValueRef y);
-/* A shuffle of a scalar between lanes, in 32-bit words. */
+/* A shuffle of a scalar among lanes, one 32-bit word at a time. */
 typedef struct kl_shuffle {
   ki_shuffle_mode mode;
   LLVMValueRef mask, lane, width;
 } kl_shuffle;
 LLVMValueRef kl_build_shuffle(kl_lowering *l, kjit_type type, const kl_shuffle *shuffle,
                               LLVMValueRef value);
-/* Combines two values in register form, for reductions. op is one of ADD to XOR. */
+/* Combines two values in register form for a reduction. op is one of ADD to XOR. */
 LLVMValueRef kl_build_reduction(kl_lowering *l, ki_combine op, kjit_type type, LLVMValueRef x,
                                 LLVMValueRef y);
-/* Returns a scalar's bits as an integer of its size and at least 32 bits, which lanes can
- * compare. */
+/* Returns the bits of a scalar as an integer of at least 32 bits, so that lanes can compare it. */
 LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_build_minmax(kl_lowering *l, bool is_max, kjit_type type, LLVMValueRef x,
                              LLVMValueRef y);
 
-/* Returns the address of an element. indices.count is the rank. */
+/* Returns the address of an element. The array has indices.count dimensions. */
 LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
                                 const kt_exprs *indices);
-/* kl_is_vector_access: in the copies of a vectorized grid_range body, returns whether the access is
- * at the loop variable. kl_element_alignment returns the known alignment, which otherwise is the
- * element's size. */
+/* kl_is_vector_access is for the copies of a vectorized grid_range body; it returns whether the
+ * access is at the loop variable. kl_element_alignment returns the alignment that is known, or
+ * otherwise the size of the element. */
 bool kl_is_vector_access(kl_lowering *l, const kl_array_value *array, const kt_exprs *indices);
 uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const kt_exprs *indices);
-/* Returns the address of an element for indices that are values, i64 or exact i32. */
+/* Returns the address of an element. The indices are given as values, i64 or exact i32. */
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count);
 kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *view);
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 
-/* How the check of a node is lowered: not at all, as a check, or, in builds that assert facts (see
- * below), as an assertion that the omitted check would not have failed. */
+/* How to lower the check of a node: not at all, as a run-time check, or as an assertion that the
+ * omitted check would not have failed (only in builds that assert facts, see below). */
 typedef enum kl_check { KJ_CHECK_NONE, KJ_CHECK_MADE, KJ_CHECK_ASSERTED } kl_check;
 kl_check kl_check_of(const kl_lowering *l, bool is_checked, bool is_left_out);
 kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr);
-/* Like kl_element_pointer. If checked, a thread with an index out of bounds fails. */
+/* Like kl_element_pointer. If the access is checked, a thread with an index out of bounds fails. */
 LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
                                 const kt_exprs *indices, kl_check check);
 
@@ -462,7 +483,7 @@ LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
 
 bool kl_is_vector_type(kl_lowering *l, kjit_type type);
 bool kl_is_complex_type(kl_lowering *l, kjit_type type);
-/* Returns the lane type of a vector or the part type of a complex number; other types are returned
+/* Returns the type of a vector's lanes or of a complex number's parts, and any other type
  * unchanged. */
 kjit_type kl_part_of(kl_lowering *l, kjit_type type);
 LLVMValueRef kl_build_binary_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
@@ -480,38 +501,38 @@ LLVMValueRef kl_join_complex(kl_lowering *l, kjit_type type, kl_complex_value z)
 
 /* ---- memory.c: layout of dynamic shared memory ---- */
 
-/* Called before begin_kernel. static_limit: number of bytes of static arrays that stay in static
+/* Called before begin_kernel. static_limit: number of bytes of static arrays that can be in static
  * shared memory. */
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit);
 /* Returns whether a KJ_V_SHARED variable is in dynamic shared memory. */
 bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var);
-/* Returns the number of an array among those in dynamic shared memory that do not overlap, from 0.
- */
+/* Returns the number of an array among the arrays in dynamic shared memory that do not overlap;
+ * numbers start at 0. */
 size_t kl_dynamic_number(kl_lowering *l, const kt_var *var);
-/* Returns the offset of the variable from the start of dynamic shared memory, in bytes; i64. */
+/* Returns the variable's offset in bytes from the start of dynamic shared memory, an i64. */
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var);
-/* Returns the array at a pointer with its extents and strides. An array whose size the launch sets
- * gets no extent. */
+/* Returns the array at a pointer with its extents and strides. If the launch determines the array's
+ * size, the extent is not set. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer);
-/* Returns the number of elements of the array whose size the launch sets; i64. */
+/* Returns the number of elements, an i64, of the array whose size the launch determines. */
 LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes);
 
 /* ---- conversion.c ---- */
 
-/* Builds +, - or * on bf16 values or vectors with instructions of the target. Returns NULL and
- * builds nothing if the target has none. */
+/* Builds +, - or * on bf16 values or vectors with instructions of the target. If the target has no
+ * such instruction, emits no code and returns NULL. */
 LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y);
 /* Lowers fma for f16 and bf16. */
 LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr);
-/* converts f64 to f32, for a second rounding afterwards */
+/* converts f64 to f32 such that the result can be rounded a second time */
 LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x);
 
 /* ---- lower_operators.c: values as integers with 8 bits for each byte of their memory form ---- */
 
 LLVMValueRef kl_value_bits(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_value_of_bits(kl_lowering *l, kjit_type type, LLVMValueRef bits);
-/* Split such an integer into i32 words, the lowest first, and join them. Missing high bits of the
- * last word are 0. */
+/* Split such an integer into i32 words, the lowest first, and join the words. The missing high bits
+ * of the last word are 0. */
 uint32_t kl_count_words(LLVMTypeRef type);
 LLVMValueRef kl_get_word(kl_lowering *l, LLVMValueRef bits, uint32_t index);
 LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const *words,
@@ -521,7 +542,7 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 
 typedef struct kl_failure {
   kj_failure_kind kind;
-  bool is_asserted; /* whether the failure must never happen; set for KJ_CHECK_ASSERTED */
+  bool is_asserted; /* the failure must never happen; set for KJ_CHECK_ASSERTED */
   kj_location location;
   const char *message; /* may be NULL */
   unsigned count;
@@ -529,20 +550,20 @@ typedef struct kl_failure {
   LLVMValueRef values[2]; /* in register type */
 } kl_failure;
 
-/* Adds a parameter for the failure record to kernels that may fail. */
+/* Adds a parameter for the failure record to kernels that can fail. */
 void kl_plan_failures(kl_lowering *l);
-/* lower_print.c: binds the parameters for failures and print in the kernel's body */
+/* lower_print.c: binds the parameters for failures and for print in the kernel's body */
 void kl_bind_hidden_parameters(kl_lowering *l);
-/* Builds code that reports the failure and leaves the kernel. The block ends there. */
+/* Builds code that reports the failure and leaves the kernel. It ends the current basic block. */
 void kl_build_failure(kl_lowering *l, const kl_failure *failure);
-/* Marks the successor that a conditional branch nearly always takes. */
+/* Marks the successor to which a conditional branch nearly always goes. */
 void kl_set_likely(kl_lowering *l, LLVMValueRef branch, bool is_first);
 void kl_fail_if(kl_lowering *l, LLVMValueRef condition, const kl_failure *failure);
 void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt);
 /* value and extent: i64 */
 void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMValueRef value,
                     LLVMValueRef extent);
-/* Checks all indices of a subscript, in order. */
+/* Checks all indices of an access in order. */
 void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
                       LLVMValueRef const *values, LLVMValueRef const *extents);
 typedef struct kl_checked_slice {
@@ -550,19 +571,20 @@ typedef struct kl_checked_slice {
   LLVMValueRef first, count, step, extent; /* i64; step NULL means 1 */
 } kl_checked_slice;
 void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice);
-/* Checks the divisor of x / y. Builds nothing if the node is not checked. */
+/* Checks the divisor of x / y. Emits no code if the node is not checked. */
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);
 
 /* ---- poll.c ---- */
 
-/* Returns whether there is a failure record, because a thread may fail or be interrupted. */
+/* Returns whether there is a failure record, which is needed if a thread can fail or be
+ * interrupted. */
 bool kl_has_record(const kl_lowering *l);
 void kl_plan_interrupts(kl_lowering *l);
-/* Polls at the end of an iteration that costs `cost`: a thread whose launch was interrupted fails
- * here. Builds nothing in the short version of a loop. */
+/* Polls for interrupts at the end of an iteration whose cost is `cost`; if the launch has been
+ * interrupted, the thread leaves here. Emits no code in the short version of a loop. */
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
-/* Polls while a thread waits for others, in any version of a loop. */
+/* Polls, in any version of a loop, while a thread waits for other threads. */
 void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
 /* CPU: count the iterations of a loop that only waits. A thread fails if it has waited so long that
  * the thread it waits for cannot be running. */
@@ -571,14 +593,15 @@ void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location);
 /* Polls at the start of an LLVM function. */
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
 /* Returns the number of iterations of a loop between two polls. 1 means that each iteration calls
- * kl_poll; 0 means that the loop never polls. */
+ * kl_poll, and 0 that the loop never polls. */
 uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop);
 /* A loop that is lowered twice: a short version, which does not poll, and a long one, which polls.
  * The caller begins the short version, lowers the loop, begins the long version, lowers the loop
  * again, and ends the long version.
  *
- * is_short: an i1 that chooses the short version, for about 2^kl_few_iterations iterations or
- * fewer. spent: the cost of these iterations in expressions, an i32; NULL: kjit estimates it. */
+ * is_short: an i1 that selects the short version, for about 2^kl_few_iterations iterations or
+ * fewer. spent: the cost of these iterations in expressions, an i32; if it is NULL, kjit estimates
+ * the cost. */
 typedef struct kl_polled_twice {
   const kt_stmt *loop;
   LLVMBasicBlockRef is_long, end;
@@ -586,16 +609,17 @@ typedef struct kl_polled_twice {
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
 unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop);
 void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
-/* count: maximum number of iterations. If its computation wraps, the loop has no iterations. */
+/* count: the maximum number of iterations. If computing it overflows, the loop has no
+ * iterations. */
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);
-/* A loop over chunks of [first, stop). Call kl_begin_chunks; build a loop from .first to .stop that
- * branches to .end at its stop; in .end call kl_end_chunks with the .first of the next chunk.
- * `leave` is the block after the whole loop. span is the size of a chunk in units of the counter.
- * Set is_signed and other_type before; other_type (NULL means none) is the type of .other, one more
- * value that is passed from chunk to chunk. kl_end_chunks returns the block from which the next
- * chunk begins. */
+/* A loop over chunks of the range [first, stop). Call kl_begin_chunks. Then build a loop that runs
+ * from .first to .stop and branches to .end when it is done. Finally call kl_end_chunks in .end
+ * with the .first of the next chunk. `leave` is the block after all chunks. span is the size of a
+ * chunk in units of the counter. is_signed and other_type must be set before. other_type is the
+ * type of .other, another value that is passed from chunk to chunk; NULL means that there is none.
+ * kl_end_chunks returns the block from which the next chunk begins. */
 typedef struct kl_chunks {
   bool is_signed;
   LLVMTypeRef other_type;
@@ -611,31 +635,34 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef 
  * assertions are off ---- */
 
 bool kl_asserts_facts(const kl_lowering *l);
-/* Asserts a fact. holds is an i1. value is an i64 that the message shows if the fact does not hold.
- * fact is a sentence such as "a value is in 0..9". */
+/* Asserts a fact. holds is an i1. value is an i64 that the error message shows if the fact does not
+ * hold. fact is a clause such as "a value is in 0..9". */
 void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact);
-/* Records the location of the statement as metadata of the access, for later assertions. */
+/* Attaches the location of the statement to the access as metadata, for assertions that are added
+ * later. */
 #define KJ_PLACE_METADATA "kjit.place"
 void kl_note_place(kl_lowering *l, LLVMValueRef access);
-/* Asserts the range of an integer in register form. An i64 value may be given as an i32. */
+/* Asserts the range of an integer in register form. An i64 value can be passed as an i32. */
 void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValueRef value);
-/* Asserts the relations of arguments and the grid, after the kernel's parameters are bound. */
+/* Asserts the relations between arguments and the grid. Call it after the kernel's parameters are
+ * bound. */
 void kl_assert_arguments(kl_lowering *l);
-/* Asserts the alignment of an access, and that it is within the argument. Call it before the
- * access. */
+/* Asserts the alignment of an access, and that the access is inside of the argument. Call it before
+ * the access. */
 void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint32_t alignment,
                       uint32_t object);
 
 /* ---- cpu_speculate.c: in iterations with l->bad_divisor ---- */
 
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero);
-/* Call it before a store: returns the block after the store, where iterations with a zero divisor
- * continue. NULL means that the current code is in no such iteration. */
+/* Call it before a store. In an iteration with a zero divisor, the code skips the store and
+ * continues in the block that this returns. NULL means that the current code is not part of a
+ * speculative iteration. */
 LLVMBasicBlockRef kl_skip_if_bad(kl_lowering *l);
 
 /* ---- lower_print.c ---- */
 
-/* kl_prints returns whether an instance prints. kl_plan_prints adds the parameter that printing
+/* kl_prints returns whether an instance prints. kl_plan_prints adds the parameter that print
  * needs. */
 bool kl_prints(kt_instance *instance);
 void kl_plan_prints(kl_lowering *l);
@@ -645,11 +672,11 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt);
 
 bool kl_is_watched(const kl_lowering *l);
 void kl_watch_start_of_block(kl_lowering *l);
-/* Calls KJ_WATCH_BARRIER_FUNCTION or KJ_WATCH_WARPS_FUNCTION. threads is the address of one i32 for
+/* Calls KJ_WATCH_BARRIER_FUNCTION or KJ_WATCH_WARPS_FUNCTION. threads is the address of an i32 for
  * each thread, or NULL. */
 void kl_watch_synchronization(kl_lowering *l, const char *function, LLVMValueRef threads);
-/* Watches an access to an element, before the access, for nodes with is_watched. how:
- * KJ_WATCH_READ, KJ_WATCH_WRITE, KJ_WATCH_ATOMIC. */
+/* Monitors an access to an element, for nodes with is_watched. Call it before the access. how:
+ * KJ_WATCH_READ, KJ_WATCH_WRITE or KJ_WATCH_ATOMIC. */
 void kl_watch_access_at(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, uint32_t how);
 
@@ -660,26 +687,28 @@ LLVMValueRef kl_load_element(kl_lowering *l, const kl_array_value *array, LLVMVa
                              uint32_t alignment);
 void kl_store_element(kl_lowering *l, const kl_array_value *array, LLVMValueRef pointer,
                       LLVMValueRef value, uint32_t alignment);
-/* Adds the metadata of a load from an array argument or from unknown memory. */
+/* Adds metadata to a load from an array argument or from unknown memory. */
 void kl_annotate_load(kl_lowering *l, LLVMValueRef load, uint32_t object);
-/* Adds alias.scope, noalias and parallel loop metadata, also to instructions that are built
+/* Adds alias.scope, noalias and parallel loop metadata to an instruction, which can have been built
  * elsewhere. */
 void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
-/* Adds the same metadata to an atomic, but not the parallel loop: iterations depend on each other
- * through atomics. If all accesses of a loop carried its id, the vectorizer would replace atomic
- * accesses by plain ones. */
+/* Adds the same metadata to an atomic, except for the parallel loop, because iterations depend on
+ * each other through atomics. If all accesses of a loop had the id of the loop, the vectorizer
+ * would replace atomic accesses by plain ones. */
 void kl_annotate_atomic(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
-/* Return and assign the value of a variable, a scalar or tuple, in a register, memory or slot. */
+/* Get and set the value of a variable, which is a scalar or tuple in a register, in memory or in a
+ * slot. */
 LLVMValueRef kl_get_variable(kl_lowering *l, const kt_var *var);
 void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value);
 /* for a narrow variable: the i32 itself */
 LLVMValueRef kl_get_variable32(kl_lowering *l, const kt_var *var);
-/* Return the array of a storage variable, parameter or let, and bind one. */
+/* Get the array of a storage variable, parameter or let, and bind one. */
 kl_array_value kl_get_array(kl_lowering *l, const kt_var *var);
 void kl_set_array(kl_lowering *l, const kt_var *var, const kl_array_value *array);
-/* Returns element 0 of a KJ_V_CONST variable, which is a constant global. */
+/* Returns the address of element 0 of a KJ_V_CONST variable, which is a constant global
+ * variable. */
 LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var);
-/* Return a new alias scope domain or scope; both are distinct nodes. */
+/* Return a new alias scope domain, and a new scope. Both are distinct nodes. */
 LLVMMetadataRef kl_make_domain(kl_lowering *l, const char *name);
 LLVMMetadataRef kl_make_scope(kl_lowering *l, LLVMMetadataRef domain, const char *name);
 
@@ -691,21 +720,22 @@ void kl_lower_store_of(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef value);
 void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt);
 void kl_lower_while(kl_lowering *l, const kt_stmt *stmt);
 void kl_lower_for(kl_lowering *l, const kt_stmt *stmt);
-/* Lowers FOR, GRID_FOR or BLOCK_FOR, in two versions if pass/loop_versions.c asks for them. */
+/* Lowers a FOR, GRID_FOR or BLOCK_FOR statement, in two versions if pass/loop_versions.c has
+ * decided so. */
 void kl_lower_loop(kl_lowering *l, const kt_stmt *loop);
 
-/* A counted loop whose body the caller builds: for (i = first; i < stop; i += step). step > 0, and
- * i + step must not overflow as an unsigned number. kl_begin_loop moves the builder into the body,
- * kl_end_loop after the loop. id holds the properties of the loop. */
+/* A counted loop, whose body the caller builds: for (i = first; i < stop; i += step). step must be
+ * positive, and i + step must not overflow as an unsigned number. kl_begin_loop moves the builder
+ * into the body; kl_end_loop moves it after the loop. id: the properties of the loop. */
 typedef struct kl_counted_loop {
-  kl_loop loop; /* continue branches to next, break to leave */
+  kl_loop loop; /* continue branches to next, and break to leave */
   LLVMBasicBlockRef header;
   LLVMValueRef counter, step;
   LLVMMetadataRef id;
-  /* set before: the loop polls in each iteration like this statement; NULL means that it never
-   * polls */
+  /* set by the caller: the statement whose polls the loop makes in each iteration; NULL means that
+   * it never polls */
   const kt_stmt *polled;
-  /* set before: the counter is signed and does not wrap as a signed number either */
+  /* set by the caller: the counter is signed and does not overflow as a signed number either */
   bool is_signed;
 } kl_counted_loop;
 void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,
@@ -714,44 +744,45 @@ void kl_end_loop(kl_lowering *l, kl_counted_loop *loop);
 
 /* ---- grouping.c ---- */
 
-/* How a thread handles adjacent elements of a range at once. */
+/* How a thread processes adjacent elements of a range at once. */
 typedef struct kl_grouping {
-  uint32_t count; /* elements of a group; 1 means that the loop is not vectorized */
+  uint32_t count; /* number of elements in a group; 1 means that the loop is not vectorized */
   bool is_reduction, has_branches;
-  const kt_expr **loads; /* loads at the loop variable, one for each argument */
+  const kt_expr **loads; /* for each argument, the load at the loop variable */
   size_t load_count;
 } kl_grouping;
 kl_grouping kl_choose_grouping(kl_lowering *l, const kt_stmt *stmt);
 
 /* ---- strided_range.c: grid_range and block_range over numbered threads ---- */
 
-/* Visits the elements of stmt's extents that belong to thread `rank` of `count`, in any number of
- * dimensions. rank and count have the same type: i64, or i32 below 2^31. */
+/* Visits those elements in stmt's extents that belong to thread `rank` of `count` threads, in any
+ * number of dimensions. rank and count have the same type: i64, or i32 if they are below 2^31. */
 void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count);
 
 /* ---- parameter.c ---- */
 
-/* Fills in l->uses: the extents, strides and pointers that the kernel needs, and the arguments that
- * are written. */
+/* Sets l->uses: the extents, strides and pointers that the kernel needs, and the arguments that it
+ * writes. */
 void kl_find_uses(kl_lowering *l);
-/* Fills in l->uses and l->parameters. */
+/* Sets l->uses and l->parameters. */
 void kl_plan_parameters(kl_lowering *l);
-/* Maximum size of all parameters in bytes, including those that the compiler adds. The PTX ISA
- * allows more from PTX 8.1 on sm_70 on. kl_check_parameters checks it when all are planned. */
+/* Maximum size in bytes of all parameters, including those that the compiler adds. The PTX ISA has
+ * the larger limit since PTX 8.1 for sm_70 and later. kl_check_parameters checks the size when all
+ * parameters are planned. */
 enum {
   KJ_SMALL_PARAMETER_BYTES = 4352,
   KJ_LARGE_PARAMETER_BYTES = 32764,
   KJ_LARGE_PARAMETER_PTX = 81
 };
 void kl_check_parameters(kl_lowering *l);
-/* Adds a parameter after the others, aligned to `alignment`. Returns its offset in bytes. */
+/* Appends a parameter, aligned to `alignment`. Returns its offset in bytes. */
 uint32_t kl_add_parameter(kl_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment);
 
 /* ---- built-ins: kl_lower_<lower> of builtins.def ---- */
 
-/* Calls target->native; returns NULL if the target has none. */
+/* Calls target->native. Returns NULL if the target does not have this function. */
 LLVMValueRef kl_try_native(kl_lowering *l, const char *name, uint32_t least_arch,
                            LLVMValueRef *args, unsigned count);
 

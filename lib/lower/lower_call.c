@@ -1,13 +1,14 @@
-/* Lowers calls. Functions are inlined as trees, so that a callee sees the constants and arguments
- * of its caller. Recursive functions, @noinline functions, and functions whose inlining would make
- * the code too large become LLVM functions. */
+/* Lowers calls. Functions are inlined during lowering, so that a callee sees the constants and
+ * arguments of its caller. Recursive functions, @noinline functions, and functions whose inlining
+ * would make the code too large become LLVM functions. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Limits, in expressions. A body that is not larger than a call is inlined beyond MOST_INLINED, up
- * to MOST_SMALL_INLINED: nested calls can double the size at every level. */
+/* Limits, in expressions. Bodies that are not larger than a call are inlined even after
+ * MOST_INLINED, up to MOST_SMALL_INLINED, because nested calls can double the size at every
+ * level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };
 
 struct kl_call_plan {
@@ -49,8 +50,8 @@ bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
   const ki_attributes *attributes = &instance->function->attributes;
   bool is_needed = kt_holds_local(l->c->types, instance->result),
        is_asked = is_needed || ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE);
-  /* its local array would end with the function; typing rejects a recursive function that returns
-   * one */
+  /* The memory of a local array would end with the function. Type inference rejects a recursive
+   * function that returns a local array. */
   KJ_ASSERT(!(is_needed && instance->is_recursive));
   if (instance->is_recursive || (!is_needed && ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)))
     return false;
@@ -106,7 +107,7 @@ static const kt_stmt *last_stmt(const kt_instance *instance)
   return instance->body.count ? instance->body.items[instance->body.count - 1] : NULL;
 }
 
-/* Returns whether the only return is the last statement. The result then needs no memory. */
+/* Returns whether the last statement is the only return. The result then needs no memory. */
 static bool has_plain_return(kl_lowering *l, const kt_instance *instance)
 {
   const kt_stmt *last = last_stmt(instance);
@@ -171,9 +172,9 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
           (l->target->context_has_positions && instance->uses_positions));
 }
 
-/* Returns whether the function checks the depth of the stack. A thread fails if its recursion is
- * too deep, and inside a kernel there is a record for the failure. Functions that lie between two
- * recursive functions pass the limit on, so that all of them share it. */
+/* Returns whether the function checks the depth of the stack. This needs a failure
+ * record, because a thread fails if its recursion is too deep. Functions that are called between
+ * two recursive functions pass the limit on, so that all of them share it. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;
@@ -185,7 +186,7 @@ uint32_t kl_recursion_bytes(const kl_lowering *l)
   return has_fibers ? l->target->fiber_recursion_bytes : l->target->recursion_bytes;
 }
 
-/* Returns the lowest address that the stack may reach. Functions pass the limit on to their
+/* Returns the lowest address to which the stack may grow. Functions pass this limit on to their
  * callees. */
 static LLVMValueRef make_stack_limit(kl_lowering *l)
 {
@@ -222,9 +223,9 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
   return LLVMFunctionType(kl_register_type(l, instance->result), params, count, false);
 }
 
-/* Returns the symbol of a called func. The unchecked version of a kernel has its own funcs in the
- * same module. A recursive C function has a second symbol, because its own name belongs to the
- * function with C's calling convention. */
+/* Returns the symbol of a called func. The unchecked version of a kernel has its own functions in
+ * the same module. A recursive C function has two symbols, because its name belongs to the function
+ * that has C's calling convention. */
 static const char *symbol_of(const kl_lowering *l, const kt_instance *instance)
 {
   if (l->checked) return kj_format(l->c->arena, "%s.unchecked", instance->symbol);
@@ -306,7 +307,7 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   else LLVMBuildRetVoid(kl_next(l));
 }
 
-/* A body may add further functions to the list. */
+/* Lowering a body can append further functions to the list. */
 void kl_lower_pending(kl_lowering *l)
 {
   for (size_t i = 0; i < l->pending.count; i++) lower_function(l, l->pending.items[i]);
@@ -327,7 +328,7 @@ kl_array_value kl_lower_array_call(kl_lowering *l, const kt_expr *expr)
                                           : kl_unpack_array(l, expr->type, call_function(l, expr));
 }
 
-/* Binds an array parameter of the kernel to the parameter values that the target has made. */
+/* Binds an array parameter of the kernel to the parameter values that the target has created. */
 static void bind_kernel_array(kl_lowering *l, const kt_var *param)
 {
   KJ_ASSERT(param->kind == KJ_V_PARAM);
@@ -349,7 +350,7 @@ static void bind_kernel_array(kl_lowering *l, const kt_var *param)
 }
 
 /* Casts a pointer argument to the generic address space. Arguments point to global memory, but
- * after the cast the pointer may be used like one to any memory. */
+ * after the cast the pointer can be used like a pointer to any memory. */
 static LLVMValueRef as_generic(kl_lowering *l, LLVMValueRef pointer)
 {
   LLVMTypeRef global = LLVMPointerTypeInContext(l->context, l->target->global_space);
@@ -359,7 +360,7 @@ static LLVMValueRef as_generic(kl_lowering *l, LLVMValueRef pointer)
   return pointer;
 }
 
-/* Binds a value from the planned parameters starting at *at, in the order of plan_value. */
+/* Binds a value to the planned parameters, starting at *at, in the order of plan_value. */
 static LLVMValueRef bind_value(kl_lowering *l, kjit_type type, uint32_t argument, size_t *at)
 {
   bool is_pointer = kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;

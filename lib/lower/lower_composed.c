@@ -1,11 +1,12 @@
-/* Aggregates: structs, arrays inside structs, vectors, complex numbers, tuples and pointers. Their
- * register form, their memory layout, and access to their components.
+/* Aggregates: structs, arrays inside structs, vectors, complex numbers, tuples and pointers. This
+ * file has their register form, their memory layout, and access to their components.
  *
  * In registers, a struct, a complex number and a tuple are LLVM structs of their components'
- * register types. An array inside a struct is an LLVM array (row-major), a vector an LLVM vector, a
- * pointer a generic pointer. ir/composed_type.c defines the layout in memory, which sometimes
- * differs from LLVM's. For LLVM an array of aggregates is therefore an array of bytes. Aggregates
- * are loaded and stored component by component, and vectors in one access. */
+ * register types. An array inside a struct is an LLVM array in row-major order, a vector is an LLVM
+ * vector, and a pointer is a generic pointer. ir/composed_type.c defines the layout in memory,
+ * which sometimes differs from LLVM's layout. To LLVM, an array of aggregates in memory is
+ * therefore an array of bytes. Aggregates are loaded and stored component by component, and vectors
+ * by a single access. */
 #include "lower/instruction.h"
 
 bool kl_is_composed_type(kl_lowering *l, kjit_type type)
@@ -42,8 +43,8 @@ LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type)
   }
 }
 
-/* Returns whether the type is loaded in one access. Vectors of three lanes are accessed lane by
- * lane, because LLVM would access four. */
+/* Returns whether the type is loaded by a single access. Vectors of three lanes are accessed lane
+ * by lane, because LLVM would access four lanes. */
 static bool is_one_access(const ki_type_info *info)
 {
   return info->class_ == KJ_CLASS_VECTOR && info->count != 3;
@@ -89,7 +90,7 @@ LLVMValueRef kl_set_part(kl_lowering *l, kjit_type type, LLVMValueRef value, LLV
   return kl_insert_value(l, value, part, index);
 }
 
-/* Returns the number of components. An array inside a struct has its elements as components. */
+/* Returns the number of components. The components of an array inside a struct are its elements. */
 uint32_t kl_part_count(kl_lowering *l, kjit_type type)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -129,8 +130,8 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
     LLVMValueRef load = kl_load(l, kl_memory_type(l, type), pointer);
     LLVMSetAlignment(load, alignment);
     kl_annotate_load(l, load, object);
-    /* Memory may be unwritten, or another thread may write it meanwhile. Freezing makes a check and
-     * the following access see the same value. */
+    /* The memory can be uninitialized, or another thread can write to it at the same time. Freezing
+     * ensures that a check and the access after it use the same value. */
     bool is_frozen = l->c->module->has_guest;
     return kl_from_memory(l, type, is_frozen ? LLVMBuildFreeze(l->builder, load, "") : load);
   }
@@ -186,7 +187,7 @@ LLVMValueRef kl_lower_item(kl_lowering *l, const kt_expr *expr)
   return kl_get_part(l, expr->x->type, kl_lower_expr(l, expr->x), expr->dimension);
 }
 
-/* Returns the row-major index of an element, i64. Checks it if the node is checked. */
+/* Returns the row-major index of an element as an i64. Checks the index if the node is checked. */
 static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 {
   const ki_type_info *info = kl_type_info(l, expr->x->type);
@@ -202,7 +203,7 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Stores an array to memory, so that an element with a run-time index can be accessed. Returns the
- * address of the element. */
+ * address of that element. */
 static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place,
                           LLVMTypeRef element, LLVMValueRef *memory)
 {
@@ -245,7 +246,7 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_MEMBER);
   kl_array_value array = kl_lower_array(l, expr->x);
-  ki_component part = { 0 }; /* all lanes begin where the vector does */
+  ki_component part = { 0 }; /* all lanes start at the address of the vector */
   if (expr->dimension != KJ_ALL_LANES)
     part = ki_get_component(l->c->types, kl_type_info(l, array.type)->element, expr->dimension);
   kl_array_value member =

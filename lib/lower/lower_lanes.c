@@ -1,9 +1,9 @@
 /* Operators and conversions on vectors and complex numbers.
  *
- * Vectors: LLVM instructions that work on whole vectors are used directly; all other operations are
- * built lane by lane. Complex numbers: sums are computed part by part. Products and quotients
- * follow C's Annex G unless @fastmath: infinities stay infinite, and quotients do not overflow in
- * between. */
+ * Vectors: if LLVM has an instruction for whole vectors, it is used; all other operations are built
+ * lane by lane. Complex numbers: sums and differences are computed part by part. Products and
+ * quotients follow C's Annex G unless @fastmath is set: infinities stay infinite, and intermediate
+ * results of quotients do not overflow. */
 #include <math.h>
 
 #include "lower/instruction.h"
@@ -26,7 +26,7 @@ kjit_type kl_part_of(kl_lowering *l, kjit_type type)
 
 /* ---- vectors ---- */
 
-/* f16 and bf16 are converted to f32 lane by lane and computed as f32 vectors. */
+/* f16 and bf16 are converted to f32 lane by lane and then computed as vectors of f32. */
 static bool is_plain_float(kjit_type lane) { return lane == KJIT_F32 || lane == KJIT_F64; }
 
 static bool is_plain_operation(kl_lowering *l, kjit_op op, kjit_type lane)
@@ -77,7 +77,7 @@ static LLVMValueRef put_lane(kl_lowering *l, LLVMValueRef vector, LLVMValueRef v
   return kl_insert_element(l, vector, value, kl_const32(l, lane));
 }
 
-/* Computes in f32 and rounds once. LLVM uses one instruction if the target has it. */
+/* Computes in f32 and rounds once. If the target has an instruction for this, LLVM uses it. */
 static LLVMValueRef half_vectors(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                  LLVMValueRef y)
 {
@@ -134,7 +134,7 @@ static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 static LLVMValueRef is_nan(kl_lowering *l, LLVMValueRef x) { return kl_fcmp(l, LLVMRealUNO, x, x); }
 
-/* Returns a number with the sign of x and the given absolute value. */
+/* Returns a number that has the sign of x and the given absolute value. */
 static LLVMValueRef with_size(kl_lowering *l, LLVMValueRef x, LLVMValueRef size)
 {
   return kl_intrinsic2(l, "llvm.copysign", size, x);
@@ -144,7 +144,7 @@ static LLVMValueRef zero_if_nan(kl_lowering *l, LLVMValueRef x)
   return kl_select(l, is_nan(l, x), with_size(l, x, kl_real_like(x, 0)), x);
 }
 
-/* Maps an infinite complex part to 1 and a finite part to 0, with its sign. */
+/* Maps an infinite part of a complex number to 1 and a finite part to 0; the sign is preserved. */
 static LLVMValueRef box(kl_lowering *l, LLVMValueRef x)
 {
   return with_size(l, x,
@@ -169,7 +169,7 @@ static LLVMValueRef has_infinite(kl_lowering *l, kl_complex_value z)
   return kl_or(l, kl_is_infinite(l, z.real), kl_is_infinite(l, z.imaginary));
 }
 
-/* C, Annex G.5.1, example 1: corrects a product whose parts are both NaN. */
+/* Corrects a product whose parts are both NaN (C, Annex G.5.1, example 1). */
 static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                         kl_complex_value product)
 {
@@ -196,7 +196,7 @@ static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_c
 typedef kl_complex_value (*recovery)(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                      kl_complex_value result);
 
-/* Corrects a result whose parts are both NaN, which is rare, under a branch. */
+/* Corrects a result whose parts are both NaN. This is rare, so it is done under a branch. */
 static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x,
                                 kl_complex_value y, kl_complex_value result)
 {
@@ -229,16 +229,16 @@ static kl_complex_value scale(kl_lowering *l, kl_complex_value x, LLVMValueRef e
   return (kl_complex_value){ kl_ldexp(l, x.real, exponent), kl_ldexp(l, x.imaginary, exponent) };
 }
 
-/* Returns the exponent that makes the dividend as large as products with numbers of up to 2
- * allow. */
+/* Returns the exponent that makes the dividend as large as possible, so that its products with
+ * numbers of up to 2 do not overflow. */
 static LLVMValueRef dividend_exponent(kl_lowering *l, kl_complex_value x)
 {
   return scale_exponent(l, x, LLVMTypeOf(x.real) == l->f64 ? 1018 : 120);
 }
 
-/* C, Annex G.5.1, example 2. The example multiplies 0 by a sum that may overflow, so a finite
- * number divided by an infinite one can give NaN. Here the dividend is scaled, so the sum is
- * finite. */
+/* Corrects a quotient whose parts are both NaN (C, Annex G.5.1, example 2). The example multiplies
+ * 0 by a sum that can overflow, so a finite number divided by an infinite number can give NaN. Here
+ * the dividend is scaled, so the sum is finite. */
 static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                          kl_complex_value quotient)
 {
@@ -264,9 +264,9 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
   return choose_complex(l, by_zero, pole, result);
 }
 
-/* Divides after scaling. The divisor is scaled to about 1, with an absolute value between a quarter
- * and 2. The dividend is made as large as its products allow, so that its smaller part keeps its
- * bits. Only the last step can then overflow or round to a subnormal number, and only if the
+/* Divides after scaling. The divisor is scaled to about 1: its absolute value is between a quarter
+ * and 2. The dividend is made as large as its products allow, so that its smaller part does not
+ * lose bits. Only the last step can then overflow or round to a subnormal number, and only if the
  * quotient itself does. */
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
@@ -288,7 +288,7 @@ static kl_complex_value divide_plain(kl_lowering *l, kl_complex_value x, kl_comp
   return (kl_complex_value){ divide(l, product.real, size), divide(l, product.imaginary, size) };
 }
 
-/* Divides two f32 numbers in f64, where products are exact and far from its limits. It is used only
+/* Divides two f32 numbers in f64, in which products are exact and cannot overflow. It is used only
  * on the CPU, because GPUs have few f64 units. */
 static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
@@ -298,8 +298,8 @@ static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl
   return (kl_complex_value){ kl_fptrunc(l, q.real, l->f32), kl_fptrunc(l, q.imaginary, l->f32) };
 }
 
-/* Divides as Python and Numba do, by Smith's method: both parts of the divisor are divided by the
- * larger one. Signs of zeros and infinite results depend on the method. */
+/* Divides like Python and Numba, by Smith's method: both parts of the divisor are divided by the
+ * larger part. This method determines the signs of zeros and the infinite results. */
 static kl_complex_value divide_as_python(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef is_real_larger =
@@ -378,8 +378,8 @@ static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef lef
   return op == KJIT_OP_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
 }
 
-/* Compares. kl_build_compare's instructions take vectors, except of types that are converted
- * first. */
+/* Compares vectors. The instructions of kl_build_compare accept vectors, unless their lanes are
+ * converted first. */
 LLVMValueRef kl_build_compare_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                     LLVMValueRef y)
 {

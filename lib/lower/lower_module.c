@@ -1,4 +1,4 @@
-/* Lowers a whole module: parameters, kernel, functions. */
+/* Lowers a whole module: the parameters, the kernel and the functions. */
 #include <llvm-c/DebugInfo.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@ const kl_lower_builtin kl_lower_table[KJ_BUILTIN_COUNT] = {
 #undef X
 };
 
-/* Lowers built-ins that inference folds, so that they must not reach lowering. */
+/* The lowering of built-ins that inference folds. Such built-ins must not reach lowering, so it
+ * reports an error. */
 LLVMValueRef kl_lower_none(kl_lowering *l, const kt_expr *expr)
 {
   kt_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering",
@@ -47,7 +48,7 @@ void kl_begin_body(kl_lowering *l)
   l->entry = kl_new_block(l, "entry");
   LLVMBasicBlockRef start = kl_new_block(l, "start");
   kl_move_to(l, l->entry);
-  /* the current location belongs to another function */
+  /* the current debug location belongs to another function */
   LLVMSetCurrentDebugLocation2(l->builder, NULL);
   l->alloca_end = kl_br(l, start);
   kl_move_to(l, start);
@@ -57,10 +58,10 @@ void kl_begin_body(kl_lowering *l)
 static LLVMValueRef define_constant(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   const ki_type_info *info = kl_type_info(l, var->type);
-  /* an array of bytes for LLVM */
+  /* for LLVM it is an array of bytes */
   LLVMTypeRef element =
     kl_is_composed_type(l, info->element) ? l->i8 : kl_memory_type(l, info->element);
-  /* LLVM's C API accepts no half data: the same bits as i16 */
+  /* LLVM's C API does not accept data of type half, so the same bits are given as i16 */
   LLVMValueRef data = LLVMConstDataArray(element == l->f16 ? l->i16 : element, var->data, bytes);
   LLVMValueRef global =
     kl_add_variable(l, var->name, "const", LLVMTypeOf(data), l->target->constant_space);
@@ -79,8 +80,8 @@ static _Noreturn void refuse_name(kl_lowering *l, const kt_var *var, const char 
           var->name, other);
 }
 
-/* Declares a variable that the program which loads the code defines. The functions of one
- * compilation share it. */
+/* Declares a variable that the program that loads the code defines. All functions of a compilation
+ * share it. */
 static LLVMValueRef declare_outside(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   LLVMTypeRef type = LLVMArrayType2(l->i8, bytes);
@@ -131,8 +132,9 @@ static void lower_kernel(kl_lowering *l)
   l->target->end_kernel(l);
 }
 
-/* Copies the plan of the checked version into an unchecked one. The unchecked version is called
- * with the same parameters, and adds to the tables of failures and printed lines. */
+/* Copies the plan of the checked version to the unchecked version. The unchecked version is called
+ * with the same parameters, and it adds entries to the same tables of failures and printed
+ * lines. */
 static void take_plan(kl_lowering *l)
 {
   KJ_ASSERT(l->checked);
@@ -221,7 +223,8 @@ static bool has_local_array(const kt_compilation *c)
   return false;
 }
 
-/* Returns the number of planned parameters, without the parameters that the compiler appends. */
+/* Returns the number of planned parameters, not counting the parameters that the compiler
+ * appends. */
 static size_t count_planned(const kl_lowering *l)
 {
   size_t count = l->parameters.count;
@@ -229,8 +232,8 @@ static size_t count_planned(const kl_lowering *l)
   return count;
 }
 
-/* Returns the size of the local arrays, each counted once. This covers the frames that are not
- * recursive. */
+/* Returns the total size of the local arrays, each counted once. This covers the frames that are
+ * not recursive. */
 static uint32_t measure_locals(kl_lowering *l)
 {
   uint64_t bytes = 0;

@@ -1,10 +1,12 @@
-/* Operators on scalars, and values as bits. No operation is undefined: division by zero gives 0,
- * shift counts are taken modulo the width, integers wrap. */
+/* Lowers operators on scalars, and converts values to and from bits. No operation is undefined:
+ * division by zero gives 0, shift counts are taken modulo the width, and integers wrap. */
 #include "lower/instruction.h"
 
-/* Values as bits, for exchange and comparison between lanes of a warp, and for bitcast. A value of
- * n bytes is an integer of 8 * n bits, laid out as in memory, where the padding of a struct is
- * 0. */
+/* ---- values as bits ----
+ *
+ * The lanes of a warp exchange and compare values as bits, and bitcast converts between values as
+ * bits. A value of n bytes is an integer of 8 * n bits, laid out as in memory. The padding of a
+ * struct is 0. */
 
 static bool has_parts(kl_lowering *l, kjit_type type)
 {
@@ -17,7 +19,7 @@ static bool is_pointer(kl_lowering *l, kjit_type type)
   return kl_is_composed_type(l, type) && kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
 }
 
-/* Converts a vector to memory form, in which lanes of bool are bytes. */
+/* Converts a vector to memory form, in which bool lanes are bytes. */
 static LLVMValueRef lanes_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_vector_type(l, type)) return kl_to_memory(l, type, value);
@@ -93,8 +95,7 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 
 uint32_t kl_count_words(LLVMTypeRef type) { return (LLVMGetIntTypeWidth(type) + 31) / 32; }
 
-/* Operators on scalars. No operation is undefined: division by zero gives 0, shift counts are taken
- * modulo the width, integers wrap. */
+/* ---- operators on scalars ---- */
 
 static LLVMValueRef constant_of(LLVMValueRef like, int64_t value)
 {
@@ -112,14 +113,14 @@ static LLVMValueRef is_negative(kl_lowering *l, LLVMValueRef x)
 /* ---- integer division ---- */
 
 typedef struct division {
-  LLVMValueRef divisor; /* a divisor that does not trap */
+  LLVMValueRef divisor; /* a divisor for which the division does not trap */
   LLVMValueRef quotient, remainder;
-  /* the exact quotient is above, or below, the truncated one */
+  /* the exact quotient is greater, or less, than the truncated quotient */
   LLVMValueRef is_inexact_up, is_inexact_down;
 } division;
 
-/* Replaces the divisors 0 and, for signed numbers, -1 by 1. The caller corrects the quotient; the
- * remainder 0 is right for both. */
+/* Replaces the divisor by 1 if it is 0 or, for signed numbers, -1. The caller corrects the
+ * quotient; the remainder 0 is correct in both cases. */
 static LLVMValueRef safe_divisor(kl_lowering *l, bool is_signed, LLVMValueRef y)
 {
   if (LLVMIsAConstantInt(y)) {
@@ -150,8 +151,8 @@ bool kl_has_numba_rules(const kl_lowering *l)
   return ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_NUMBA);
 }
 
-/* Returns x // -1. The lowest integer has no negative, so -x is x again; Numba defines the quotient
- * as 0. */
+/* Returns x // -1. The minimum integer has no negative, so the result for it is the minimum itself;
+ * Numba defines it as 0. */
 static LLVMValueRef negative_quotient(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef negative = kl_neg(l, x);
@@ -159,7 +160,7 @@ static LLVMValueRef negative_quotient(kl_lowering *l, LLVMValueRef x)
   return kl_select(l, is_negative(l, kl_and(l, x, negative)), constant_of(x, 0), negative);
 }
 
-/* Returns log2 of a positive constant power of two, and -1 otherwise. */
+/* If y is a constant power of two, returns its exponent, otherwise -1. */
 static int power_of_two(LLVMValueRef y)
 {
   if (!LLVMIsAConstantInt(y)) return -1;
@@ -197,7 +198,7 @@ LLVMValueRef kl_build_remainder(kl_lowering *l, bool is_signed, kl_rounding roun
 /* ---- powers and remainders ---- */
 
 /* Returns base ** exponent by squaring. For a negative exponent the result is 1 / base**-exponent
- * rounded to zero: 0 except for the bases 1 and -1. Base 0 gives 0. */
+ * rounded toward zero, which is 0 unless the base is 1 or -1. For base 0 the result is 0. */
 static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef base,
                                   LLVMValueRef exponent)
 {
@@ -224,9 +225,9 @@ static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef b
   return kl_select(l, is_negative(l, exponent), small, result);
 }
 
-/* Computes a float to the power of an integer. The lowest bit of the exponent decides the sign of
- * the result. It is read first, because the exponent is then rounded to the type of the
- * computation. */
+/* Computes a power with a float base and an integer exponent. The lowest bit of the exponent
+ * determines the sign of the result. It is read first, because the exponent is then rounded to the
+ * type of the computation. */
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent)
 {
@@ -243,8 +244,9 @@ typedef struct float_division {
   LLVMValueRef quotient, remainder;
 } float_division;
 
-/* Divides like CPython's float_divmod: fmod corrected to the divisor's sign, and the matching
- * floor. CPython rejects a divisor of 0; here the quotient is then x / y, as in NumPy and Numba. */
+/* Divides like CPython's float_divmod: takes fmod, corrects it to the sign of the divisor, and
+ * computes the corresponding floor. CPython rejects a divisor of 0; here the quotient is then x /
+ * y, as in NumPy and Numba. */
 static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
@@ -351,8 +353,8 @@ static comparison comparison_of(kjit_op op)
   }
 }
 
-/* Compares a signed number with an unsigned one: as unsigned 64-bit numbers, except that a negative
- * number is less than all unsigned ones. */
+/* Compares a signed number with an unsigned number, as unsigned 64-bit numbers. A negative number
+ * is less than every unsigned number. */
 static LLVMValueRef compare_mixed(kl_lowering *l, comparison how, kjit_type x_type,
                                   kjit_type y_type, LLVMValueRef x, LLVMValueRef y)
 {

@@ -1,14 +1,14 @@
-/* Lowers print. The text of a line stays in kj_code.prints; only its values are sent, as 64-bit
- * words. Each target sends them in its own way.
+/* Lowers print. The text of a line is in kj_code.prints; the code sends only its values, as 64-bit
+ * words. Each target sends them differently.
  *
- * Aggregates are taken apart here: tuples, vectors, structs and complex numbers become text around
- * their scalars. */
+ * Tuples, vectors, structs and complex numbers are split here into their scalars and the text
+ * around them. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "native/support_routines.h"
 
-/* A line and its values during collection. */
+/* A line while its values are collected. */
 typedef struct line {
   kl_lowering *l;
   kj_location location;
@@ -29,7 +29,7 @@ static void add_word(line *p, LLVMValueRef word)
   p->words[p->count++] = word;
 }
 
-/* Returns the bits of a scalar in its register or memory form as an i64. */
+/* Returns the bits of a scalar, in register or memory form, as an i64. */
 static LLVMValueRef make_word(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
   LLVMTypeRef type = LLVMTypeOf(value);
@@ -45,7 +45,7 @@ static char letter_of(const line *p, const ki_type_info *info, kjit_type type)
 {
   const kt_instance *instance = p->l->frame->instance;
   switch (KJ_AMONG(info->class_)) {
-  /* Under Numba's rules, print a bool as Python does. */
+  /* with Numba's rules, a bool is printed as in Python */
   case KJ_CLASS_BOOL:
     return ki_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NUMBA) ? 'B' : 'b';
   case KJ_CLASS_SIGNED: return 'i';

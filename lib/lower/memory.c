@@ -1,15 +1,15 @@
 /* Loads, stores, variables, and the layout of dynamic shared memory.
  *
- * Each array argument has an alias scope. An access carries the scope of its own argument and, as
- * noalias, the scopes of the arguments that were checked to be disjoint from it. Views and inlined
- * functions keep the argument. If the argument is not known, the access carries no scope and may
- * alias any other. */
+ * Each array argument has an alias scope. An access carries the alias scope of its own argument
+ * and, as noalias, the scopes of the arguments that are known to be disjoint from it. Views of an
+ * argument, and the argument in inlined functions, keep its scope. If the argument of an access is
+ * not known, the access carries no scope and may alias any other access. */
 #include <string.h>
 
 #include "lower/debug.h"
 #include "lower/instruction.h"
 
-/* Returns a domain. It has the same form as a loop id: a distinct node whose first operand is the
+/* Returns an alias scope domain. Like a loop id, it is a distinct node whose first operand is the
  * node itself. */
 LLVMMetadataRef kl_make_domain(kl_lowering *l, const char *name)
 {
@@ -40,8 +40,8 @@ static void set_list(kl_lowering *l, LLVMValueRef instruction, const char *kind,
   if (count) kl_set_metadata(l, instruction, kind, LLVMMDNodeInContext2(l->context, items, count));
 }
 
-/* Collects the scopes of the arguments that are disjoint from the given one. Arguments that the
- * kernel does not access are left out. */
+/* Collects the scopes of the arguments that are disjoint from the given one, except for arguments
+ * that the kernel does not access. */
 static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef *items)
 {
   KJ_ASSERT(argument < l->c->request->signature->count);
@@ -139,12 +139,12 @@ static LLVMTypeRef variable_type(kl_lowering *l, const kt_var *var)
   return var->is_narrow ? l->i32 : kl_register_type(l, var->type);
 }
 
-/* Returns whether the variable is held in a register. A variable that is assigned once is, because
- * every use is below the assignment in the tree. */
+/* Returns whether the variable is held in a register. This is possible if it is assigned only once,
+ * because each use then follows the assignment in the tree. */
 static bool is_register(const kt_var *var) { return var->kind != KJ_V_VAR && !var->is_slot; }
 
-/* Returns whether the slot has the memory type of a scalar, so that a bool takes one byte. Slots of
- * narrow variables are i32. */
+/* Returns whether the slot has the memory type of a scalar, in which a bool has one byte. The slots
+ * of narrow variables are i32. */
 static bool is_plain_slot(kl_lowering *l, const kt_var *var)
 {
   return !var->is_narrow && ki_is_scalar(var->type) && !kl_is_composed_type(l, var->type);
@@ -243,10 +243,10 @@ void kl_set_array(kl_lowering *l, const kt_var *var, const kl_array_value *array
   kl_debug_array(l, var, array);
 }
 
-/* Layout of dynamic shared memory: static arrays that do not fit into static shared memory, then
- * arrays whose extents the dispatcher evaluates, then the array whose size the launch sets. The
- * dispatcher computes the layout in this order (kj_shared_array) and passes extents and offsets as
- * parameters, so that both sides agree. */
+/* Layout of dynamic shared memory: first the static arrays that do not fit into static shared
+ * memory, then the arrays whose extents the runtime evaluates at launch, then the array whose size
+ * the launch specifies. The runtime computes the layout in the same order (kj_shared_array) and
+ * passes extents and offsets as parameters. */
 
 enum { LEAST_ALIGNMENT = 16 };
 
@@ -326,7 +326,7 @@ static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dim
   return l->parameters.count - 1;
 }
 
-/* Returns the row of the declaration, or the index of a new row if it has none. */
+/* Returns the row that belongs to the declaration, or the index of a new row if there is none. */
 static uint32_t find_row(const kl_lowering *l, uint32_t declaration)
 {
   uint32_t row = 0;
@@ -353,7 +353,7 @@ static void place_sized(kl_lowering *l, const ki_type_info *info, struct kl_shar
   }
 }
 
-/* Places the array whose size the launch sets. All such arrays are at the same address. */
+/* Places the array whose size the launch specifies. All such arrays have the same address. */
 static void place_own(kl_lowering *l, const ki_type_info *info, struct kl_shared_place *place)
 {
   KJ_ASSERT(!info->is_static);
@@ -399,10 +399,10 @@ static uint64_t place_all(kl_lowering *l, uint64_t static_limit)
 }
 
 /* Plans dynamic shared memory. The driver's linker places dynamic shared memory directly after
- * static shared memory and aligns it to only 16 bytes. This was seen with driver 580 for machine
- * code that the driver links; code that it compiles from PTX was aligned as requested. The start of
- * the block's memory is aligned to 1024. If more than 16 bytes are needed, all arrays therefore go
- * into dynamic shared memory. */
+ * static shared memory and aligns it to only 16 bytes. This was observed with driver 580 for
+ * machine code that the driver links; in code that the driver compiles from PTX, the alignment was
+ * correct. The start of the block's memory is aligned to 1024. If an array needs an alignment of
+ * more than 16 bytes, all arrays are therefore placed in dynamic shared memory. */
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit)
 {
   size_t parameters = l->parameters.count;
@@ -468,7 +468,7 @@ LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes)
     if (place->kind != KJ_PLACED_OWN) continue;
     LLVMValueRef before = own_offset(l, place);
     if (!LLVMIsNull(before)) bytes = kl_sub(l, bytes, before);
-    break; /* all of them begin at the same address */
+    break; /* all of these arrays start at the same address */
   }
   return kl_udiv(l, bytes, kl_const64(l, element_bytes));
 }
@@ -480,8 +480,8 @@ static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return product;
 }
 
-/* Returns the array. A block has less than 2 GiB of dynamic shared memory, so strides fit in an i32
- * as well. */
+/* Returns the array. A block has less than 2 GiB of dynamic shared memory, so its strides fit into
+ * an i32. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
   const struct kl_shared_place *place = find_place(l, var);

@@ -1,27 +1,28 @@
-/* The kernel's parameters: analyzes which parts of its arguments the kernel needs, and lays the
- * parameters out one after the other. */
+/* The parameters of the kernel: analyzes which parts of its arguments the kernel needs, and assigns
+ * an offset to each parameter. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/builtins/tensor_copy.h"
 #include "lower/debug.h"
 
-/* Collects in l->uses how the kernel and its callees use each argument.
+/* Collects in l->uses how the kernel and the functions that it calls use each argument.
  *
- * The analysis is flow-insensitive and covers all instances. For every array variable it finds the
- * arguments that the variable can be a part of. For each dimension it finds the argument dimensions
- * from which the extent and the stride can be computed. It needs the final typed trees and
- * guarantees that lowering finds every pointer, extent and stride. */
+ * The analysis is flow-insensitive and covers all instances. For each array variable, it finds the
+ * arguments of which the variable can be a part. For each dimension of the variable, it finds the
+ * argument dimensions from which its extent and its stride can come. These are the sources of the
+ * variable. The analysis needs the final typed trees, and it guarantees that lowering finds all
+ * pointers, extents and strides that it needs. */
 
 typedef struct finder {
   kl_lowering *l;
   const kj_signature *signature;
   kt_instance *instance; /* the instance being walked */
-  size_t words;          /* number of 64-bit words of a set of sources */
-  size_t part_words;     /* number of words of a set of argument dimensions */
-  uint64_t ***sources;   /* [instance][variable]; NULL means the empty set */
+  size_t words;          /* number of 64-bit words in a set of sources */
+  size_t part_words;     /* number of words in a set of argument dimensions */
+  uint64_t ***sources;   /* indexed by [instance][variable]; NULL means the empty set */
   uint64_t **results;    /* [instance]: sources of the result */
-  /* the kernel may write any memory, through a pointer or in an external function */
+  /* the kernel can write to any memory, through a pointer or in an external function */
   bool writes_anywhere;
   bool changed;
 } finder;
@@ -32,9 +33,9 @@ static bool may_hold_array(finder *p, kjit_type type)
   return kl_is_array_type(p->l, type) || kl_is_tuple_type(p->l, type);
 }
 
-/* Returns a new set of sources. For each dimension d, the set holds the argument dimensions
- * (argument * KJ_MAX_RANK + dimension) from which the extent of dimension d may come, and those
- * from which its stride may come. It also holds the arguments that the array may be a part of. */
+/* Returns a new, empty set of sources. For each dimension d, a set holds the argument dimensions
+ * (argument * KJ_MAX_RANK + dimension) from which the extent of d can come, and those from which
+ * its stride can come. It also holds the arguments of which the array can be a part. */
 static uint64_t *new_set(finder *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
 static size_t part_of(const finder *p, uint32_t d, bool is_extent)
 {
@@ -81,7 +82,7 @@ static void add_view_sources(finder *p, const kt_expr *view, uint64_t *set)
   for (uint32_t d = 0; d < info_of(p, view->type)->rank; d++) {
     const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
     const kt_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
-    /* a reshaped dimension; its extent is an expression of its own */
+    /* the extent of a reshaped dimension is a separate expression */
     if (dimension->source == KJ_VIEW_SAME) continue;
     uint32_t source = (uint32_t)dimension->source;
     if (dimension->extent == KJ_VIEW_SAME)
@@ -90,8 +91,8 @@ static void add_view_sources(finder *p, const kt_expr *view, uint64_t *set)
   }
 }
 
-/* Adds the sources of a tuple. The set does not record which item a dimension belongs to, so every
- * dimension of the set may come from every item. */
+/* Adds the sources of a tuple. The set does not record to which item a dimension belongs, so every
+ * dimension can come from every item. */
 static void add_tuple_sources(finder *p, const kt_expr *tuple, uint64_t *set)
 {
   uint64_t *from = new_set(p), *all = new_set(p);
@@ -102,7 +103,7 @@ static void add_tuple_sources(finder *p, const kt_expr *tuple, uint64_t *set)
   for (uint32_t d = 0; d < 2 * KJ_MAX_RANK; d++) note_part(p, set + d * p->part_words, all);
 }
 
-/* Adds the arrays that the expression may denote. */
+/* Adds the arrays that the expression can denote. */
 static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
 {
   switch (expr->kind) {
@@ -135,7 +136,7 @@ static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
   case KJ_T_INSERT:
   case KJ_T_ADDRESS:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* not an array argument or a view of one */
+  case KJ_T_EMPTY: return; /* neither an array argument nor a view of one */
   }
 }
 
@@ -185,7 +186,7 @@ static void seed_arguments(finder *p, kt_instance *kernel)
 
 /* ---- uses ---- */
 
-/* Records that the extent or the stride of dimension d is needed, for an array with these
+/* Records that the kernel needs the extent, or the stride, of dimension d of an array with these
  * sources. */
 static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_extent)
 {
@@ -201,7 +202,7 @@ static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_e
 
 typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access;
 
-/* Records that a bounds check needs the extents. */
+/* Records that the kernel needs the extents for a bounds check. */
 static void mark_checked(finder *p, const kt_expr *array)
 {
   const uint64_t *set = sources_of(p, array);
@@ -221,13 +222,13 @@ static void mark_access(finder *p, const kt_expr *array, size_t index_count, acc
   }
 }
 
-/* Records a store through a pointer, which may write any argument. */
+/* Records a store through a pointer, which can write to any argument. */
 static void note_pointed(finder *p, const kt_expr *array)
 {
   if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
 }
 
-/* Records the strides that the start of a view needs. */
+/* Records that the kernel needs the strides to compute the start of a view. */
 static void mark_start(finder *p, const kt_expr *view)
 {
   const uint64_t *set = sources_of(p, view->x);
@@ -237,8 +238,8 @@ static void mark_start(finder *p, const kt_expr *view)
   }
 }
 
-/* Records that an external function receives an array. The function may read it and, if its type
- * allows, write it. It may also write memory that was passed to it earlier. */
+/* Records that an external function gets an array. The function can read it and, if its type allows
+ * that, write to it. It can also write to memory that it got in an earlier call. */
 static void mark_handed_out(finder *p, const kt_expr *call)
 {
   p->writes_anywhere = true;
@@ -270,8 +271,8 @@ static void add_map(finder *p, const kt_expr *copy, kj_tensor_map map)
   l->c->code->tensor_maps[l->c->code->tensor_map_count++] = map;
 }
 
-/* Records a tensor copy. On a GPU the map contains the address and the extents of the array; on the
- * CPU the copy needs them. */
+/* Records a tensor copy. On a GPU, the tensor map contains the address and the extents of the
+ * array; on the CPU, the copy needs them as parameters. */
 static void mark_tensor_copy(finder *p, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,
@@ -300,7 +301,7 @@ static void mark_expr(void *data, kt_expr **at)
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
-  case KJ_T_ADDRESS: /* the pointer may be used for any access */
+  case KJ_T_ADDRESS: /* the pointer can be used for any access */
     if (info_of(p, expr->x->type)->space == KJ_SPACE_LOCAL) p->l->points_to_local = true;
     mark_access(p, expr->x, expr->args.count, ACCESS_READ);
     if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
@@ -332,7 +333,7 @@ static void mark_expr(void *data, kt_expr **at)
   case KJ_T_INSERT:
   case KJ_T_MEMBER:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* these parameters are not used directly */
+  case KJ_T_EMPTY: return; /* these expressions use no parameters themselves */
   }
 }
 
@@ -375,13 +376,14 @@ static void find_uses(finder *p)
   walk_instances(p, mark_stmt, mark_expr);
 }
 
-/* Finds arguments whose loads are invariant, because the kernel cannot write their memory. */
+/* Finds the arguments whose memory the kernel cannot write, so that loads from them are
+ * invariant. */
 static void find_constant_arguments(finder *p)
 {
   kl_argument_use *uses = p->l->uses;
   for (uint32_t a = 0; a < p->signature->count; a++) {
-    /* A programmatic launch must not load data before it has waited for the previous launch, but an
-     * invariant load may move before the wait. */
+    /* A programmatic launch must not load data until it has waited for the previous launch, but an
+     * invariant load could be moved before that wait. */
     bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic &&
                        !p->writes_anywhere,
          relied = false;
@@ -399,7 +401,7 @@ void kl_find_uses(kl_lowering *l)
 {
   finder p = { .l = l, .signature = l->c->request->signature };
   l->uses = KJ_NEW_ARRAY(l->c->arena, kl_argument_use, p.signature->count + 1);
-  if (l->c->request->symbol) return; /* parameters of a C function, see abi.c */
+  if (l->c->request->symbol) return; /* the parameters of a C function; see abi.c */
   find_uses(&p);
   find_constant_arguments(&p);
 }
@@ -423,7 +425,7 @@ static void add_part(kl_lowering *l, int kind, uint32_t argument, uint32_t dimen
   kl_add_parameter(l, parameter, KJIT_VOID, size);
 }
 
-/* Sets the limits of an untyped number. Other parameters have none. */
+/* Sets the limits of an untyped number. Other parameters have no limits. */
 static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *parameter)
 {
   const kt_vars *params = &l->kernel->params;
@@ -431,7 +433,7 @@ static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *p
     const kt_var *param = params->items[i];
     bool is_number = param->type == KJ_WEAK_INT || param->wide != KJIT_ANY;
     if (param->argument != argument || !is_number) continue;
-    /* an untyped integer from the application has 32 bits unless it is a wide one */
+    /* an untyped integer from the application has 32 bits unless its type can be wider */
     bool is_wide = param->wide != KJIT_ANY;
     if (is_wide || param->least.value > INT32_MIN) parameter->least = param->least;
     if (is_wide || param->most.value < INT32_MAX) parameter->most = param->most;
@@ -450,8 +452,8 @@ static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32
   kl_add_parameter(l, parameter, type, size);
 }
 
-/* Plans the components of a value as separate parameters, each with its natural alignment, whatever
- * the alignment of the whole. */
+/* Plans a separate parameter for each component of a value. Each has its natural alignment,
+ * whatever the alignment of the whole value. */
 static void plan_value(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
 {
   bool is_whole =
@@ -508,8 +510,8 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
-/* Adds the untyped numbers of a C function as parameters. abi.c makes the function's real
- * parameters, but kjit_call_function needs the limits of the numbers. */
+/* Adds the untyped numbers of a C function as parameters. abi.c creates the actual parameters of
+ * the function, but kjit_call_function needs the limits of the numbers. */
 static void plan_limits(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;
@@ -549,7 +551,7 @@ static kj_location location_of(const kl_lowering *l, const kj_parameter *paramet
   return function->params.items[parameter->argument]->location;
 }
 
-/* Checks the size of the parameters. The CPU has the limit of a new GPU. */
+/* Checks the total size of the parameters. The CPU has the same limit as a recent GPU. */
 void kl_check_parameters(kl_lowering *l)
 {
   bool is_cpu = l->c->request->target.kind == KJ_TARGET_CPU,

@@ -1,20 +1,21 @@
 /* Interruptible code: polls for interrupts, and loops divided into chunks
  * (docs/architecture/interrupts.md).
  *
- * A poll reads the launch's kj_interrupt_word with a volatile load, which PTX treats as relaxed at
- * system scope. LLVM treats a poll as a read of this one address. It moves other accesses across
- * the poll and keeps their values in registers. On the CPU a poll is only this load. On a GPU the
- * word is in host memory, about a microsecond away. Each poll there subtracts the cost of the
- * surrounding code from a budget in a register. When the budget is used up, the poll reads the
- * clock. It reads the word only if at least PERIOD cycles have passed since the last read of the
- * word, or since the first read of the clock. */
+ * A poll reads the launch's kj_interrupt_word with a volatile load, which is a relaxed load at
+ * system scope in PTX. For LLVM, a poll reads only this address, so LLVM can move other accesses
+ * across the poll and keep their values in registers. On the CPU a poll is only this load. On a GPU
+ * the word is in host memory, and reading it takes about a microsecond. A GPU poll therefore
+ * subtracts the cost of the surrounding code from a budget, which is in a register. When the budget
+ * is used up, the poll reads the clock. It reads the word only if at least PERIOD cycles have
+ * passed since it last read the word or, before the first read, since it first read the clock. */
 #include "lower/instruction.h"
 #include "lower/lower.h"
 
-/* GPU constants. BUDGET: expressions that a thread executes between two reads of the clock; a chunk
- * has CHUNK of them. PERIOD: cycles between two reads of the word. SHORT: maximum number of
- * expressions of a loop that runs without polls. In a recursive function, SAMPLE of SAMPLED
- * entries, chosen at random, read the word. */
+/* Constants for GPUs. BUDGET: number of expressions that a thread executes between two reads of the
+ * clock. CHUNK: number of expressions in a chunk of a loop. PERIOD: number of cycles between two
+ * reads of the word. SHORT: maximum number of expressions in a loop that runs without polls.
+ * SAMPLE, SAMPLED: on entry to a recursive function, SAMPLE of SAMPLED calls, chosen at random,
+ * read the word. */
 enum {
   BUDGET = 1 << 20,
   CHUNK = KJ_POLL_BUDGET,
@@ -63,8 +64,8 @@ static LLVMValueRef is_interrupted(kl_lowering *l)
 }
 
 /* Reads the word and leaves the kernel if the launch was interrupted. If a thread could leave while
- * products of its warpgroup are running, ptxas would wait for each product where it is issued
- * (remark C7518). The exit path therefore waits for the products. */
+ * matrix products of its warpgroup are running, ptxas would wait for each product right after
+ * starting it (remark C7518). The code that leaves therefore waits for the products. */
 static void check_interrupt(kl_lowering *l, kj_location location)
 {
   kl_failure failure = { .kind = KJ_FAILURE_INTERRUPTED, .location = location };
@@ -80,9 +81,9 @@ static void check_interrupt(kl_lowering *l, kj_location location)
   kl_move_to(l, stays);
 }
 
-/* Returns the variable with the rest of the budget. Each LLVM function has one, shared by all its
- * loops. budget and read_at are initialized with constants, so that they take no registers before
- * the first loop that polls. */
+/* Returns the variable that holds the remaining budget. Each LLVM function has one, which all its
+ * loops share. budget and read_at are initialized with constants, so that they need no registers
+ * before the first loop that polls. */
 static LLVMValueRef get_budget(kl_lowering *l)
 {
   if (l->budget_function == l->function) return l->budget;
@@ -100,15 +101,15 @@ static LLVMValueRef get_budget(kl_lowering *l)
   return l->budget;
 }
 
-/* Reads the low half of the clock. Its wrap-around, after some seconds, only delays a poll. */
+/* Reads the low half of the clock. It wraps around after some seconds, which only delays a poll. */
 static LLVMValueRef read_clock(kl_lowering *l)
 {
   return kl_trunc(l, l->target->clock(l, KJ_BUILTIN_CLOCK64), l->i32);
 }
 
 /* Branches to `goes` if it is too early to read the word. The first call only records the time, as
- * an odd number, because 0 means not recorded. A kernel of many short blocks therefore never reads
- * the word; the reads would take longer than the blocks. */
+ * an odd number, because 0 means that no time has been recorded. A kernel of many short blocks
+ * therefore never reads the word; the reads would take longer than the blocks. */
 static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
 {
   LLVMBasicBlockRef reads = kl_new_block(l, "read");
@@ -124,7 +125,7 @@ static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
   kl_move_to(l, reads);
 }
 
-/* Polls if the condition holds, which is rare. */
+/* Polls if the condition is true, which is rare. */
 static void check_interrupt_if(kl_lowering *l, LLVMValueRef condition, kj_location location,
                                bool is_counted)
 {
@@ -187,10 +188,10 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
 
 /* ---- chunks ----
  *
- * A loop over chunks is put around a loop, which then runs from first to the end of the chunk. The
- * inner loop keeps its form, so LLVM vectorizes and unrolls it as before. */
+ * A loop is divided into chunks by an outer loop. The inner loop then runs only to the end of the
+ * chunk. It keeps its form, so that LLVM vectorizes and unrolls it as before. */
 
-/* Returns the number of iterations of a chunk. A loop that stays outside of thread loops (joint)
+/* Returns the number of iterations in a chunk. A loop that contains synchronizations (is_joint)
  * polls in each iteration. */
 uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop)
 {
@@ -199,8 +200,8 @@ uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop)
   return loop->poll && is_around ? 1 : loop->poll;
 }
 
-/* Subtracts the cost of the chunk from the budget. The last chunk counts as well, because loops
- * around this one poll. */
+/* Subtracts the cost of a chunk from the budget. This includes the last chunk, because surrounding
+ * loops poll. */
 static void count_chunk(kl_lowering *l, const kl_chunks *c, uint64_t span)
 {
   if (!l->target->counts_down) return;
@@ -248,14 +249,14 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
 
 /* ---- loops that are compiled twice ----
  *
- * On the CPU a loop whose step is not known would poll in each iteration. In a small loop the poll
- * would be a third of the instructions. So only the version for more iterations than one chunk
- * polls.
+ * On the CPU, a loop whose step is not known would have to poll in each iteration. In a small loop
+ * the poll would be a third of the instructions. Therefore only the version for more iterations
+ * than one chunk polls.
  *
- * On a GPU ptxas unrolls a loop less if the loop starts at a chunk or has a second exit, and
- * counting takes extra instructions. An innermost loop with few and short iterations therefore has
- * a version that is the same as in code that is not interruptible. The version for many iterations
- * polls. Surrounding loops poll and count the cost of the short version. */
+ * On a GPU, ptxas unrolls a loop less if the loop starts at a chunk or has a second exit, and
+ * counting needs additional instructions. An innermost loop with few, short iterations therefore
+ * has a version that is the same as in code that is not interruptible. The version for many
+ * iterations polls. Surrounding loops poll and add the cost of the short version. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {
@@ -271,8 +272,8 @@ unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop)
   return limit;
 }
 
-/* Subtracts from the budget, but not below -1, so that many loops in a row cannot make it wrap
- * around. */
+/* Subtracts from the budget, but never below -1, so that many loops one after the other cannot make
+ * it wrap around. */
 static void spend(kl_lowering *l, LLVMValueRef spent)
 {
   KJ_ASSERT(l->target->counts_down);

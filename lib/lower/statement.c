@@ -1,15 +1,17 @@
-/* Lowers statements: a table of functions by kind. Statements after a break, continue or return in
- * the same list are dead and not lowered. */
+/* Lowers statements. A table has the lowering function for each kind of statement. Statements that
+ * follow a break, continue or return in the same list are unreachable and not lowered. */
 #include "lower/debug.h"
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-/* Loops in two versions (pass/loop_versions.c): without the checks that were hoisted to the start
- * of the loop, and with them.
+/* ---- loops in two versions (pass/loop_versions.c) ----
+ *
+ * The first version omits the checks that are hoisted to the start of the loop; the second version
+ * has them.
  *
  * Both versions are lowered from the same tree. While the unchecked version is lowered, the marks
- * of its hoisted checks are removed. Functions that are not inlined are lowered after all marks are
- * restored. */
+ * of its hoisted checks (is_checked) are removed. Functions that are not inlined are lowered after
+ * all marks are restored. */
 
 static void lower_version(kl_lowering *l, const kt_stmt *loop)
 {
@@ -19,8 +21,8 @@ static void lower_version(kl_lowering *l, const kt_stmt *loop)
 
 /* ---- marks of checks ---- */
 
-/* Collects the marks to remove. In the unchecked version of a surrounding loop, some have been
- * removed already. */
+/* Collects the marks to remove. In the unchecked version of a surrounding loop, some of them have
+ * been removed already. */
 static kt_loop_checks take_marks(kl_lowering *l, const kt_loop_checks *hoisted)
 {
   kt_loop_checks taken = { 0 };
@@ -81,10 +83,10 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
   kl_go_on_in(l, end);
 }
 
-/* while and for.
+/* ---- while and for ----
  *
- * `for` visits the same values as Python's range for every first, stop and step, without overflow.
- * A step of 1 cannot overflow; loops with other steps count down the remaining distance. */
+ * `for` visits the same values as Python's range for all first, stop and step, without overflow. A
+ * step of 1 cannot overflow; loops with other steps count down the remaining distance. */
 
 /* ---- properties ---- */
 
@@ -107,8 +109,8 @@ LLVMMetadataRef kl_no_unrolling(kl_lowering *l)
   return LLVMMDNodeInContext2(l->context, &text, 1);
 }
 
-/* Returns the id of a loop without copies. Vectorization counts as copying, and needs another copy
- * for the remaining iterations. */
+/* Returns the id of a loop that must not be copied. It must not be vectorized either, because
+ * vectorization adds a copy for the remaining iterations. */
 LLVMMetadataRef kl_one_copy_id(kl_lowering *l)
 {
   LLVMMetadataRef properties[] = { kl_no_unrolling(l),
@@ -116,7 +118,8 @@ LLVMMetadataRef kl_one_copy_id(kl_lowering *l)
   return kl_loop_id(l, properties, 2);
 }
 
-/* Sets the unrolling of a loop. A version that runs only to fail is not unrolled. */
+/* Sets how LLVM unrolls a loop. A version of a loop that runs only in order to fail is not
+ * unrolled. */
 static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
 {
   if (unroll == KJ_UNROLL_NONE && !l->is_checked_version) return;
@@ -128,8 +131,8 @@ static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
   kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
 }
 
-/* Limits for loops that are unrolled without @unroll; MOST_UNROLLED counts the expressions of all
- * copies. */
+/* Limits for unrolling loops without @unroll. MOST_UNROLLED is the maximum number of expressions in
+ * all copies. */
 enum { MOST_UNROLLED = 1024, MOST_ITERATIONS = 64 };
 
 static void count_expr(void *data, kt_expr **expr)
@@ -138,7 +141,8 @@ static void count_expr(void *data, kt_expr **expr)
   ++*(uint64_t *)data;
 }
 
-/* Counts statements. An inner loop counts as MOST_UNROLLED, because its size is not known here. */
+/* Counts statements. An inner loop counts as MOST_UNROLLED, because its number of iterations is not
+ * known here. */
 static void count_stmt(void *data, kt_stmt *stmt)
 {
   *(uint64_t *)data += stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE ? MOST_UNROLLED : 1;
@@ -168,8 +172,8 @@ static void count_plain_stmt(void *data, kt_stmt *stmt)
   ++*(uint64_t *)data;
 }
 
-/* Enters a loop before it is lowered and updates l->copies, because nested unrolling multiplies.
- * Returns the old value, which the caller restores. */
+/* Called before a loop is lowered. Multiplies l->copies by the number of copies that unrolling
+ * makes of the loop. Returns the old value, which the caller restores. */
 static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t outer = l->copies, copies = stmt->unroll > 0 ? (uint64_t)stmt->unroll : 1, size = 0,
@@ -193,9 +197,9 @@ static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
   return outer;
 }
 
-/* Returns whether the loop is not unrolled in this version. If the kernel also has an unchecked
- * version, this checked version runs only at array edges and for failing threads, and large loops
- * are unrolled in the unchecked version only. */
+/* Returns whether the loop stays without unrolling in this version. If the kernel also has an
+ * unchecked version, this checked version runs only at array edges and for failing threads. Large
+ * loops are then unrolled only in the unchecked version. */
 static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t size = 0;
@@ -205,7 +209,7 @@ static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
 }
 
 /* Returns how a loop is unrolled. Small loops with constant bounds are always unrolled: LLVM's own
- * threshold is lower, and the addresses of a tile's rows become constants. */
+ * threshold is lower, and after unrolling the addresses of a tile's rows are constants. */
 static int unrolling_of(const kl_lowering *l, const kt_stmt *stmt)
 {
   if (is_left_whole(l, stmt)) return KJ_UNROLL_NEVER;
@@ -227,7 +231,7 @@ typedef struct rounds {
   LLVMValueRef at;
 } rounds;
 
-/* Begins rounds, unless surrounding loops already make many copies. */
+/* Begins rounds, unless unrolling surrounding loops already makes many copies. */
 static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
 {
   enum { MOST_ROUNDS = 64 };
@@ -244,8 +248,8 @@ static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
   return r;
 }
 
-/* Ends an iteration and branches to the next one of the round. Returns the block where the next
- * round begins. */
+/* Ends an iteration and branches to the next iteration of the round. Returns the block in which the
+ * next round begins. */
 static LLVMBasicBlockRef end_rounds(kl_lowering *l, const rounds *r, LLVMBasicBlockRef head)
 {
   LLVMBasicBlockRef here = kl_here(l), over = kl_new_block(l, "while.over");
@@ -283,8 +287,8 @@ static void lower_while_version(kl_lowering *l, const kt_stmt *stmt)
   kl_move_to(l, end);
 }
 
-/* Lowers a while in two versions. If it has no iterations, the distance wraps, and either version
- * is right. */
+/* Lowers a `while` loop in two versions. If the loop has no iterations, the computed distance wraps
+ * around, but then either version is correct. */
 static void lower_while_twice(kl_lowering *l, const kt_stmt *stmt)
 {
   kl_polled_twice t = { .loop = stmt };
@@ -334,8 +338,8 @@ void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
 {
   KJ_ASSERT(l->loop == &loop->loop);
   if (kl_here(l) != loop->loop.next)
-    /* the builder is already at the end of a thread loop, because lower_threads ends each thread
-     * itself */
+    /* in a thread loop, lower_threads has ended each thread, so the builder is already at the
+     * end */
     kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
@@ -381,9 +385,10 @@ static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl
   return kl_here(l);
 }
 
-/* Divides the loop into chunks if it polls less often than in each iteration, and sets *b to the
- * bounds of a chunk. If the span of a chunk does not fit the counter's type, the loop has fewer
- * iterations than a chunk. Returns the block that the loop branches to at its stop. */
+/* If the loop does not poll in each iteration, divides it into chunks and sets *b to the bounds of
+ * a chunk. If the span of a chunk does not fit into the counter's type, the loop has fewer
+ * iterations than a chunk. Returns the block to which the loop branches when it reaches its
+ * stop. */
 static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
                                       LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
 {
@@ -397,8 +402,7 @@ static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bound
   return chunks->end;
 }
 
-/* Lowers for (i = first; i < stop; i += step) with a step that cannot pass the largest number of
- * the type. */
+/* Lowers for (i = first; i < stop; i += step). The step must not overflow the counter's type. */
 static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
 {
   LLVMBasicBlockRef head = kl_new_block(l, "for"), body = kl_new_block(l, "for.body");
@@ -424,8 +428,8 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
   kl_move_to(l, loop.leave);
 }
 
-/* Computes the distance to stop and the absolute value of the step as unsigned numbers, which fit
- * even if the signed difference does not. */
+/* Computes the distance to stop, and the absolute value of the step, as unsigned numbers; the
+ * signed difference could overflow. */
 static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMValueRef *distance,
                     LLVMValueRef *size)
 {
@@ -439,8 +443,8 @@ static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMVal
   *size = kl_select(l, down, kl_sub(l, zero, b->step), b->step);
 }
 
-/* Lowers a loop with a constant step: i = first + counter * step with a counter from 0. The number
- * of iterations needs a division, which LLVM turns into a multiplication. */
+/* Lowers a loop with a constant step as i = first + counter * step, where the counter starts at 0.
+ * The number of iterations needs a division, which LLVM turns into a multiplication. */
 static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -477,8 +481,8 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Lowers a loop with any step. Each iteration compares the distance to the end with the step size
- * before it adds the step. */
+/* Lowers a loop whose step is not known. Before each iteration adds the step, it compares the
+ * remaining distance with the size of the step. */
 static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -503,7 +507,8 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Returns whether one more step fits the counter's type, by the range that pass/range.c found. */
+/* Returns whether adding the step once more fits into the counter's type, according to the range
+ * that pass/range.c has found. */
 static bool has_room(const kt_stmt *stmt, LLVMValueRef step)
 {
   if (!LLVMIsAConstantInt(step) || !stmt->var->range.known) return false;
@@ -519,9 +524,9 @@ static void lower_for_version(kl_lowering *l, const kt_stmt *stmt, bounds b)
   else lower_general_for(l, stmt, &b);
 }
 
-/* Lowers the loop twice, for few iterations and for many (kl_polled_twice). The number of
- * iterations is the distance from the first value to the stop, divided by the step unless that is
- * 1. If the loop has no iterations, either version is right. */
+/* Lowers the loop in two versions, one for few iterations and one for many (kl_polled_twice). The
+ * number of iterations is the distance from the first value to the stop, divided by the step unless
+ * the step is 1. If the loop has no iterations, either version is correct. */
 static void lower_for_twice(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   kl_polled_twice t = { .loop = stmt };
@@ -683,7 +688,7 @@ void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(!kl_is_terminated(l));
   l->location = stmt->location;
-  /* statements in a thread loop have their own locations */
+  /* the statements in a thread loop have their own locations */
   if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);
   l->polling_loops += stmt->poll != 0;
   l->product_loops += stmt->has_products;

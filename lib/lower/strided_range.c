@@ -1,16 +1,17 @@
-/* grid_range and block_range over numbered threads: a thread visits the elements rank, rank +
- * count, ... in the linear order in which the last index is contiguous.
+/* grid_range and block_range over numbered threads. A thread visits the elements rank, rank +
+ * count, rank + 2 * count and so on, in linear order; the last index is contiguous.
  *
- * A range of one dimension may be vectorized: each thread handles enough adjacent elements for
- * 16-byte accesses. The body is copied for each element within one basic block, so that the backend
- * combines the loads and the stores of the copies. The copies must be independent, which alias
- * scopes express: every access is at the loop variable itself, in aligned contiguous arguments, and
- * each written argument is disjoint from, or the same as, each other one. Atomics may access any
- * element of shared memory, or of arguments with the same relations.
+ * A one-dimensional range can be vectorized: each thread then processes as many adjacent elements
+ * as a 16-byte access has. The body is copied for each of these elements within one basic block, so
+ * that the backend can combine the loads, and the stores, of the copies. The copies must be
+ * independent, which alias scopes tell LLVM. Every access is at the loop variable itself, in an
+ * aligned contiguous argument; and each argument that is written is disjoint from every other
+ * argument, or the same array. Atomics can access any element of shared memory, and of arguments
+ * that have these relations.
  *
- * Branches in a body, such as those of tanh, would separate the loads and the stores of the copies.
- * If such a body ends with its only store, all loads come before the first copy, and all stores
- * after the last one. */
+ * Branches in a body, for example those of tanh, would separate the loads and the stores of the
+ * copies. If such a body ends with its only store, all loads come before the first copy, and all
+ * stores after the last one. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -20,14 +21,15 @@
 
 typedef struct range {
   const kt_stmt *stmt;
-  LLVMTypeRef type;                  /* type of the counters */
-  LLVMValueRef rank, count;          /* in this type */
-  LLVMValueRef extents[KJ_MAX_RANK]; /* extents in this type; evaluated once, not negative */
+  LLVMTypeRef type;         /* type of the counters */
+  LLVMValueRef rank, count; /* in this type */
+  /* the extents in this type, evaluated once; they are not negative */
+  LLVMValueRef extents[KJ_MAX_RANK];
   LLVMMetadataRef id;
 } range;
 
-/* Returns the id of a loop without unrolling. Most threads run one iteration, so unrolling would
- * only cost compile time. */
+/* Returns the id of a loop that is not unrolled. Most threads run only one iteration, so unrolling
+ * would only cost compile time. */
 static LLVMMetadataRef no_unrolling(kl_lowering *l)
 {
   LLVMMetadataRef property = kl_no_unrolling(l);
@@ -39,7 +41,7 @@ static LLVMValueRef number(const range *r, uint64_t value)
   return LLVMConstInt(r->type, value, false);
 }
 
-/* Returns an extent; a negative extent becomes 0. */
+/* Returns an extent. A negative extent becomes 0. */
 static LLVMValueRef lower_extent(kl_lowering *l, const range *r, size_t dimension)
 {
   const kt_expr *expr = r->stmt->extents.items[dimension];
@@ -80,7 +82,7 @@ static void make_iteration_scopes(kl_lowering *l, uint32_t count)
     l->iteration_scopes[i] = kl_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
 }
 
-/* Lowers the copies of the body. Copies without stores need no alias scopes. */
+/* Lowers the copies of the body. If the body has no stores, the copies need no alias scopes. */
 static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint32_t count,
                          bool has_stores)
 {
@@ -148,14 +150,14 @@ static void lower_copies_apart(kl_lowering *l, const range *r, LLVMValueRef base
 
 enum { IN_FLIGHT = 4 };
 
-/* Lowers the main part of a loop that only reads. Such a loop has many iterations in each thread,
- * so a thread processes IN_FLIGHT groups at once, whose loads are then in flight together. The
- * groups of a warp are adjacent: groups that are a whole grid apart were measured to use the same
- * memory channels for some numbers of threads, which was eight times slower. If the number of
- * threads is not a multiple of the warp size, the groups are a grid apart, so that each is visited
- * once. The loop runs while a round of the grid has all its groups. Returns the first remaining
- * group. The bound is computed in 64 bits: a round may be longer than 2^32, and then the loop does
- * not run. */
+/* Lowers the main part of a loop that only reads. Each thread has many iterations
+ * of such a loop, so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of
+ * a warp are adjacent. Groups at a distance of a whole grid were measured to use the same memory
+ * channels for some numbers of threads, which was eight times slower. If the number of threads is
+ * not a multiple of the warp size, the groups are at a distance of a grid, so that each group is
+ * visited once. The loop runs as long as a round of the grid has all its groups. Returns the first
+ * group that remains. The bound is computed in 64 bits: a round can have more than 2^32 elements,
+ * and then the loop does not run. */
 static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {
@@ -182,8 +184,8 @@ static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMV
   return kl_add(l, loop.counter, r->rank);
 }
 
-/* Lowers groups of `count` elements and then the remaining elements. Group numbers and element
- * numbers stay below the extent, so nothing overflows. */
+/* Lowers a loop over groups of `count` elements, followed by a loop over the remaining elements.
+ * Group numbers and element numbers stay below the extent, so they do not overflow. */
 static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef extent,
                               const kl_grouping *g)
 {
@@ -244,8 +246,8 @@ static void advance(kl_lowering *l, LLVMValueRef const *at, LLVMValueRef const *
   }
 }
 
-/* Lowers a range of several dimensions. The indices are advanced with carries, so that the
- * divisions are made once for each thread and not for each element. In 32 bits, indices, steps and
+/* Lowers a range of several dimensions. The indices are advanced with carries, so that divisions
+ * are needed only once for each thread and not for each element. In 32 bits, indices, steps and
  * carries are below 2^31, so their sums are exact as unsigned numbers. */
 static void lower_box(kl_lowering *l, const range *r)
 {
@@ -301,8 +303,8 @@ static void lower_range_version(kl_lowering *l, const range *r)
   else lower_box(l, r);
 }
 
-/* Returns whether extent / 2^few < count. A box may have more than 2^64 elements, so the product is
- * computed in f32, where it becomes infinite. */
+/* Returns whether extent / 2^few < count. A box can have more than 2^64 elements, so the product is
+ * computed in f32, in which it can become infinite. */
 static LLVMValueRef has_few_rounds(kl_lowering *l, const range *r)
 {
   unsigned few = kl_few_iterations(l, r->stmt);
@@ -334,8 +336,8 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
   KJ_ASSERT(LLVMTypeOf(rank) == LLVMTypeOf(count));
   bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
-  /* Frozen, because LLVM would otherwise split the sums and products of positions and compute them
-   * again for each loop. */
+  /* The values are frozen, because LLVM would otherwise split the sums and products of positions
+   * and recompute them for each loop. */
   r.rank = LLVMBuildFreeze(kl_next(l), is_narrow ? rank : kl_extend_position(l, rank), "");
   r.count = LLVMBuildFreeze(kl_next(l), is_narrow ? count : kl_extend_position(l, count), "");
   KJ_ASSERT(stmt->extents.count <= KJ_MAX_RANK);

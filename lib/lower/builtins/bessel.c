@@ -1,22 +1,22 @@
-/* Bessel functions of a high order n, on every target, in a time that is bounded for every n and x.
- * The libraries compute jn and yn by a recurrence of n steps, up to 2^31 steps.
+/* Bessel functions of high order n, for every target. The time is bounded for every n and x. The
+ * libraries compute jn and yn by a recurrence with n steps, which can be 2^31 steps.
  *
- * Far from x = n, Debye's expansions give the value (NIST DLMF 10.19.3 and 10.19.6). Their terms
- * are polynomials u_k of t = p/s divided by p^k, with the order p and s = sqrt(|p^2 - x^2|). Every
- * u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. Near x = n, a recurrence over the order
- * runs to n from an order at which the expansion is exact enough: downwards for jn, upwards for yn,
- * because each is stable in that direction. The recurrence has at most about 22 n^(1/3) steps,
- * 30,000 for the largest n. */
+ * If x is far from n, Debye's expansions give the value (NIST DLMF 10.19.3 and 10.19.6). Their
+ * terms are polynomials u_k of t = p/s divided by p^k, with the order p and s = sqrt(|p^2 - x^2|).
+ * Every u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. If x is near n, a recurrence over
+ * the order is used. It starts at an order for which the expansion is accurate enough and runs to
+ * n: downwards for jn, upwards for yn, because each is stable in that direction. The recurrence has
+ * at most about 22 n^(1/3) steps, which is 30,000 for the largest n. */
 #include <math.h>
 #include <string.h>
 
 #include "lower/instruction.h"
 
-enum { TERMS = 9 /* number of terms of an expansion */, KIND_COUNT = 2 };
+enum { TERMS = 9 /* number of terms in an expansion */, KIND_COUNT = 2 };
 
 static const double PI = 3.141592653589793;
-/* The recurrence is used if |x - n| < NEAR n^(1/3). It begins at BEGIN times this distance from
- * x. */
+/* The recurrence is used if |x - n| < NEAR n^(1/3). It starts at a distance from x that is BEGIN
+ * times larger. */
 static const double NEAR = 9.5, BEGIN = 1.25;
 
 /* The coefficients of v_k, by DLMF 10.41.9. */
@@ -56,7 +56,7 @@ static value root(const bessel *f, value x) { return kl_intrinsic1(f->l, "llvm.s
 
 /* ---- the expansion ---- */
 
-/* Returns the sum of all terms_of[k] with k % step == first, times powers of ratio. */
+/* Returns the sum of terms_of[k] times powers of ratio, over all k with k % step == first. */
 static value add_terms(const bessel *f, value const *terms_of, int first, int step, value ratio)
 {
   int k = TERMS - 1;
@@ -75,9 +75,9 @@ static void compute_terms(const bessel *f, value square, value *terms_of)
   }
 }
 
-/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is this value, but near x = p it
- * loses digits by cancellation. There the result is the series -s q (1/3 + q/5 + q^2/7 ...) with q
- * = (p^2 - x^2) / p^2. */
+/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is this value computed by that
+ * formula, which loses digits by cancellation if x is near p. In that case the result is the series
+ * -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2. */
 static value find_exponent(const bessel *f, value p, value s, value direct)
 {
   enum { COUNT = 12 };
@@ -91,8 +91,8 @@ static value find_exponent(const bessel *f, value p, value s, value direct)
   return kl_select(l, kl_fcmp(l, LLVMRealOLT, square, real(f, most)), series, direct);
 }
 
-/* Expands for x < p: the exponential of +-(s - p acosh(p/x)). The logarithm is computed by log1p,
- * because its argument is near 1. */
+/* Computes the expansion for x < p, the exponential of +-(s - p acosh(p/x)). The logarithm is
+ * computed by log1p, because its argument is near 1. */
 static value expand_below(const bessel *f, value p, value s, value const *terms_of)
 {
   kl_lowering *l = f->l;
@@ -130,9 +130,9 @@ static turned turn_back(const bessel *f, turned at, value p)
                    kl_select(l, is_half, kl_fneg(l, odd.sine), odd.sine) };
 }
 
-/* Returns cosine and sine of the phase s - p acos(p/x) - pi/4. For a large x the library reduces x
- * exactly. The rest of the phase, p (asin(r) - r / (1 + sqrt(1 - r^2))) with r = p/x, is smaller
- * than p. */
+/* Returns the cosine and sine of the phase s - p acos(p/x) - pi/4. The library reduces a large x
+ * exactly. The remaining part of the phase, p (asin(r) - r / (1 + sqrt(1 - r^2))) with r = p/x, is
+ * smaller than p. */
 static turned find_phase(const bessel *f, value p, value s)
 {
   kl_lowering *l = f->l;
@@ -152,7 +152,7 @@ static turned find_phase(const bessel *f, value p, value s)
   return turn_by(f, back, small);
 }
 
-/* Expands for x >= p. */
+/* Computes the expansion for x >= p. */
 static value expand_above(const bessel *f, value p, value s, value const *terms_of)
 {
   kl_lowering *l = f->l;
@@ -189,8 +189,8 @@ static value expand(const bessel *f, value p)
 /* ---- the recurrence ---- */
 
 /* Runs the recurrence from the orders first + step and first to the order of the function. Each
- * step adds to the difference of two adjacent values: the term 2 (k - x) / x times a value is
- * small, so little is lost to rounding. */
+ * step adds to the difference of two adjacent values. The added term, 2 (k - x) / x times a value,
+ * is small, so rounding loses little. */
 static value recur(const bessel *f, value first, value beyond, value at_first)
 {
   kl_lowering *l = f->l;
@@ -246,7 +246,7 @@ static value compute(const bessel *f)
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* Builds the function for any x. jn of -x has the sign of (-1)^n, and yn of -x is NaN. At infinity
+/* Builds the function for any x: jn(n, -x) is (-1)^n jn(n, x), and yn(n, -x) is NaN. At infinity
  * both are 0. */
 static void fill(bessel *f)
 {
@@ -263,7 +263,7 @@ static void fill(bessel *f)
   LLVMBuildRet(kl_next(l), kl_select(l, is_negative, reflected, result));
 }
 
-/* Returns the function, which is built once for a module, and once more for calls under
+/* Returns the function. A module has it once, and a second time for calls in functions with
  * @fastmath. */
 static value get_function(kl_lowering *l, bool is_second)
 {

@@ -1,7 +1,8 @@
-/* Lowers atomic operations. The operation itself is relaxed and has the scope of its name. Fences
- * around it provide the memory order on both targets; only atomic loads and stores carry the order
- * themselves. If neither LLVM nor the target has an operation, a compare-and-swap loop on the bits
- * replaces it. Vectors and structs are treated as integers of the same size. */
+/* Lowers atomic operations. The operation itself is relaxed and has the memory scope that its name
+ * specifies. On both targets, fences around the operation provide its memory order; only atomic
+ * loads and stores have the order themselves. If neither LLVM nor the target has an operation, it
+ * is implemented by a compare-and-swap loop on the bits. Vectors and structs are treated as
+ * integers of the same size. */
 #include "lower/instruction.h"
 #include "native/watch.h"
 
@@ -9,10 +10,12 @@ typedef struct lvalue {
   kl_array_value array;
   LLVMValueRef pointer;
   kjit_type element;
-  /* type of the operation: the element type, or for a vector or struct the integer of the same
-   * size. No integer type has 16 bytes, so this is the element type again if is_wide */
+  /* the type in which the operation is computed: the element type; for a vector or struct, the
+   * integer type of the same size. No integer type has 16 bytes, so for is_wide it is the element
+   * type */
   kjit_type type;
-  bool is_whole, is_wide; /* element is a vector or struct; it has 16 bytes */
+  /* is_whole: the element is a vector or struct; is_wide: it has 16 bytes */
+  bool is_whole, is_wide;
   ki_combine op;
   ki_memory_scope scope;
   kt_memory_order order;
@@ -28,8 +31,9 @@ static void require_wide(kl_lowering *l, const kt_expr *expr)
             expr->builtin->name);
 }
 
-/* Lowers the indices of the accessed element before the caller lowers the value operands, because
- * operands are evaluated from left to right. how: KJ_WATCH_* flags of the access. */
+/* Lowers the indices of the accessed element. Must be called before the operands that are values
+ * are lowered, because operands are evaluated from left to right. how: the KJ_WATCH_* flags of the
+ * access. */
 static lvalue lower_lvalue(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
   KJ_ASSERT(expr->x && (expr->builtin->flags & KJ_PLACE));
@@ -49,7 +53,8 @@ static lvalue lower_lvalue(kl_lowering *l, const kt_expr *expr, uint32_t how)
   return p;
 }
 
-/* Converts an operand to the type of the operation. give_value converts the old value back. */
+/* Converts an operand to the type of the operation. give_value converts the old value to the result
+ * type. */
 static LLVMValueRef lower_operand(kl_lowering *l, const lvalue *p, const kt_expr *operand)
 {
   LLVMValueRef value = kl_lower_expr(l, operand);
@@ -100,7 +105,7 @@ static bool is_plain(kl_lowering *l, const lvalue *p)
          kl_type_info(l, p->array.type)->space == KJ_SPACE_SHARED;
 }
 
-/* Accesses memory without atomic instructions. These accesses carry no alias metadata, because
+/* Accesses memory without atomic instructions. These accesses have no alias metadata, because
  * different iterations of a thread loop access the same element. */
 static LLVMValueRef plain_load(kl_lowering *l, const lvalue *p, LLVMTypeRef type)
 {
@@ -153,7 +158,7 @@ static LLVMTypeRef access_type(kl_lowering *l, const lvalue *p)
 }
 
 /* Builds a compare-and-swap and returns the old value. *is_stored receives whether the old value
- * was the expected one. */
+ * was the expected value. */
 static LLVMValueRef build_cas(kl_lowering *l, const lvalue *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
 {
@@ -203,7 +208,7 @@ static void build_store(kl_lowering *l, const lvalue *p, LLVMValueRef value,
   kl_annotate_atomic(l, store, p->array.object);
 }
 
-/* Builds a compare-and-swap loop. The loop stores even if the value does not change: only a
+/* Builds a compare-and-swap loop. The loop stores even if the value does not change, because only a
  * successful compare-and-swap proves that the returned value was in memory. */
 static LLVMValueRef build_loop(kl_lowering *l, const lvalue *p, LLVMValueRef value)
 {

@@ -1,11 +1,11 @@
-/* Functions of integers and of 32-bit words, and abs, min and max of all numbers. */
+/* Lowers functions of integers and of 32-bit words, and abs, min and max of all number types. */
 #include <string.h>
 
 #include "lower/instruction.h"
 
-/* Integer bit functions and divisions, and abs, min and max of all numbers. */
+/* ---- bit functions and divisions of integers; abs, min and max of all number types ---- */
 
-/* Converts a bit count to the result type i32, whatever type was counted. */
+/* Converts a bit count to the result type i32. The count has the type of the operand. */
 static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
 {
   LLVMTypeRef type = kl_register_type(l, expr->type);
@@ -14,8 +14,8 @@ static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef 
   return from > to ? kl_trunc(l, value, type) : kl_zext(l, value, type);
 }
 
-/* Lowers built-ins to LLVM intrinsics overloaded on the operand type: bit counts, sqrt, floor,
- * fma. */
+/* Lowers built-ins to LLVM intrinsics that are overloaded on the operand type: bit counts, sqrt,
+ * floor, fma. */
 LLVMValueRef kl_lower_intrinsic(kl_lowering *l, const kt_expr *expr)
 {
   static const char *const names[] = {
@@ -51,7 +51,7 @@ LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
   return as_result(l, expr, count_leading(l, kl_lower_arg(l, expr, 0)));
 }
 
-/* Counts trailing zeros without llvm.cttz, which needs a branch on nvptx. For 0 the result is the
+/* Counts trailing zeros without llvm.cttz, which becomes a branch on nvptx. For 0 the result is the
  * number of bits. */
 static LLVMValueRef count_trailing(kl_lowering *l, LLVMValueRef x)
 {
@@ -72,9 +72,9 @@ LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
   return as_result(l, expr, kl_select(l, is_zero, zero, position));
 }
 
-/* Returns the upper half of a 64-bit product, from 32-bit products (Hacker's Delight, 8-2). For
- * i128, LLVM 22 vectorizes on x86 and then splits the vectors again, and it loses bits of operands
- * that were extended from narrower types. */
+/* Returns the upper half of a 64-bit product, computed from 32-bit products (Hacker's Delight,
+ * 8-2). i128 is not used: LLVM 22 vectorizes it on x86 and then splits the vectors again, and it
+ * loses bits of operands that were extended from narrower types. */
 static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == l->i64 && LLVMTypeOf(y) == l->i64);
@@ -110,8 +110,8 @@ LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
   return kl_trunc(l, upper, LLVMTypeOf(x));
 }
 
-/* Lowers both operands, in 32 bits if the range pass has found that they fit. Returns whether they
- * are 32-bit values. */
+/* Lowers both operands. If pass/range.c has found that they fit into 32 bits, lowers them as 32-bit
+ * values and returns true. */
 static bool lower_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef *x, LLVMValueRef *y)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -156,7 +156,7 @@ LLVMValueRef kl_lower_abs(kl_lowering *l, const kt_expr *expr)
                       2);
 }
 
-/* Functions of 32-bit words that are instructions on NVIDIA GPUs. Other targets use ordinary
+/* Functions of 32-bit words that are single instructions on NVIDIA GPUs. Other targets use ordinary
  * operations. */
 
 static void lower_args(kl_lowering *l, const kt_expr *expr, LLVMValueRef *args)
@@ -171,7 +171,7 @@ static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
 }
 
 /* Returns byte i of the result, in its position. Bits 4*i to 4*i + 2 of the selector are the number
- * of the byte in y:x. */
+ * of a byte in the 64-bit value y:x. */
 static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
   KJ_ASSERT(i >= 0 && i < 4);
@@ -181,7 +181,7 @@ static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef se
   return kl_shl(l, byte, kl_const32(l, 8 * i));
 }
 
-/* Clears bit 3 of each byte number in the selector, because with this bit the instruction would
+/* Clears bit 3 of each byte number in the selector; if this bit were set, the instruction would
  * replicate the sign of the byte. */
 LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
 {
@@ -208,7 +208,7 @@ static LLVMValueRef shift_clamped(kl_lowering *l, bool is_left, LLVMValueRef *ar
   return kl_trunc(l, kl_lshr(l, kl_shl(l, both, count), kl_const64(l, 32)), l->i32);
 }
 
-/* Lowers a funnel shift. LLVM's intrinsic takes the upper word first. */
+/* Lowers a funnel shift. LLVM's intrinsic has the upper word as its first operand. */
 LLVMValueRef kl_lower_funnel(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 3);

@@ -1,4 +1,5 @@
-/* Functions of <math.h>. f32 and f64 use the target's library; f16 and bf16 are computed as f32. */
+/* Lowers functions of <math.h>. f32 and f64 use the target's math library; f16 and bf16 are
+ * computed in f32. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -27,8 +28,8 @@ LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
 }
 
-/* Calls the library's function for the orders 0 to KL_LOW_ORDERS, which it computes quickly. A
- * negative order is replaced by 0, because the library would take as long for it as for a high
+/* Calls the library's function, which is fast for the orders 0 to KL_LOW_ORDERS. A negative order
+ * is replaced by 0, because the library would take as long for it as for the corresponding high
  * order. */
 static LLVMValueRef low_bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLVMValueRef x)
 {
@@ -66,7 +67,7 @@ LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, kl_select(l, is_defined, value, LLVMConstReal(type, NAN)));
 }
 
-/* Returns the next f16 or bf16 by its bits. The next f32 would round to x again. */
+/* Computes the next f16 or bf16 from its bits. The next f32 would be rounded back to x. */
 static LLVMValueRef next_small(kl_lowering *l, const kt_expr *expr)
 {
   const kt_expr *from = expr->args.items[0], *to = expr->args.items[1];
@@ -106,7 +107,7 @@ LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
   return native ? native : l->target->math(l, id, args, 3, LLVMTypeOf(args[0]));
 }
 
-/* Lowers x / y without the check of the divisor. */
+/* Lowers x / y without a run-time check of the divisor. */
 LLVMValueRef kl_lower_quotient(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -114,7 +115,8 @@ LLVMValueRef kl_lower_quotient(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, kl_fast(l, kl_fdiv(l, x, y)));
 }
 
-/* Lowers x / y with an approximate reciprocal, for f32 if the target has the instruction. */
+/* Lowers x / y with an approximate reciprocal, if it is an f32 and the target has the
+ * instruction. */
 LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -125,7 +127,7 @@ LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
                          quotient ? quotient : kl_fast(l, kl_fdiv(l, args[0], args[1])));
 }
 
-/* Clamps to [0, 1]. The comparisons are false for NaN, which becomes 0, as does -0. */
+/* Clamps to [0, 1]. Comparisons with NaN are false, so NaN becomes 0; -0 also becomes 0. */
 LLVMValueRef kl_lower_saturate(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0),
@@ -147,7 +149,7 @@ LLVMValueRef kl_lower_round_to_int(kl_lowering *l, const kt_expr *expr)
                           kl_intrinsic1(l, is_to_even ? "llvm.roundeven" : "llvm.round", x));
 }
 
-/* Lowers ldexp. LLVM takes n as an i32; larger values saturate, which gives the same infinity or
+/* Lowers ldexp. LLVM's n is an i32. A larger n is saturated, which gives the same infinity or
  * zero. */
 LLVMValueRef kl_lower_ldexp(kl_lowering *l, const kt_expr *expr)
 {
@@ -191,8 +193,7 @@ static LLVMValueRef split_exponent(kl_lowering *l, LLVMValueRef x)
   return kl_intrinsic(l, "llvm.frexp", overloads, 2, &x, 1);
 }
 
-/* Lowers frexp. C does not define the exponent of infinities and NaNs; here it is 0 on both
- * targets. */
+/* Lowers frexp. C does not define the exponent of infinities and NaNs; on both targets it is 0. */
 LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
@@ -245,8 +246,8 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
   return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
-/* Lowers remquo. fmod(x, 8 * y), which is exact, leaves the low bits n of the quotient 8 * k + n.
- * If 8 * y overflows, the quotient is small. */
+/* Lowers remquo. fmod(x, 8 * y) is exact; it removes the term 8 * k from the quotient 8 * k + n, so
+ * only the low bits n remain. If 8 * y overflows, the quotient is small. */
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);

@@ -1,10 +1,11 @@
-/* Accesses with cache hints, prefetches, clocks, traps, assumptions; positions, bitcast, select. */
+/* Lowers accesses with cache hints, prefetches, clocks, traps, assumptions, positions, bitcast and
+ * select. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "native/watch.h"
 
-/* Accesses with cache hints, prefetches, clocks, traps, assumptions. */
+/* ---- accesses with cache hints, prefetches, clocks, traps, assumptions ---- */
 
 typedef struct element {
   kl_array_value array;
@@ -24,8 +25,8 @@ static element lower_element(kl_lowering *l, const kt_expr *expr, uint32_t how)
   return e;
 }
 
-/* Returns whether the type is one scalar, which instructions with cache hints require. Structs,
- * vectors and complex numbers are accessed without hints. */
+/* Returns whether the type is a single scalar, which instructions with cache hints require.
+ * Structs, vectors and complex numbers are accessed without hints. */
 static bool is_one_number(kl_lowering *l, kjit_type type)
 {
   ki_type_class class_ = kl_type_info(l, type)->class_;
@@ -103,7 +104,7 @@ LLVMValueRef kl_lower_assume(kl_lowering *l, const kt_expr *expr)
   return NULL;
 }
 
-/* Positions, and operations on any scalar: bitcast, select. */
+/* ---- positions, and operations on any scalar: bitcast, select ---- */
 
 LLVMValueRef kl_lower_position(kl_lowering *l, const kt_expr *expr)
 {
@@ -111,8 +112,8 @@ LLVMValueRef kl_lower_position(kl_lowering *l, const kt_expr *expr)
   return expr->is_narrow ? kl_as_i32(l, value) : kl_extend_position(l, value);
 }
 
-/* Lowers grid and gridsize: in 32 bits if the range pass allows it (grid32), and otherwise in 64
- * bits, because blockIdx * blockDim may be larger. */
+/* Lowers grid and gridsize in 32 bits if pass/range.c allows it (grid32). Otherwise it lowers them
+ * in 64 bits, because blockIdx * blockDim can exceed 32 bits. */
 LLVMValueRef kl_lower_grid(kl_lowering *l, const kt_expr *expr)
 {
   bool is_size = expr->builtin->id == KJ_BUILTIN_GRIDSIZE;
@@ -144,9 +145,9 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   return kl_from_memory(l, expr->type, kl_bitcast(l, value, kl_memory_type(l, expr->type)));
 }
 
-/* Tests an alignment. The address is taken from the pointer in the global address space if there is
- * one: LLVM then knows the result if the kernel's parameter states its alignment. The address in
- * the generic space is the same. */
+/* Tests the alignment of an address. If the pointer is known in the global address space, its
+ * address there is used: LLVM then knows the result if the kernel's parameter states its alignment.
+ * The address in the generic address space is the same. */
 LLVMValueRef kl_lower_is_aligned(kl_lowering *l, const kt_expr *expr)
 {
   unsigned global = kl_address_space(l, KJ_SPACE_GLOBAL);
@@ -168,7 +169,7 @@ LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);
   LLVMValueRef x = kl_lower_expr(l, expr->args.items[1]), y = kl_lower_expr(l, expr->args.items[2]);
   LLVMValueRef chosen = kl_select(l, condition, x, y);
-  /* a program that uses select instead of ?: wants no branch */
+  /* A program that uses select instead of ?: does not want a branch. */
   if (LLVMIsASelectInst(chosen))
     kl_set_metadata(l, chosen, "unpredictable", LLVMMDNodeInContext2(l->context, NULL, 0));
   return chosen;

@@ -1,10 +1,10 @@
-/* Barriers, warp operations, and cooperation of several warps or blocks. */
+/* Lowers barriers, warp operations, and operations in which several warps or blocks cooperate. */
 #include <string.h>
 
 #include "lower/builtins/tensor_copy.h"
 #include "lower/instruction.h"
 
-/* Barriers, fences and warp functions, for targets that have instructions for them. */
+/* ---- barriers, fences and warp functions, for targets that have instructions for them ---- */
 
 static LLVMValueRef arg32(kl_lowering *l, const kt_expr *expr, size_t i)
 {
@@ -45,7 +45,7 @@ static LLVMValueRef shuffle_word(kl_lowering *l, const kl_shuffle *s, LLVMValueR
   return l->target->shuffle(l, s->mode, s->mask, word, s->lane, s->width);
 }
 
-/* Shuffles a vector whose elements fill whole words, element by element. */
+/* Shuffles a vector element by element. Its elements fill whole words. */
 static LLVMValueRef shuffle_vector(kl_lowering *l, const kl_shuffle *s, LLVMValueRef value,
                                    uint32_t count)
 {
@@ -108,7 +108,8 @@ LLVMValueRef kl_lower_activemask(kl_lowering *l, const kt_expr *expr)
   return l->target->activemask(l);
 }
 
-/* Returns the mask of the lanes with the given relation to this lane: lt, le, eq, ge, gt. */
+/* Returns the mask of the lanes whose number has the given relation to this lane's number: lt, le,
+ * eq, ge or gt. */
 static LLVMValueRef lanemask(kl_lowering *l, kjit_op relation)
 {
   static const char *const registers[] = { [KJIT_OP_EQ] = "read.ptx.sreg.lanemask.eq",
@@ -133,14 +134,14 @@ LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
   return lanemask(l, (kjit_op)expr->builtin->operation);
 }
 
-/* Elects the lowest lane of the mask, on all targets. */
+/* Elects the lowest lane of the mask, on every target. */
 LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0), lanes = kl_and(l, mask, lanemask(l, KJIT_OP_LE));
   return kl_icmp(l, LLVMIntEQ, lanes, lanemask(l, KJIT_OP_EQ));
 }
 
-/* match and reduce among the lanes of a warp, for targets that execute them as instructions. */
+/* ---- match and reduce in a warp, for targets that have instructions for them ---- */
 
 /* The result has 32, 64 or 128 bits. */
 LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef value)
@@ -175,8 +176,8 @@ static LLVMValueRef match_bits(kl_lowering *l, bool is_any, LLVMValueRef mask, L
                        0, args, 2);
 }
 
-/* Combines the matches of the two halves of a value. The lanes of the result are equal in both
- * halves; match_all holds if it holds for both. */
+/* Combines the matches of the two halves of a value. match_any gives the lanes that are equal in
+ * both halves; match_all is true if it is true for both halves. */
 static LLVMValueRef join_matches(kl_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
 {
   if (is_any) return kl_and(l, x, y);

@@ -1,4 +1,5 @@
-/* CPU: the target's table of functions, and the functions that are small enough to be here. */
+/* CPU: the target's function table (kl_lower_target), and those of its functions that are too small
+ * for a file of their own. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
@@ -7,8 +8,8 @@
 #include "native/architecture.h"
 #include "native/support_routines.h"
 
-/* The thread context of functions that are not inlined: the calling thread's position, and the flag
- * by which a function reports that the thread has failed. */
+/* The thread context, which functions that are not inlined receive: the position of the calling
+ * thread, and the flag by which a function reports that the thread has failed. */
 
 enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD, SINK_FIELD };
 enum {
@@ -52,7 +53,7 @@ static void context_numbers(kl_cpu_state *s, LLVMValueRef **numbers)
 LLVMValueRef kl_cpu_thread_context(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
-  /* a function passes on its own context, because its callees need the same values */
+  /* a function passes its own context to its callees, because they need the same values */
   if (s->context) return s->context;
   LLVMValueRef context = kl_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
@@ -84,9 +85,9 @@ void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
 
 /* ---- failing threads ---- */
 
-/* Makes the current thread leave the kernel. In a function, the flag in the context is set, and
- * each caller leaves as well. In the kernel, the thread ends its iteration of the thread loop and
- * is inactive afterwards. */
+/* Makes the current thread leave the kernel. In a function, the code sets the flag in the context,
+ * and each caller leaves as well. In the kernel, the thread ends its iteration of the thread loop
+ * and is inactive from then on. */
 void kl_cpu_leave_kernel(kl_lowering *l)
 {
   KJ_ASSERT(l->frame);
@@ -123,10 +124,10 @@ static LLVMValueRef load_volume(kl_lowering *l, size_t offset)
   return volume;
 }
 
-/* Returns the number of iterations after which a waiting thread fails, about a tenth of a second.
- * With several blocks it is a few seconds: blocks run on several cores, and a block may wait while
- * another one computes. The only thread of a launch waits for the application or for another
- * launch, so it has no limit. */
+/* Returns the number of iterations after which a waiting thread fails; they take about a tenth of a
+ * second. If a launch has several blocks, they take a few seconds: blocks run on several cores, and
+ * a block may wait while another block computes. If a launch has a single thread, the thread waits
+ * for the application or for another launch, so there is no limit. */
 static LLVMValueRef most_turns(kl_lowering *l)
 {
   enum { OF_BLOCK = 1 << 22, OF_GRID = 1 << 28 };
@@ -181,8 +182,8 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 
 /* ---- printing threads ---- */
 
-/* Prints a line. The block number is passed as well, so that lines can be printed in block
- * order. */
+/* Prints a line. The block number is passed as well, so that the lines can be output in the order
+ * of the blocks. */
 static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
 {
   (void)count;
@@ -246,14 +247,15 @@ static LLVMValueRef no_activemask(kl_lowering *l)
   return NULL;
 }
 
-/* Builds a fence. One worker runs a block, so within the block program order is sufficient. */
+/* Builds a fence. One worker thread runs a whole block, so program order is sufficient within a
+ * block. */
 static void fence(kl_lowering *l, ki_memory_scope scope)
 {
   if (scope != KJ_SCOPE_BLOCK)
     LLVMBuildFence(kl_next(l), LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
-/* Without these instructions LLVM would call library functions. */
+/* Without 16-byte atomic instructions, LLVM would call library functions. */
 static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_wide_atomics; }
 static bool has_unsigned_conversion(kl_lowering *l) { return kl_cpu(l)->features->has_avx512; }
 
@@ -267,15 +269,15 @@ static void prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
                4);
 }
 
-/* Asynchronous copies and products are executed at once, in program order, so fences and waits do
- * nothing. */
+/* Asynchronous copies and matrix products are executed immediately, in program order, so fences and
+ * waits for them do nothing. */
 static LLVMValueRef nothing(kl_lowering *l, const kt_expr *expr)
 {
   (void)l, (void)expr;
   return NULL;
 }
 
-/* Returns the cycle counter, or the system clock by a function of native/host_math.c. */
+/* Returns the cycle counter, or the system clock, which a function of native/host_math.c reads. */
 static LLVMValueRef clock_value(kl_lowering *l, ki_builtin_id clock)
 {
   static const char timer[] = "kj_nanoseconds";

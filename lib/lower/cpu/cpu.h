@@ -1,44 +1,48 @@
-/* Declarations that the CPU lowering files share: the shape of the kernel, the current block and
- * thread, and scratch memory. */
+/* Declarations that the CPU lowering files share: the structure of the kernel, the current block
+ * and thread, and scratch memory, in which a worker thread keeps the variables of a block. */
 #ifndef KJ_LOWER_CPU_CPU_H
 #define KJ_LOWER_CPU_CPU_H
 
 #include "lower/lower.h"
 
-/* Features of the processor and the C library; target/host.c finds them once for each process. */
+/* Features of the processor and of the C library; target/host.c detects them once for each
+ * process. */
 typedef struct kl_cpu_features {
-  /* instruction sets for which code may call libmvec's variants */
+  /* the instruction sets for which the code may call vector functions of libmvec */
   bool has_avx, has_avx2, has_avx512;
   bool has_wide_atomics; /* atomic operations of 16 bytes */
-  /* returns whether the C library, including libmvec, has the function */
+  /* returns whether the C library, including libmvec, has a function of this name */
   bool (*has_function)(const char *name);
 } kl_cpu_features;
 
 typedef struct kl_cpu_state {
   const kl_cpu_features *features;
   uint64_t scratch_bytes; /* output: size of the scratch memory */
-  /* arrays in scratch memory that are accessed only by their names. Array i has scope i + 1 in
-   * memory_scopes; scope 0 is for all other slots */
+  /* the arrays in scratch memory that are accessed only by their names. Array i has alias scope
+   * memory_scopes[i + 1]; scope 0 is for all other slots */
   KJ_LIST(const kt_var *) scratch_arrays;
   LLVMMetadataRef memory_domain;
 
   uint32_t block[3], thread_count;
-  /* KJ_FIBERS_WARPS with more than one warp: each call of the kernel runs one warp of a block */
+  /* the kernel runs as KJ_FIBERS_WARPS and has more than one warp: each call of the kernel function
+   * runs one warp of a block */
   bool has_warps;
-  LLVMValueRef unit_first, unit_stop; /* i32; the threads that a call runs */
+  LLVMValueRef unit_first, unit_stop; /* i32; the range of threads that a call runs */
   LLVMValueRef grid_pointer, scratch;
   LLVMValueRef grid[3], block_index[3]; /* i32 */
   LLVMValueRef thread[3], rank;         /* i32; NULL outside of thread loops */
   LLVMValueRef block_number;            /* i64; number of the block in the whole grid */
-  LLVMValueRef index_allocas[3], last;  /* loop over blocks: its indices, its end */
+  /* loop over blocks: the indices of the current block; the end of the loop */
+  LLVMValueRef index_allocas[3], last;
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
-  bool joins_blocks; /* a call has one piece of each grid_range for all of its blocks */
+  /* a call processes the elements of all its blocks as one part of each grid_range */
+  bool joins_blocks;
   LLVMValueRef shown_thread, shown_block; /* variables for debuggers */
 
   LLVMTypeRef context_type; /* type of the thread context that noinline functions receive */
-  /* the thread context that this function received; NULL in the kernel and in functions that take
-   * none */
+  /* the thread context that this function has received; NULL in the kernel and in functions that
+   * have none */
   LLVMValueRef context;
   LLVMValueRef *kept; /* declarations of vector functions */
   unsigned kept_count, kept_capacity;
@@ -59,8 +63,8 @@ static inline kl_cpu_state *kl_cpu(kl_lowering *l)
 /* a cache line, so that two workers never write to the same line */
 enum { KJ_SCRATCH_ALIGNMENT = 64 };
 
-/* Assigns scratch memory to variables that are slots, to static shared arrays and to watched local
- * arrays. The block shape must be known. */
+/* Assigns offsets in scratch memory to slots, static shared arrays and monitored local arrays. The
+ * block shape must be known. */
 void kl_lay_out_scratch(kl_lowering *l);
 uint32_t kl_cpu_object_of(kl_lowering *l, const kt_var *var);
 LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var);
@@ -75,7 +79,7 @@ void kl_cpu_begin_block(kl_lowering *l);
 void kl_cpu_end_kernel(kl_lowering *l);
 void kl_cpu_begin_entry(kl_lowering *l);
 void kl_cpu_finish_function(kl_lowering *l, LLVMValueRef function);
-/* Loads a field of the kj_cpu_grid that the kernel was called with. */
+/* Loads a field of the kj_cpu_grid with which the kernel was called. */
 LLVMValueRef kl_load_grid(kl_lowering *l, LLVMTypeRef type, size_t offset);
 
 /* ---- cpu.c ---- */
@@ -88,19 +92,19 @@ void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context);
 /* ---- cpu_speculate.c ---- */
 
 typedef struct kl_speculation {
-  /* memory: the index of the first iteration with a zero divisor; whether the current iteration has
-   * a zero divisor */
+  /* in memory: first is the index of the first iteration with a zero divisor; bad is whether the
+   * current iteration has a zero divisor */
   LLVMValueRef first, bad;
   LLVMTypeRef type; /* type of the counter */
 } kl_speculation;
 
-/* Returns whether the only operations in the body that may fail are float divisions before its
+/* Returns whether the only operations in the body that can fail are float divisions before its
  * first store. */
 bool kl_can_speculate(kl_lowering *l, const kt_stmts *body);
-/* Speculative execution of a loop whose divisions may fail: kl_begin_speculation is called before
- * the loop, kl_begin_speculated and kl_end_speculated around the body. After the loop
- * kl_find_failing returns the iteration that has to be repeated with checks, and sets *has_any to
- * whether one exists. */
+/* Speculative execution of a loop whose divisions can fail. kl_begin_speculation is called before
+ * the loop; kl_begin_speculated and kl_end_speculated are called before and after the body. After
+ * the loop kl_find_failing returns the iteration that must be repeated with checks, and sets
+ * *has_any to whether there is one. */
 void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter);
 void kl_begin_speculated(kl_lowering *l, const kl_speculation *s);
 void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number);
@@ -115,9 +119,9 @@ void kl_cpu_statement(kl_lowering *l, const kt_stmt *stmt);
 void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop);
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop);
-/* Marks the memory accesses between the two calls as independent of other iterations of a loop
- * whose iterations are threads or lanes. kl_end_parallel returns the loop id for the loop's
- * metadata. The id holds a KJ_PARALLEL_PROPOSAL to replace the loop by loop `id`; see
+/* Marks the memory accesses between the two calls as independent of the accesses in other
+ * iterations of a loop over threads or lanes. kl_end_parallel returns the loop id for the loop's
+ * metadata. It contains a KJ_PARALLEL_PROPOSAL to replace the loop by loop `id`; see
  * target/host_parallel.c. */
 #define KJ_PARALLEL_PROPOSAL "kjit.parallel"
 typedef struct kl_parallel {
@@ -125,27 +129,27 @@ typedef struct kl_parallel {
 } kl_parallel;
 kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id);
 LLVMMetadataRef kl_end_parallel(kl_lowering *l, const kl_parallel *p);
-/* Sets the thread whose variables the following code reads and writes; rank is an i32. */
+/* Sets the thread whose variables the following code accesses. rank is an i32. */
 void kl_set_rank(kl_lowering *l, LLVMValueRef rank);
-/* Returns an i1: whether the current thread is active. */
+/* Returns an i1 that tells whether the current thread is active. */
 LLVMValueRef kl_is_active(kl_lowering *l);
 
 /* ---- cpu_group.c ---- */
 
-/* Builds a wait for other fibers of the launch; see kj_cpu_wait. address is NULL if the wait has
- * none, value is an i64. Returns an i64. */
+/* Builds a wait for other fibers of the launch; see kj_cpu_wait. address is NULL if the wait has no
+ * address. value is an i64. Returns an i64. */
 LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
                            LLVMValueRef address, LLVMValueRef value);
-/* Lower WARP statements: barriers across warps or blocks, and waits for the phase of an
+/* Lower WARP statements that are barriers across warps or blocks, or waits for the phase of an
  * mbarrier. */
 void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt);
-/* In cpu_matrix.c and cpu_wgmma.c: lower WARP statements that are matrix products, or load or store
- * fragments. */
+/* In cpu_matrix.c and cpu_wgmma.c: lower WARP statements that are matrix products, or that load or
+ * store fragments. */
 void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt);
-/* Lower built-ins on mbarriers and shared memory that each thread executes on its own. */
+/* Lower built-ins on mbarriers and shared memory that each thread executes separately. */
 LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_pending_count(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr);
@@ -153,34 +157,34 @@ LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr);
 LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr);
-/* Returns CLUSTER_IDX or another cluster position. */
+/* Returns a position in the cluster, for example CLUSTER_IDX. */
 LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
 /* ---- cpu_warp.c ---- */
 
-/* Returns operand i of the statement's built-in for the thread; kl_warp_operand32 returns it as an
- * i32. */
+/* Returns operand i of the statement's built-in for the thread with number rank; kl_warp_operand32
+ * returns it as an i32. */
 LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
 LLVMValueRef kl_warp_operand32(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
-/* Returns the end (exclusive) of the warp whose first thread is given. */
+/* Returns the end (exclusive) of the warp whose first thread is `first`. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first);
 /* Begins a loop over the warps that the call runs. Returns the first thread of the current warp and
- * sets *stop to its end. kl_end_vector_loop ends the loop. */
+ * sets *stop to the warp's end. kl_end_vector_loop ends the loop. */
 LLVMValueRef kl_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop);
 /* Begin and end a loop over the threads [first, stop). */
 kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop);
 void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p);
-/* kl_is_lane_active returns an i1: whether the thread is active. kl_set_lane_result sets the result
- * of an active thread. */
+/* kl_is_lane_active returns an i1 that tells whether the thread is active. kl_set_lane_result sets
+ * the result of the thread if it is active. */
 LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank);
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value);
-/* Returns an i1: whether any thread of the call is active. It is a constant if no thread of the
- * kernel can be inactive. */
+/* Returns an i1 that tells whether any thread of the call is active. It is a constant if threads of
+ * the kernel cannot become inactive. */
 LLVMValueRef kl_has_active_lane(kl_lowering *l, const kt_stmt *stmt);
-/* Returns the number of the first active thread, or of the last thread if none is active. */
+/* Returns the number of the first active thread, or of the last thread if no thread is active. */
 LLVMValueRef kl_first_active(kl_lowering *l, const kt_stmt *stmt);
-/* Returns an i1: whether any of the threads [first, stop) is active. */
+/* Returns an i1 that tells whether any of the threads [first, stop) is active. */
 LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                  LLVMValueRef stop);
 
@@ -192,10 +196,11 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt);
 LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
-/* Keeps the vector functions that are named by attributes of scalar calls. */
+/* Prevents the removal of the vector functions that attributes of scalar calls name. */
 void kl_finish_cpu_math(kl_lowering *l);
-/* After optimization: gives the functions of the C library their real names, and makes the rest of
- * a vectorized loop call the vector variants that the loop calls. */
+/* Must be called after optimization: gives the functions of the C library their real names. If a
+ * vectorized loop calls a vector variant of a function, its remainder loop calls the variant as
+ * well. */
 void kl_name_cpu_math(kl_lowering *l, LLVMModuleRef module);
 
 #endif

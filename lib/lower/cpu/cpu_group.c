@@ -1,10 +1,10 @@
-/* CPU: lowers operations of several warps or blocks. The fibers of a launch that wait for each
- * other take turns on one core (runtime/cpu/parts.c), so they can access shared data without atomic
- * instructions. Asynchronous copies are executed at once.
+/* CPU: lowers operations of several warps or blocks. Fibers of a launch that wait for each other
+ * take turns on one core (runtime/cpu/parts.c), so they can access shared data without atomic
+ * instructions. Asynchronous copies are executed immediately.
  *
- * An mbarrier is a 64-bit word: pending arrivals (bits 0 to 19), arrivals of a phase (20 to 39),
- * pending bytes (40 to 62, may be negative), parity of the phase (63). An address in shared memory
- * is an offset from the start of the block's scratch memory. */
+ * An mbarrier is a 64-bit word. Bits 0 to 19 hold the pending arrivals, bits 20 to 39 the arrivals
+ * of a phase, bits 40 to 62 the pending bytes (can be negative), and bit 63 the parity of the
+ * phase. An address in shared memory is an offset from the start of the block's scratch memory. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -35,8 +35,8 @@ LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LL
 static LLVMValueRef zero32(kl_lowering *l) { return kl_const32(l, 0); }
 static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 
-/* Moves the builder to code that only calls with an active thread reach. end_if_any moves it to the
- * code that all calls reach. */
+/* Moves the builder to code that is executed only by calls with an active thread. end_if_any moves
+ * it to the code that all calls execute. */
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
@@ -83,8 +83,8 @@ static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
   return kl_and(l, moved, kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1));
 }
 
-/* Subtracts arrivals and bytes, both i64, from the pending counts, and starts the next phase if
- * both become 0. Returns the old word. */
+/* Subtracts arrivals and bytes, both i64, from the pending counts. If both counts become 0, starts
+ * the next phase. Returns the old word. */
 static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
                                 LLVMValueRef bytes)
 {
@@ -123,7 +123,7 @@ LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* Returns the parity of the phase that the wait has to see completed. For a token this is its top
+/* Returns the parity of the phase whose completion the wait needs. The parity of a token is its top
  * bit. */
 static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
 {
@@ -131,8 +131,8 @@ static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
   return kl_and(l, kl_zext(l, operand, l->i64), kl_const64(l, 1));
 }
 
-/* Builds the wait of one lane. A test of the phase lets other fibers run first, because a fiber
- * that polls in a loop would otherwise never let them reach the phase. */
+/* Builds the wait of a lane. A test of the phase lets other fibers run first. Otherwise a fiber
+ * that polls in a loop would never let them complete the phase. */
 static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
   const kt_expr *e = stmt->value;
@@ -171,7 +171,7 @@ static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
   kl_end_lanes(l, &loop, &p);
 }
 
-/* Waits once for all threads if they wait for the same phase of the same mbarrier. */
+/* If all threads wait for the same phase of the same mbarrier, a single wait serves them all. */
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->value->args.count >= 2);
@@ -249,7 +249,7 @@ static LLVMValueRef step(kl_lowering *l, LLVMValueRef pointer, uint64_t bytes)
   return bytes ? kl_inbounds_gep(l, l->i8, pointer, &at, 1) : pointer;
 }
 
-/* Copies element by element, because elements that are not valid must not be read. */
+/* Copies element by element, because invalid elements must not be read. */
 LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.items[0]->kind == KJ_T_CONST);
@@ -292,7 +292,7 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 
 /* ---- tensor copies ---- */
 
-/* Copies one element. box holds its i32 coordinates within the box. */
+/* Copies an element. box holds its i32 coordinates within the box. */
 static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMValueRef const *start,
                                 LLVMValueRef const *box)
 {
@@ -324,8 +324,8 @@ static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMVal
   kl_go_on_in(l, end);
 }
 
-/* Returns the start coordinate as an i64. All 64 bits count: index 2^32 is out of bounds and not
- * 0. */
+/* Returns a start coordinate as an i64. All 64 bits are needed: index 2^32 is out of bounds and
+ * must not become 0. */
 static LLVMValueRef lower_start(kl_lowering *l, const kt_expr *index)
 {
   if (index->is_narrow) return kl_as_i64(l, kl_lower_index32(l, index));

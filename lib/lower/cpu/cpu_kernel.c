@@ -1,12 +1,14 @@
-/* CPU: lowers a kernel to a function that runs a range of blocks. */
+/* CPU: lowers a kernel to a function that runs a range of blocks on one worker thread. */
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
-/* Layout of the variables' memory. Each worker has one piece of scratch memory. It holds slots (one
- * element for each thread of the block), local arrays that live across thread loops, and static
- * shared arrays, each on its own cache lines. Dynamic shared memory follows. */
+/* ---- layout of the variables in scratch memory ----
+ *
+ * Each worker thread has its own scratch memory. It holds slots (variables with an element for each
+ * thread of the block), local arrays that are used after a synchronization, and static shared
+ * arrays. Each starts at a cache line. Dynamic shared memory follows. */
 
 /* ---- the layout ---- */
 
@@ -58,9 +60,9 @@ static uint64_t offset_of(const kt_var *var)
   return (uint64_t)(uintptr_t)var->lowered - 1;
 }
 
-/* Returns whether local arrays that are not slots lie in scratch memory. Watched arrays do, because
- * the watch identifies memory by its offset in the scratch memory. Arrays of recursive functions
- * cannot, since several calls may be active at once. */
+/* Returns whether local arrays that are not slots are in scratch memory. Monitored arrays are,
+ * because the watch identifies memory by its offset in scratch memory. Arrays of recursive
+ * functions cannot be, because several calls can be active at the same time. */
 static bool is_kept_in_scratch(kl_lowering *l, const kt_instance *instance)
 {
   return kl_is_watched(l) && !kl_is_recursive(l, instance);
@@ -72,8 +74,8 @@ static void add_scope(kl_lowering *l, const char *name)
   KJ_PUSH(l->c->arena, &l->memory_scopes, kl_make_scope(l, kl_cpu(l)->memory_domain, name));
 }
 
-/* Gives the array an alias scope. The number of arrays is limited, because each access lists the
- * scopes of all others. */
+/* Gives the array an alias scope. The number of such arrays is limited, because each access lists
+ * the scopes of all other arrays. */
 static void add_array(kl_lowering *l, const kt_var *var)
 {
   enum { MOST_ARRAYS = 60 };
@@ -196,8 +198,8 @@ static LLVMTypeRef kernel_type(kl_lowering *l)
   return LLVMFunctionType(l->void_, params, 5, false);
 }
 
-/* Returns the version of the kernel without hoisted checks. It is declared at the first call and
- * filled by another lowering. */
+/* Returns the version of the kernel without hoisted checks. It is declared at the first call, and
+ * another lowering creates its body. */
 static LLVMValueRef unchecked_function(kl_lowering *l)
 {
   const char *name = kj_format(l->c->arena, "%s.unchecked", l->kernel->symbol);
@@ -214,8 +216,8 @@ static void make_function(kl_lowering *l)
   l->function =
     l->checked ? unchecked_function(l) : kl_add_function(l, l->kernel->symbol, kernel_type(l));
   kl_cpu_finish_function(l, l->function);
-  /* With fibers, one fiber writes scratch memory that another one reads, so the scratch pointer is
-   * not noalias. */
+  /* With fibers, one fiber reads scratch memory that another fiber writes, so the scratch pointer
+   * is not noalias. */
   static const unsigned pointers[] = { 0, 1, 4 };
   bool has_fibers = l->c->code->cpu_fibers != KJ_FIBERS_NONE;
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_fibers; i++)
@@ -250,7 +252,7 @@ static void load_parameters(kl_lowering *l)
 
 /* ---- the loop over blocks ---- */
 
-/* Computes the coordinates of block `first`. step_block_index then adds one for each further block,
+/* Computes the coordinates of block `first`. For each further block, step_block_index adds one,
  * with carries. */
 static void start_block_index(kl_lowering *l, LLVMValueRef first)
 {
@@ -265,8 +267,8 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   }
 }
 
-/* The coordinates that the body has used, and the preceding coordinates, which carry into them.
- * Debuggers show all. */
+/* Returns the number of leading coordinates to compute: those that the body uses, and the preceding
+ * ones, whose carries they need. Debuggers show all coordinates. */
 static int count_used_coordinates(kl_lowering *l)
 {
   int count = 3;
@@ -275,8 +277,8 @@ static int count_used_coordinates(kl_lowering *l)
   return count;
 }
 
-/* Advances the block index. Coordinates after the last used one keep the values of the first block,
- * because LLVM's passes would not remove the unused additions. */
+/* Advances the block index. Coordinates after the last used one are not advanced, because LLVM's
+ * passes would not remove the unused additions. */
 static void step_block_index(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -289,7 +291,8 @@ static void step_block_index(kl_lowering *l)
   }
 }
 
-/* Sets the threads of each block that a call runs: all threads, or the threads of one warp. */
+/* Sets the range of threads that a call runs: all threads of the block, or the threads of one
+ * warp. */
 static void bound_unit(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -302,11 +305,11 @@ static void bound_unit(kl_lowering *l)
   s->unit_stop = kl_end_of_warp(l, s->unit_first);
 }
 
-/* Returns whether a call needs no loop over its blocks. The blocks of a range-only kernel have
- * adjacent pieces of a grid_range, and the runtime chooses the number of blocks. Without the loop
- * LLVM compiles a sixth less code. A block that can fail or be interrupted skips its remaining
- * iterations, so its pieces cannot be joined. The same holds for a block that has a version without
- * checks. */
+/* Returns whether the kernel function needs no loop over its blocks. If the kernel consists only of
+ * ranges, its blocks process adjacent parts of a grid_range, and the runtime chooses the number of
+ * blocks. Without the loop, LLVM has to compile a sixth less code. A block that can fail or be
+ * interrupted skips its remaining iterations, so the parts of several blocks cannot be joined. The
+ * same is true of a block that has an unchecked version. */
 static bool can_join_blocks(kl_lowering *l)
 {
   const kt_compilation *c = l->c;
@@ -359,7 +362,7 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   s->joins_blocks = can_join_blocks(l);
   if (s->joins_blocks) {
     s->block_number = first;
-    /* the kernel does not read them */
+    /* the kernel does not read the block indices */
     for (int d = 0; d < 3; d++) s->block_index[d] = kl_const32(l, 0);
   } else begin_block_loop(l, first);
   if (s->thread_count == 1) {
@@ -369,8 +372,8 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   kl_watch_start_of_block(l);
 }
 
-/* Interruptible code polls once for each block. If no hoisted check can fail in the block, the
- * version without them runs it. */
+/* Interruptible code polls once for each block. If the block's hoisted checks cannot fail, the
+ * version without them runs the block. */
 void kl_cpu_begin_block(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -415,8 +418,8 @@ static LLVMValueRef load_call_field(kl_lowering *l, LLVMTypeRef type, size_t off
   return kl_load(l, type, kl_inbounds_gep(l, l->i8, kl_cpu(l)->grid_pointer, &at, 1));
 }
 
-/* A C function has no block or thread. All positions are 0, so that a thread context passed on to
- * other functions is complete. */
+/* A C function has no block and no thread. All positions are 0, so that the thread context that it
+ * passes to other functions is complete. */
 void kl_cpu_begin_entry(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);

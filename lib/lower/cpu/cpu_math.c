@@ -1,16 +1,16 @@
-/* CPU: the functions of <math.h> as calls of the C library. Each call names libmvec's variants for
- * the vectorizer.
+/* CPU: calls of the C library for the functions of <math.h>. Each call names the vector variants of
+ * the function in libmvec, which the vectorizer can use.
  *
- * Until the code is optimized, each function has a name that LLVM does not know. About `fmod`,
- * `pow` or `sinf` LLVM makes assumptions, some of which are wrong or differ from the results of the
- * function (docs/llvm-notes.md). The attribute `nobuiltin` would prevent the assumptions too, but
- * then the vectorizer would not use the variants. The attribute is added together with the real
- * names.
+ * Until the code has been optimized, each function has a name that LLVM does not know. LLVM makes
+ * assumptions about functions such as `fmod`, `pow` and `sinf`; some are wrong or give other
+ * results than the function (docs/llvm-notes.md). The attribute `nobuiltin` would also prevent
+ * these assumptions, but the vectorizer would then not use the variants. It is added together with
+ * the real names.
  *
- * A call site names its variants in the attribute vector-function-abi-variant
+ * A call names its variants in the attribute vector-function-abi-variant
  * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
- * e AVX-512). llvm.compiler.used keeps their declarations. Only variants that this C library has
- * and this processor can run are named. */
+ * e AVX-512). llvm.compiler.used keeps the declarations of the variants. Only variants that exist
+ * in this C library and that this processor can execute are named. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #include "lower/cpu/cpu.h"
 #include "native/functions.h"
 
-/* Contains a `$`, so that the name of no kernel or func begins with it. */
+/* Contains a `$`, so that no name of a kernel or func can begin with it. */
 #define MATH_PREFIX "kj$math_"
 
 /* number of f32 in an AVX-512 vector; number of properties in the metadata of a loop */
@@ -31,7 +31,7 @@ static bool runs_here(const kl_cpu_features *features, char isa)
   return isa == 'c' ? features->has_avx && !features->has_avx2 : true;
 }
 
-/* Declares a variant and keeps the declaration from being removed. */
+/* Declares a variant and prevents the removal of the declaration. */
 static void keep(kl_lowering *l, const char *name, LLVMTypeRef element, unsigned lanes,
                  unsigned count)
 {
@@ -53,7 +53,7 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
                           unsigned count)
 {
   const kl_cpu_features *features = kl_cpu(l)->features;
-  const char *variants = ""; /* in the arena, because a failure may jump out of this function */
+  const char *variants = ""; /* in the arena, because an error can jump out of this function */
   kl_cpu(l)->asks_vector_functions = true;
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kn_vector_variant *variant = &kn_vector_variants[v];
@@ -80,7 +80,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
   function = kl_add_function(l, name, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
-  /* no memory access: nothing reads errno */
+  /* the function accesses no memory, because no code reads errno */
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "memory", 0);
   return function;
 }
@@ -89,7 +89,7 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
                                  unsigned count)
 {
   KJ_ASSERT(count >= 1 && count <= 3);
-  /* the first argument may be an integer */
+  /* the type of the first argument may be an integer */
   LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]);
   bool is_f64 = result == l->f64;
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
@@ -100,8 +100,8 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
   return call;
 }
 
-/* Returns 1 for the angles whose exact cosine rounds to 1. libmvec's cosine is the number below 1
- * for some of them. */
+/* Returns 1 for angles whose exact cosine rounds to 1. For some of them, libmvec's cosine is the
+ * largest number below 1. */
 static LLVMValueRef call_cosine(kl_lowering *l, LLVMValueRef *args)
 {
   /* the largest x with x * x / 2 <= 2^-54 in f64 and 2^-25 in f32, half of a unit below 1 */
@@ -157,14 +157,14 @@ static bool is_variant_of(LLVMValueRef function, const char *name)
   return !strncmp(known, "_ZGV", 4) && last && !strcmp(last + 1, name);
 }
 
-/* Returns the number of lanes; 1 for a scalar function. */
+/* Returns the number of lanes of a vector function, or 1 for a scalar function. */
 static unsigned count_lanes(LLVMValueRef function)
 {
   LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(function));
   return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
 }
 
-/* Returns the variant with the most lanes that code calls in `function`, or NULL. */
+/* Returns the variant with the most lanes among those that `function` calls, or NULL. */
 static LLVMValueRef find_widest(LLVMModuleRef module, const char *name, LLVMValueRef function)
 {
   LLVMValueRef found = NULL;
@@ -187,7 +187,8 @@ static LLVMValueRef repeat_lanes(LLVMBuilderRef builder, LLVMValueRef x, unsigne
   return LLVMBuildShuffleVector(builder, x, poison, LLVMConstVector(mask, count), "");
 }
 
-/* Replaces a call of the scalar function or of a variant with fewer lanes. */
+/* Replaces a call of the scalar function, or of a variant with fewer lanes, by a call of the
+ * variant. */
 static void call_variant(LLVMBuilderRef builder, LLVMValueRef call, LLVMValueRef variant)
 {
   LLVMTypeRef type = LLVMGlobalGetValueType(variant), vector = LLVMGetReturnType(type);
@@ -208,8 +209,8 @@ static void call_variant(LLVMBuilderRef builder, LLVMValueRef call, LLVMValueRef
   LLVMInstructionEraseFromParent(call);
 }
 
-/* Returns whether a block ends a round of a loop of which the vectorizer has made a vectorized loop
- * and a loop for the rest. */
+/* Returns whether the basic block ends a loop that the vectorizer has split into a vectorized loop
+ * and a remainder loop. */
 static bool is_of_vectorized_loop(LLVMBasicBlockRef block)
 {
   static const char key[] = "llvm.loop", wanted[] = "llvm.loop.isvectorized";
@@ -220,7 +221,7 @@ static bool is_of_vectorized_loop(LLVMBasicBlockRef block)
   unsigned count = id ? LLVMGetMDNodeNumOperands(id) : 0, length;
   if (!count || count > MOST_PROPERTIES) return false;
   LLVMGetMDNodeOperands(id, properties);
-  for (unsigned i = 1; i < count; i++) { /* the first one is the id itself */
+  for (unsigned i = 1; i < count; i++) { /* operand 0 is the id itself */
     unsigned part_count = properties[i] ? LLVMGetMDNodeNumOperands(properties[i]) : 0;
     if (!part_count || part_count > MOST_PROPERTIES) continue;
     LLVMGetMDNodeOperands(properties[i], parts);
@@ -230,7 +231,7 @@ static bool is_of_vectorized_loop(LLVMBasicBlockRef block)
   return false;
 }
 
-/* of_rest: also calls of a scalar function, in the loops for the rest of vectorized loops */
+/* of_rest: also replaces the calls of the scalar function in remainder loops */
 static void unite_calls(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef callee,
                         const char *name, bool of_rest)
 {
@@ -245,11 +246,11 @@ static void unite_calls(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueR
   }
 }
 
-/* Makes the rest of vectorized loops call the variant with the most lanes that the function calls.
- * The scalar function and the variants round differently, and a vectorized loop computes its last
- * elements by the scalar function or with fewer lanes: without this, equal elements of an array
- * would have results that differ by their positions. Other loops keep the scalar function, which
- * takes less time for one element. */
+/* Makes remainder loops call the variant with the most lanes that the function calls. The scalar
+ * function and its variants round differently. A vectorized loop computes its last elements with
+ * the scalar function or with fewer lanes, so equal elements of an array could have different
+ * results depending on their positions. Other loops keep calling the scalar function, which is
+ * faster for a single element. */
 static void unite_variants(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef scalar,
                            const char *name, bool of_rest)
 {
@@ -258,8 +259,8 @@ static void unite_variants(LLVMBuilderRef builder, LLVMModuleRef module, LLVMVal
     if (is_variant_of(f, name)) unite_calls(builder, module, f, name, of_rest);
 }
 
-/* Returns whether the kernel has arrays with strides. Where such a stride is not 1, the loop for
- * the rest computes all elements, for which the scalar function takes less time. */
+/* Returns whether the kernel has arrays with run-time strides. If such a stride is not 1, the
+ * remainder loop computes all elements, and the scalar function is faster. */
 static bool has_strides(const kl_lowering *l)
 {
   const kt_instance *root = l->c->instances.items[0];

@@ -1,8 +1,9 @@
-/* CPU: matrix products of a warp, and fragments from and to shared memory. The lanes' fragments are
- * gathered into matrices, which are multiplied as in C; the result is distributed to the lanes.
+/* CPU: matrix products of a warp, and loads and stores of fragments in shared memory. The fragments
+ * of all lanes are gathered into matrices, which are multiplied by ordinary loops. The result is
+ * distributed to the lanes.
  *
- * Products of 16-bit, tf32 and fp8 elements are summed in f32, starting from c, in the order of k.
- * A result in f16 is rounded at the end. Integers are summed exactly, then wrapped or clamped. */
+ * Products of 16-bit, tf32 and FP8 elements are added in f32 in the order of k, starting from c. An
+ * f16 result is rounded at the end. Integers are added exactly and then wrapped or clamped. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu_matrix.h"
 
@@ -25,7 +26,8 @@ static bool is_float(ki_mma_kind kind)
          kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
 }
 
-/* Returns the type of the computation: f32, f64, or i64 (for bits: words of 32). */
+/* Returns the type in which products are computed: f32, f64 or i64 (for single-bit elements: 32-bit
+ * words). */
 static LLVMTypeRef compute_type(kl_lowering *l, ki_mma_kind kind)
 {
   return is_float(kind) ? l->f32 : kind == KJ_MMA_F64 ? l->f64 : l->i64;
@@ -38,7 +40,7 @@ static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
 }
 
 /* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is smaller by
- * 8, and all bits below the sign are set in its NaN. */
+ * 8. Its NaN has all bits below the sign set. */
 static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
   LLVMValueRef wide = kl_zext(l, byte, l->i16);
@@ -58,8 +60,8 @@ static LLVMValueRef drop_low_bits(kl_lowering *l, LLVMValueRef x)
   return kl_bitcast(l, and32(l, bits, 0xffffe000u), l->f32);
 }
 
-/* Converts a fragment's element to the type of the computation; `part` selects one of several
- * packed elements. */
+/* Converts an element of a fragment to the type of the computation. If several elements are packed,
+ * `part` selects one. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part)
 {
   switch (KJ_AMONG(kind)) {
@@ -128,8 +130,8 @@ LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef 
   return kl_load(l, m->type, kl_matrix_element_at(l, m, row, column));
 }
 
-/* Returns the address of a lane's element. transposed: an operand stored as k by n is described as
- * n by k. */
+/* Returns the address of a lane's element. transposed: an operand that is stored as k by n is
+ * described as n by k. */
 static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place place,
                              LLVMValueRef lane, bool is_transposed)
 {
@@ -204,7 +206,7 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
     LLVMValueRef sum = kl_load(l, c->type, place_at(l, c, kt_place_result(i), lane, false));
     fragment = kl_insert_element(l, fragment, kl_matrix_narrow(l, mma, sum), kl_const32(l, i));
   }
-  /* inactive lanes have left their part of the matrices undefined (kl_load_value) */
+  /* inactive lanes leave their part of the matrices undefined (kl_load_value) */
   if (l->c->module->has_guest) fragment = LLVMBuildFreeze(l->builder, fragment, "");
   kl_set_lane_result(l, stmt, rank, fragment);
 }
@@ -213,7 +215,7 @@ kl_parallel kl_matrix_begin_dependent_lanes(kl_lowering *l, kl_counted_loop *loo
                                             LLVMValueRef first, LLVMValueRef stop)
 {
   kl_parallel p = kl_begin_lanes(l, loop, first, stop);
-  l->parallel_loop = NULL; /* the lanes share the matrices, so they are not independent */
+  l->parallel_loop = NULL; /* the lanes share the matrices, so the iterations are not independent */
   return p;
 }
 
@@ -242,8 +244,9 @@ void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- fragments from and to shared memory ---- */
 
-/* Returns the address of the 4 bytes that lane `lane` has of matrix `index`, or of 2 of them,
- * `half`, if the matrix is transposed. Another lane has given the address of the row. */
+/* Returns the address of the 4 bytes of matrix `index` that belong to lane `lane`. If the matrix is
+ * transposed, returns the address of 2 of these bytes, which `half` selects. Another lane has
+ * provided the address of the row. */
 static LLVMValueRef fragment_pointer(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                      LLVMValueRef lane, uint32_t index, uint32_t half)
 {

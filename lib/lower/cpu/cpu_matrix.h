@@ -7,7 +7,7 @@
 
 typedef struct kl_matrix {
   ki_mma_kind kind;
-  uint32_t rows, columns; /* in memory order; for bits in words */
+  uint32_t rows, columns; /* in memory order; for single-bit elements, in words */
   LLVMValueRef memory;
   LLVMTypeRef type;
 } kl_matrix;
@@ -18,11 +18,11 @@ LLVMValueRef kl_matrix_element_at(kl_lowering *l, const kl_matrix *m, LLVMValueR
                                   LLVMValueRef column);
 LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                LLVMValueRef column);
-/* kl_matrix_widen converts a fragment's element to the type of the computation; `part` selects one
- * of several packed elements. kl_matrix_narrow converts a sum to the type of the result. */
+/* kl_matrix_widen converts an element of a fragment to the type of the computation. If several
+ * elements are packed, `part` selects one. kl_matrix_narrow converts a sum to the result type. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part);
 LLVMValueRef kl_matrix_narrow(kl_lowering *l, const kt_mma *mma, LLVMValueRef sum);
-/* Computes c += a * b with the element types of mma. */
+/* Computes c += a * b for matrices with the element types of mma. */
 void kl_matrix_multiply(kl_lowering *l, const kt_mma *mma, const kl_matrix *a, const kl_matrix *b,
                         const kl_matrix *c);
 /* Begins a loop over lanes that share memory. */

@@ -1,17 +1,18 @@
-/* CPU: speculative execution of a grid_range whose only checks are of float divisors. Float
- * division does not trap, so the loop divides first and checks later, and can be vectorized.
+/* CPU: speculative execution of a grid_range whose only run-time checks are checks of float
+ * divisors. Float division does not trap, so the loop can divide first and check later. LLVM can
+ * then vectorize it.
  *
- * An iteration records whether a divisor was 0, and then does not store. The loop computes the
- * number of the first such iteration as a minimum, which is vectorized as well. After the loop,
- * this iteration runs again with its checks. The iteration has had no effect, and no other
- * iteration writes memory, variables or thread-local arrays that its checks read, so the iteration
- * fails at the same point as without speculation. Later iterations have been executed, as other
- * threads of a GPU would have been.
+ * An iteration records whether a divisor was 0. In that case it does not store its results. The
+ * loop computes the number of the first such iteration as a minimum, which can be vectorized as
+ * well. After the loop, this iteration runs again with its checks. It has had no effect before, and
+ * no other iteration writes memory, variables or thread-local arrays that its checks read. The
+ * iteration therefore fails at the same point as without speculation. Iterations after it have been
+ * executed, just as other threads of a GPU would have been.
  *
  * The program must never observe a value computed from a quotient with a zero divisor. Such a value
- * may therefore not decide what is loaded, or how long a loop runs. The same holds for values
- * loaded after a store that may have been skipped, and for values that a later iteration finds in
- * variables or thread-local arrays. */
+ * must therefore not determine which memory is loaded from, or how long a loop runs. The same is
+ * true of values that are loaded after a store that may have been skipped, and of values that a
+ * later iteration reads from variables or thread-local arrays. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
@@ -21,13 +22,13 @@
 typedef struct scan {
   kl_lowering *l;
   bool has_store, has_check, fails;
-  bool is_decided;       /* a quotient has decided whether the following code runs */
-  bool is_stale;         /* a store may have been skipped, so that memory holds an old value */
-  bool was_stale;        /* the same for thread-local arrays in an earlier iteration */
-  uint32_t depth;        /* nesting depth of the analyzed funcs */
+  bool is_decided;       /* whether the following code runs depends on a quotient */
+  bool is_stale;         /* a store may have been skipped, so memory may hold an old value */
+  bool was_stale;        /* an earlier iteration may have skipped a store to a thread-local array */
+  uint32_t depth;        /* nesting depth of the funcs that are being analyzed */
   uint64_t *is_quotient; /* indexed by variable of the kernel: its value depends on a quotient */
-  /* Bit set of the variables whose value comes from an earlier iteration. These are variables from
-   * outside of the loop and variables computed from them. */
+  /* Bit set of the variables whose value comes from an earlier iteration: variables from outside of
+   * the loop, and variables computed from them. */
   uint64_t *is_carried;
   bool stores_own, is_carried_decided;
 } scan;
@@ -57,7 +58,7 @@ static void set_bit(uint64_t *set, const kt_var *var)
   set[var->index / 64] |= (uint64_t)1 << var->index % 64;
 }
 
-/* Returns whether the array is local to the thread; a pointer may point to a local array. */
+/* Returns whether the array is local to the thread. A pointer can point to a local array. */
 static bool is_own_array(const scan *s, const kt_expr *array)
 {
   const ki_type_info *info = ki_type(s->l->c->types, array->type);
@@ -72,8 +73,8 @@ static bool loads_stale(const scan *s, const kt_expr *e)
   return (s->is_stale && is_array) || (s->was_stale && is_own_array(s, e->x));
 }
 
-/* Returns whether the value comes from an earlier iteration. Parameters of a func that may fail
- * never do. */
+/* Returns whether the value comes from an earlier iteration. This is never true of parameters of a
+ * func that can fail. */
 static bool is_carried(const scan *s, const kt_expr *e)
 {
   if (!e) return false;
@@ -84,7 +85,8 @@ static bool is_carried(const scan *s, const kt_expr *e)
   return false;
 }
 
-/* Returns whether the value may depend on a quotient. In a func, every variable may. */
+/* Returns whether the value may depend on a quotient. Inside of a func, this is assumed of every
+ * variable. */
 static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
   if (!e) return false;
@@ -102,8 +104,8 @@ static void scan_list(scan *s, const kt_exprs *list)
   for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
 }
 
-/* Returns whether a call of a func that cannot fail is allowed: it must have no effect, and it may
- * read memory or loop only if no quotient is involved. */
+/* Returns whether a call of a func that cannot fail is allowed. The func must have no effect, and
+ * it may read memory or run loops only if no quotient is involved. */
 static bool is_harmless(scan *s, const kt_expr *call)
 {
   kt_effects effects = { 0 };
@@ -127,15 +129,15 @@ static void scan_call(scan *s, const kt_expr *call)
     return;
   }
   bool had_store = s->has_store;
-  s->has_check |= is_any_of_quotient(s, call); /* parameters may depend on a quotient */
+  s->has_check |= is_any_of_quotient(s, call); /* its parameters may depend on a quotient */
   s->depth++;
   scan_stmts(s, &call->instance->body);
   s->depth--;
-  s->fails |= s->has_store && !had_store; /* the func both checks and stores */
+  s->fails |= s->has_store && !had_store; /* the func contains both a check and a store */
 }
 
-/* Scans an expression. A check after a store is not allowed, because the store would be executed
- * already. */
+/* Scans an expression. A check after a store is not allowed, because the store would already have
+ * been executed. */
 static void scan_expr(scan *s, const kt_expr *e)
 {
   if (!e || s->fails) return;

@@ -1,12 +1,14 @@
-/* CPU: loops over the threads of a block, and grid_range and block_range over pieces.
+/* CPU: loops over the threads of a block, and loops over a grid_range or block_range, of which each
+ * block processes a part.
  *
- * A thread loop is a nest over z, y and x with constant trip counts, with x innermost and
- * consecutive, so that LLVM's vectorizer accepts it. It must not be unrolled before, and between
- * two barriers no thread may read memory that another thread writes. Accesses that are known to be
- * independent carry the id of a parallel loop (kl_annotate_access). Memory that iterations share
- * has no such annotation: local arrays of one region, shared memory that atomics change by plain
- * loads and stores, and every access that is not marked. Lowering only proposes that the loop is
- * parallel; target/host_parallel.c decides. */
+ * A thread loop is a nest of loops over z, y and x with constant trip counts. x is innermost and
+ * consecutive, so that LLVM's vectorizer accepts the loop. The loop must not be unrolled before it
+ * is vectorized, and between two barriers no thread may read memory that another thread writes.
+ * Accesses that are known to be independent carry the id of a parallel loop (kl_annotate_access).
+ * Three kinds of accesses do not carry it, because iterations share memory: accesses to local
+ * arrays of one region, to shared memory that atomics change by plain loads and stores, and all
+ * other accesses that are not marked. Lowering only proposes that the loop is parallel;
+ * target/host_parallel.c decides whether it is. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"
@@ -15,7 +17,7 @@
 /* ---- loops ---- */
 
 /* Returns the id of a loop that may be vectorized. may_unroll: the trip count is not constant, so
- * nothing unrolls the loop before the vectorizer, which may then interleave it. */
+ * no pass unrolls the loop before the vectorizer, which may then interleave its iterations. */
 static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
   LLVMMetadataRef properties[] = { kl_flag_property(l, "llvm.loop.vectorize.enable", true),
@@ -66,7 +68,7 @@ void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 
 /* ---- thread loops ---- */
 
-/* A loop nest over the threads of a block, without loops over a single thread. */
+/* A loop nest over the threads of a block. A dimension with a single thread has no loop. */
 typedef struct thread_nest {
   kl_counted_loop loops[3];
   bool has_loop[3];
@@ -97,7 +99,7 @@ static LLVMValueRef scale_and_add(kl_lowering *l, LLVMValueRef base, uint32_t sc
   return no_wrap(kl_add(l, scaled, more));
 }
 
-/* Begins one loop over the threads of a warp, whatever their positions in the block are. */
+/* Begins a single loop over the threads of a warp, whatever their coordinates in the block. */
 static void begin_warp(kl_lowering *l, thread_nest *nest)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -132,8 +134,7 @@ static void begin_nest(kl_lowering *l, thread_nest *nest)
   kl_set_rank(l, rank);
 }
 
-/* Returns the dimension of the innermost loop. x may have no loop; then it is the next
- * dimension. */
+/* Returns the dimension of the innermost loop. If x has no loop, this is the next dimension. */
 static int innermost(const thread_nest *nest)
 {
   for (int d = 0; d < 3; d++)
@@ -159,7 +160,8 @@ static void guard(kl_lowering *l, LLVMBasicBlockRef otherwise)
   kl_go_on_if(l, kl_is_active(l), active, otherwise);
 }
 
-/* Returns the block where a thread's iteration ends: the latch of the loop if there is one. */
+/* Returns the basic block in which the iteration of a thread ends: the loop's latch if there is a
+ * loop. */
 static LLVMBasicBlockRef end_of_thread(kl_lowering *l, const thread_nest *nest)
 {
   int d = innermost(nest);
@@ -213,7 +215,8 @@ typedef struct range {
   uint32_t rank;
   LLVMValueRef extents[MAX_RANGE_RANK]; /* i64, nonnegative */
   LLVMValueRef total;
-  LLVMValueRef first, last; /* i64; the block's piece of the elements, in linear order */
+  /* i64; the range of elements that the block processes, in linear order */
+  LLVMValueRef first, last;
 } range;
 
 static LLVMValueRef select_less(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
@@ -225,17 +228,17 @@ static LLVMValueRef mul64(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return no_wrap(kl_mul(l, x, y));
 }
 
-/* Multiplies two extents and saturates at 2^63 - 1. No range with more elements can end. */
+/* Multiplies two extents and saturates at 2^63 - 1. A loop with more elements would never end. */
 static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return kl_intrinsic(l, "llvm.smul.fix.sat", &l->i64, 1,
                       (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
 }
 
-/* Computes the block's piece, or the pieces of all blocks of the call, which follow each other.
- * Large pieces start at multiples of 64 elements, so that no two workers write to the same cache
- * line. There may be 2^63 - 1 elements, so rounded numbers and sums
- * are unsigned. */
+/* Computes the range of elements that the block processes, or that all blocks of the call process;
+ * the ranges of blocks are adjacent. Large ranges start at multiples of 64 elements, so that no two
+ * worker threads write to the same cache line. There can be 2^63 - 1 elements, so rounded numbers
+ * and sums are unsigned. */
 static void find_piece(kl_lowering *l, range *r)
 {
   const kl_cpu_state *s = kl_cpu(l);
@@ -267,7 +270,7 @@ static range start_range(kl_lowering *l, const kt_stmt *stmt)
   return r;
 }
 
-/* Sets the outer variables from the number of a row. */
+/* Sets the outer loop variables from the number of a row. */
 static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
 {
   KJ_ASSERT(r->rank > 1);
@@ -278,8 +281,8 @@ static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
   }
 }
 
-/* Runs the first failing iteration again with its checks. It fails, so control does not come
- * back. */
+/* Runs the first failing iteration again with its checks. It fails, so this code does not
+ * return. */
 static void run_failing(kl_lowering *l, const range *r, const kl_speculation *speculation)
 {
   LLVMValueRef has_any, first = kl_find_failing(l, speculation, &has_any);
@@ -290,8 +293,8 @@ static void run_failing(kl_lowering *l, const range *r, const kl_speculation *sp
   kl_go_on_in(l, none);
 }
 
-/* Lowers one row. The variable itself is the loop counter, in its own width, so that LLVM
- * recognizes subscripts with it as consecutive. */
+/* Lowers a row. The loop variable itself is the counter, in its own width, so that LLVM recognizes
+ * accesses indexed by it as consecutive. */
 static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
   const kt_var *var = r->stmt->vars.items[r->rank - 1];
@@ -329,8 +332,9 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   if (is_speculated) run_failing(l, r, &speculation);
 }
 
-/* Returns how many elements, from `first` on, come before a whole cache line of the first large
- * result, or NULL if the kernel writes none or code has no non-temporal stores. */
+/* Returns how many elements, starting at `first`, precede the first whole cache line of the first
+ * large output array. Returns NULL if the kernel writes no such array or the code has no
+ * non-temporal stores. */
 static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
 {
   enum { CACHE_LINE = 64 };
@@ -352,9 +356,9 @@ static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
   return NULL;
 }
 
-/* Lowers a piece of one dimension. For a large result the loop runs twice: up to the first whole
- * cache line of the result, and from there on, so that the stores of whole vectors are aligned
- * (target/host_streams.c). */
+/* Lowers a part of a one-dimensional range. If there is a large output array, there are two loops:
+ * one up to the array's first whole cache line, and one from there on. The stores of whole vectors
+ * are then aligned (target/host_streams.c). */
 static void lower_line(kl_lowering *l, const range *r)
 {
   LLVMValueRef lead = find_lead(l, r->first);
@@ -371,8 +375,8 @@ static void lower_line(kl_lowering *l, const range *r)
   kl_end_loop(l, &parts);
 }
 
-/* Lowers the rows of a piece, for any executing thread. The first and the last row may be
- * partial. */
+/* Lowers the rows of a part, which any thread can execute. The first and the last row can be
+ * incomplete. */
 static void lower_rows(kl_lowering *l, const range *r)
 {
   if (r->rank == 1) {
@@ -405,7 +409,7 @@ static void set_element(kl_lowering *l, const range *r, LLVMValueRef element)
   set_row(l, r, kl_udiv(l, element, r->extents[r->rank - 1]));
 }
 
-/* Returns base + rank in the width of the variable. */
+/* Returns base + rank in the width of the loop variable. */
 static LLVMValueRef add_rank(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   LLVMValueRef rank = kl_cpu(l)->rank;
@@ -414,7 +418,7 @@ static LLVMValueRef add_rank(kl_lowering *l, const range *r, LLVMValueRef base)
   return no_wrap(kl_add(l, base, kl_extend_position(l, rank)));
 }
 
-/* Lowers the body. A failing thread branches to `end`. */
+/* Lowers the body. Code for a failing thread branches to `end`. */
 static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef end)
 {
   LLVMBasicBlockRef leave = l->frame->leave;
@@ -423,8 +427,8 @@ static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef e
   l->frame->leave = leave;
 }
 
-/* Lowers one round of a block whose threads are along x. In the last round only as many threads run
- * as elements are left. */
+/* Lowers one round of a one-dimensional block, in which each thread processes an element. In the
+ * last round, only as many threads run as there are elements left. */
 static void lower_linear_round(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -461,8 +465,8 @@ static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base
   end_nest(l, &nest, kl_end_parallel(l, &p));
 }
 
-/* Leaves the rounds if no thread is active. Threads may fail in any round; without this test the
- * remaining rounds would run without threads. */
+/* Leaves the loop over the rounds if no thread is active. Threads can fail in any round; without
+ * this test the remaining rounds would run without threads. */
 static void leave_rounds_unless_any(kl_lowering *l, const range *r, const kl_counted_loop *rounds)
 {
   if (!r->stmt->is_guarded || !l->kernel->may_fail) return;
@@ -471,7 +475,7 @@ static void leave_rounds_unless_any(kl_lowering *l, const range *r, const kl_cou
   kl_move_to(l, some);
 }
 
-/* Lowers a block_range: element first + k belongs to thread k mod the number of threads. */
+/* Lowers a block_range: thread (k mod the number of threads) processes element first + k. */
 static void lower_rounds(kl_lowering *l, const range *r)
 {
   kl_cpu_state *s = kl_cpu(l);

@@ -1,8 +1,8 @@
-/* CPU: warp operations and counting barriers, between the thread loops.
+/* CPU: warp operations and counting barriers, which are executed between thread loops.
  *
- * A warp is 32 consecutive threads of the block; the last warp may have fewer. Operands are slots,
- * uniform or constant, so that they can be read for any thread. Inactive lanes do not take part in
- * votes. A shuffle from an inactive lane returns the last value that the lane had. */
+ * A warp is 32 consecutive threads of the block; the last warp can have fewer. Operands are slots,
+ * uniform values or constants, so they can be read for any thread. Inactive lanes do not take part
+ * in votes. A shuffle from an inactive lane returns the last value that the lane had. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -57,8 +57,8 @@ static bool has_full_warps(kl_lowering *l)
   return kl_cpu(l)->thread_count % KJ_WARP_THREADS == 0;
 }
 
-/* Returns the end of a warp. Without a minimum if all warps are full, so that loops over their
- * lanes have constant trip counts. */
+/* Returns the end of a warp. If all warps are full, it does so without computing a minimum, so that
+ * loops over the lanes have constant trip counts. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first)
 {
   LLVMValueRef stop = kl_nuw_add(l, first, kl_const32(l, KJ_WARP_THREADS));
@@ -80,7 +80,7 @@ LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef
   return stmt->is_guarded ? kl_is_active(l) : LLVMConstInt(l->i1, 1, false);
 }
 
-/* Sets the result of a thread if the thread is active. */
+/* Sets the result of a thread that is active. */
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value)
 {
   if (!stmt->var) return;
@@ -98,7 +98,8 @@ void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, 
 
 /* ---- shuffles: PTX's shfl ---- */
 
-/* Returns the lane that `lane` reads from. *is_inside receives whether it is inside the segment. */
+/* Returns the lane from which `lane` reads. *is_inside receives whether that lane is in the same
+ * segment. */
 static LLVMValueRef source_lane(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef lane,
                                 LLVMValueRef by, LLVMValueRef width, LLVMValueRef *is_inside)
 {
@@ -146,7 +147,7 @@ static void lower_shuffle(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- votes ---- */
 
-/* Bits of the active lanes of the warp that starts at base, and of the active lanes for which
+/* For the warp that starts at base: bit masks of the active lanes, and of the active lanes in which
  * operand 1 is true. */
 typedef struct ballot {
   LLVMValueRef active, holds;
@@ -170,7 +171,7 @@ static LLVMValueRef no_bits(kl_lowering *l, const char *name)
   return bits;
 }
 
-/* Returns the bits of the threads [first, stop) of one warp. */
+/* Returns a bit mask of the threads [first, stop), which belong to one warp. */
 static LLVMValueRef bits_of_lanes(kl_lowering *l, LLVMValueRef first, LLVMValueRef stop)
 {
   if (has_full_warps(l)) return kl_const32(l, -1);
@@ -227,7 +228,8 @@ static void lower_vote(kl_lowering *l, const kt_stmt *stmt)
 
 /* The values that the lanes of a warp compare or combine. */
 typedef struct lanes {
-  LLVMValueRef values, active; /* memory: one value for each lane; i32: bits of the active lanes */
+  /* values: in memory, one for each lane; active: i32, a bit mask of the active lanes */
+  LLVMValueRef values, active;
   LLVMTypeRef type;
 } lanes;
 
@@ -271,7 +273,7 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
   return all;
 }
 
-/* A loop over lane numbers whose body runs only for members. */
+/* A loop over lane numbers. Its body runs only for the lanes in a mask, the members. */
 typedef struct member_loop {
   kl_counted_loop loop;
 } member_loop;
@@ -289,7 +291,7 @@ static LLVMValueRef begin_members(kl_lowering *l, member_loop *m, LLVMValueRef m
 
 static void end_members(kl_lowering *l, member_loop *m) { kl_end_vector_loop(l, &m->loop); }
 
-/* Returns the bits of the members whose value equals the lane's value. */
+/* Returns a bit mask of the members whose value equals that of the given lane. */
 static LLVMValueRef find_equal(kl_lowering *l, const lanes *all, LLVMValueRef members,
                                LLVMValueRef lane)
 {
@@ -314,7 +316,7 @@ static LLVMValueRef match_result(kl_lowering *l, const kt_stmt *stmt, const lane
   return kl_insert_value(l, pair, is_all, 1);
 }
 
-/* Reduces in the same order as the GPU's butterfly shuffles. */
+/* Reduces the values in the order in which butterfly shuffles on a GPU would. */
 static LLVMValueRef reduce_tree(kl_lowering *l, const kt_stmt *stmt, const lanes *all)
 {
   LLVMValueRef values[KJ_WARP_THREADS];
@@ -343,8 +345,8 @@ static void reduce_members(kl_lowering *l, const kt_stmt *stmt, const lanes *all
   end_members(l, &m);
 }
 
-/* Returns the result for the members. Adjacent lanes nearly always have the same mask, so the last
- * result is kept. */
+/* Returns the result for a set of members. Adjacent lanes nearly always have the same set, so the
+ * last result is kept and reused. */
 static LLVMValueRef reduce_result(kl_lowering *l, const kt_stmt *stmt, const lanes *all,
                                   LLVMValueRef members, LLVMValueRef kept_members,
                                   LLVMValueRef result)
@@ -387,7 +389,7 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- synchronizations of watched memory ---- */
 
-/* Calls the watch function with one number for each thread of the block. */
+/* Calls a function of the watch with a number for each thread of the block. */
 static void tell_watch(kl_lowering *l, const kt_stmt *stmt, const char *function,
                        LLVMValueRef (*number)(kl_lowering *l, const kt_stmt *stmt,
                                               LLVMValueRef rank))
@@ -427,7 +429,7 @@ static void watch_barrier(kl_lowering *l, const kt_stmt *stmt)
   else kl_watch_synchronization(l, KJ_WATCH_BARRIER_FUNCTION, NULL);
 }
 
-/* Lowers syncwarp. The boundary between two thread loops implements it. */
+/* Lowers syncwarp. The end of a thread loop implements it. */
 static void lower_syncwarp(kl_lowering *l, const kt_stmt *stmt)
 {
   if (kl_is_watched(l)) tell_watch(l, stmt, KJ_WATCH_WARPS_FUNCTION, mask_of_thread);
@@ -481,8 +483,8 @@ LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   return kl_icmp(l, LLVMIntNE, kl_load(l, l->i32, any), kl_const32(l, 0));
 }
 
-/* Sums over all warps of the block, which run as fibers. A warp without active threads does not
- * take part. */
+/* Returns the sum over all warps of the block, which run as fibers. A warp without active threads
+ * does not take part. */
 static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef count)
 {
   LLVMValueRef zero = kl_const32(l, 0), is_here = kl_has_active_lane(l, stmt), before = count;
@@ -496,7 +498,7 @@ static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   return kl_join(l, before, start, sum, last);
 }
 
-/* Combines a number from each thread. The result is in memory that the optimizer turns into a
+/* Combines one number from each thread. The result is in memory, which the optimizer turns into a
  * register. */
 static LLVMValueRef reduce(kl_lowering *l, const kt_stmt *stmt)
 {

@@ -1,9 +1,10 @@
 /* CPU: matrix products of a warpgroup. Each warp computes its own 16 rows when it reaches the
- * product, because its result does not depend on the other three warps.
+ * product, because they do not depend on the other three warps.
  *
- * The layout of a matrix follows from its descriptor as in the PTX manual ("strides", "swizzling
- * modes"). There are groups of 8 rows along the dimension other than k. A row has 16 bytes, or the
- * width of the swizzle. The swizzle exchanges groups of 16 bytes by bits of the address. */
+ * A descriptor determines the layout of a matrix as described in the PTX manual ("strides",
+ * "swizzling modes"). There are groups of 8 rows along the dimension other than k. A row has 16
+ * bytes without a swizzle; otherwise it has the width of the swizzle. The swizzle permutes groups
+ * of 16 bytes depending on address bits. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -14,10 +15,10 @@ enum { WARPGROUP = 4 };
 
 /* ---- descriptors ---- */
 
-/* The fields of a descriptor, in bytes; all i64. */
+/* The fields of a descriptor, in bytes. All are i64. */
 typedef struct described {
   LLVMValueRef start, leading, stride;
-  LLVMValueRef width; /* width of a swizzled row; 16 without a swizzle */
+  LLVMValueRef width; /* width of a row with a swizzle; 16 if there is no swizzle */
   LLVMValueRef mask;  /* mask of the address bits that the swizzle changes */
 } described;
 
@@ -27,7 +28,7 @@ static LLVMValueRef field(kl_lowering *l, LLVMValueRef word, int shift)
   return kl_shl(l, bits, kl_const64(l, 4));
 }
 
-/* Reads a descriptor. Swizzle kinds 0 to 3 mean none, 128, 64 and 32 bytes. */
+/* Reads a descriptor. Swizzle kinds 0 to 3 mean: no swizzle, 128 bytes, 64 bytes, 32 bytes. */
 static described read_descriptor(kl_lowering *l, LLVMValueRef word)
 {
   LLVMValueRef kind = kl_lshr(l, word, kl_const64(l, 62)),
@@ -41,11 +42,11 @@ static described read_descriptor(kl_lowering *l, LLVMValueRef word)
                       .mask = kl_and(l, kl_sub(l, width, kl_const64(l, 1)), kl_const64(l, 0x70)) };
 }
 
-/* Returns the offset of an element in groups of 8 rows along `outer`, with rows of `width` bytes
- * along `inner`. If k is the inner dimension, stride is the distance of groups, and without a
- * swizzle the leading offset is the distance along k. If k is the outer dimension, the leading
- * offset is the distance along the other dimension and stride the distance along k; without a
- * swizzle they are exchanged. */
+/* Returns the offset of an element. `outer` counts rows in groups of 8, and `inner` counts elements
+ * within rows of `width` bytes. If k is the inner dimension, stride is the distance between groups;
+ * if there is no swizzle, leading is the distance along k. If k is the outer dimension, leading is
+ * the distance along the other dimension, and stride is the distance along k; if there is no
+ * swizzle, their roles are exchanged. */
 static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValueRef outer,
                                    LLVMValueRef inner_bytes, bool is_transposed)
 {
@@ -61,7 +62,7 @@ static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValue
   return kl_xor(l, offset, exchange);
 }
 
-/* Loads element (row, k) of a, or (column, k) of b, in the type of the computation. */
+/* Loads element (row, k) of a, or element (column, k) of b, in the type of the computation. */
 static LLVMValueRef load_operand(kl_lowering *l, const kt_wgmma *w, const described *d,
                                  LLVMValueRef row, LLVMValueRef k, bool is_transposed)
 {
@@ -115,8 +116,8 @@ static void fill_from_fragment(kl_lowering *l, const kt_wgmma *w, const kl_matri
   }
 }
 
-/* Returns the address of a lane's element i of d. Bit 0 of i selects one of two adjacent columns,
- * bit 1 adds 8 rows, and each further 4 elements add 8 columns. */
+/* Returns the address of element i of d that belongs to a lane. Bit 0 of i selects one of two
+ * adjacent columns, bit 1 adds 8 rows, and each further group of 4 elements adds 8 columns. */
 static LLVMValueRef result_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef lane, uint32_t i)
 {
   return place_at(l, m, lane, 8 * (i / 2 % 2), 2, 8 * (i / 4) + i % 2);
@@ -172,7 +173,7 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
   kl_counted_loop warps, loop;
   LLVMValueRef stop, first = kl_begin_warps(l, &warps, &stop);
   LLVMBasicBlockRef some = kl_new_block(l, "some"), none = kl_new_block(l, "none");
-  /* the descriptors of a warp without active threads may be invalid */
+  /* the descriptors of a warp without active threads can be invalid */
   kl_go_on_if(l, kl_has_active_among(l, stmt, first, stop), some, none);
   LLVMValueRef warp = kl_urem(l, kl_lshr(l, first, kl_const32(l, 5)), kl_const32(l, WARPGROUP));
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);

@@ -1,5 +1,5 @@
-/* Lowering to nvptx: the interface to lib/target/nvptx.c, and the functions of nvptx's table that
- * are instructions and library calls; nvptx_kernel.c contains the table. */
+/* Lowering to nvptx: the interface for lib/target/nvptx.c, and the functions of nvptx's lowering
+ * table, which nvptx_kernel.c contains. */
 #ifndef KJ_LOWER_NVPTX_LOWER_NVPTX_H
 #define KJ_LOWER_NVPTX_LOWER_NVPTX_H
 
@@ -10,13 +10,13 @@
 /* kl_lowering.target_state */
 typedef struct kl_nvptx_lowering {
   kj_math_library library; /* library that is called */
-  bool calls_library;      /* output: the code calls the library */
-  bool asks_library;       /* output: the code depends on which library it is */
-  /* output: a called function has loops or branches, so that the loop passes are worth their
+  bool calls_library;      /* output: the code calls the math library */
+  bool asks_library;       /* output: the code depends on which math library it is */
+  /* output: a called function has loops or branches, so the loop passes of LLVM are worth their
    * time */
   bool has_branches;
-  /* output: wgmma instructions use their accumulators while later instructions run, so that these
-   * have to stay in registers */
+  /* output: wgmma instructions write their accumulators while later instructions run, so the
+   * accumulators must stay in registers */
   bool has_wgmma;
 } kl_nvptx_lowering;
 
@@ -27,16 +27,17 @@ extern const kl_lower_target kl_nvptx_lowering_target;
 typedef struct kl_asm {
   const char *text, *constraints;
   LLVMTypeRef result;
-  /* args[0], a "*m", is the address of a value of this type, and no other memory is accessed. NULL
-   * means that any memory may be accessed, unless is_pure */
+  /* args[0], with the constraint "*m", is the address of a value of this type, and the assembly
+   * accesses no other memory. NULL means that it can access any memory, unless is_pure */
   LLVMTypeRef place;
-  bool orders_others; /* only with a place: accesses to any memory must not move across it */
-  bool is_pure;       /* no effect; may be moved and removed */
+  /* only if place is set: no access to any memory must be moved across the assembly */
+  bool orders_others;
+  bool is_pure;       /* the assembly has no effect, so it can be moved and removed */
   bool is_convergent; /* threads execute it together */
 } kl_asm;
 
 LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args, unsigned count);
-/* Returns an address in shared memory in the form of PTX, an i32. */
+/* Returns an address in shared memory as PTX represents it, an i32. */
 LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 
 /* nvptx_group.c, nvptx_matrix.c */
@@ -46,16 +47,16 @@ LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
 /* nvptx_group.c */
-/* Executes `ask` repeatedly until it returns a value other than 0. Interruptible code polls in
- * between. */
+/* Executes `ask` repeatedly until it returns a value other than 0. Interruptible code polls between
+ * the repetitions. */
 void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
                          LLVMValueRef *args, unsigned count);
-/* Returns a shared variable of the module, without an initial value. */
+/* Returns a shared variable of the module that has no initial value. */
 LLVMValueRef kl_nvptx_shared_words(kl_lowering *l, const char *name, LLVMTypeRef word,
                                    uint32_t count, uint32_t word_bytes);
 
 /* nvptx_grid.c */
-/* Returns whether the kernel has a grid_sync, so that it counts the threads that leave it. */
+/* Returns whether the kernel has a grid_sync, in which case it counts the threads that leave it. */
 bool kl_nvptx_counts_threads(kl_lowering *l);
 /* For such kernels: call kl_nvptx_begin_grid before the body, and kl_nvptx_leave_grid wherever a
  * thread leaves the kernel. */
@@ -63,12 +64,11 @@ void kl_nvptx_begin_grid(kl_lowering *l);
 void kl_nvptx_leave_grid(kl_lowering *l);
 void kl_nvptx_sync_grid(kl_lowering *l, kj_location location);
 
-/* The functions of nvptx's table that are instructions and library calls; nvptx_kernel.c contains
- * the table. */
+/* ---- functions of nvptx's lowering table that are instructions and library calls ---- */
 
 /* nvptx_memory.c */
 void kl_nvptx_barrier(kl_lowering *l);
-/* Initializes the state of block and grid barriers. Call it before the body. */
+/* Initializes the state of the barriers of block and grid. Call it before the body. */
 void kl_nvptx_begin_block(kl_lowering *l);
 LLVMValueRef kl_nvptx_barrier_reduce(kl_lowering *l, ki_barrier_reduction reduction,
                                      LLVMValueRef predicate);
@@ -114,7 +114,7 @@ LLVMValueRef kl_nvptx_rsqrt(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x);
 
-/* nvptx_math.c: for f32; values receives sine and cosine */
+/* nvptx_math.c: for f32; `values` receives the sine and the cosine */
 LLVMValueRef kl_nvptx_sine(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_cosine(kl_lowering *l, LLVMValueRef x);
 void kl_nvptx_sine_and_cosine(kl_lowering *l, LLVMValueRef x, LLVMValueRef values[2]);

@@ -1,19 +1,20 @@
-/* nvptx: grid_sync among the threads of the grid that have not left the kernel.
+/* nvptx: grid_sync, which synchronizes the threads of the grid that have not left the kernel.
  *
- * Threads may leave the kernel early by `return` or by a failure: single threads, the first thread
- * of a block, whole warps and whole blocks. The remaining threads must not wait for a thread that
- * has left. A kernel with a grid_sync therefore counts arrivals and departures on two levels. The
- * thread that completes a round, by arriving or by leaving, acts for all threads.
+ * By a `return` or a failure, single threads, the first thread of a block, whole warps and whole
+ * blocks can leave the kernel early. The remaining threads must not wait for a thread that has
+ * left. A kernel with a grid_sync therefore counts arrivals and departures on two levels, in the
+ * block and in the grid. The thread that completes a round, either by arriving or by leaving, does
+ * the remaining work of the round for all threads.
  *
- * The block has one word of shared memory. The lower half counts the threads that have arrived, the
- * upper half the threads that have left. A thread counts itself as left before it exits. grid_sync
- * starts with a barrier, which a thread passes only when every other thread of the block has
- * arrived at the barrier or has exited. So no thread leaves while threads arrive. The thread that
- * makes the sum of both counts equal to the size of the block is the last thread of the block, and
- * it arrives at the grid for the block. The thread that leaves last takes the block out of the
- * grid.
+ * Each block has a word of shared memory. Its lower half counts the threads that have arrived, and
+ * its upper half the threads that have left. A thread counts itself as left before it exits.
+ * grid_sync starts with a barrier, which a thread passes only when every other thread of the block
+ * has arrived at the barrier or has exited. Therefore no thread leaves while other threads arrive.
+ * The last thread of the block is the one that makes the sum of both counts equal to the size of
+ * the block; it arrives at the grid for the whole block. The thread that leaves last removes the
+ * block from the grid.
  *
- * The grid has one word of global memory, which the driver gives to each cooperative launch:
+ * The grid has a word of global memory, which the driver provides for each cooperative launch:
  *
  *   bit 31      the phase, which changes when a round is complete
  *   bits 16-30  a count that starts each round at 2^15 minus the number of blocks that have not
@@ -21,23 +22,24 @@
  *               the phase
  *   bits 0-15   the number of blocks that have left
  *
- * The block that has changed the phase adds the start of the next round. Other blocks need not wait
- * for this addition, because the count cannot become full without it. After all blocks have left,
- * bits 0 to 30 are 0 again. A grid whose blocks are all resident has far fewer than 2^15 blocks. */
+ * The block that has changed the phase then adds the start value of the next round. Other blocks
+ * need not wait for this addition, because without it the count cannot reach its maximum. After all
+ * blocks have left, bits 0 to 30 are 0 again. A grid whose blocks are all resident has far fewer
+ * than 2^15 blocks. */
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
 enum { COUNT_SHIFT = 16, FULL_COUNT = 1 << 15, LEFT_SHIFT = 16 };
 
-/* Environment registers 1 and 2 hold the address of the record whose second word is the launch's,
- * as CUDA's own headers have it. */
+/* Environment registers 1 and 2 hold the address of a record, as in CUDA's own headers. The second
+ * word of the record is the word of the launch. */
 #define WORD_ADDRESS \
   ".reg .b32 lo, hi; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, %envreg1; " \
   "mov.b64 at, {lo, hi}; "
 
 bool kl_nvptx_counts_threads(kl_lowering *l)
 {
-  /* C functions follow CUDA's protocol, see sync_grid_of_others. */
+  /* C functions follow CUDA's protocol (sync_grid_of_others). */
   return l->c->code->is_cooperative && !l->c->request->symbol;
 }
 
@@ -78,9 +80,9 @@ static LLVMValueRef block_word(kl_lowering *l)
   return kl_shared_window(l, kl_nvptx_shared_words(l, "kjit_grid_threads", l->i32, 1, 4));
 }
 
-/* Adds $2 for each thread that executes the text. Returns the word in the last thread of the block
- * that is counted, and 0 in all other threads. One lane adds for the set of lanes that executes the
- * text together. Each set of lanes has its own mask, so no lane is counted twice. */
+/* Adds $2 for each thread that executes the assembly. Returns the word in the thread of the block
+ * that is counted last, and 0 in all other threads. Lanes that execute the assembly together form a
+ * set, for which one lane adds. Each set has its own mask, so no lane is counted twice. */
 static const char count_threads[] =
   "{ .reg .pred other, last; .reg .b32 mask, before, lanes, word, come; mov.u32 $0, 0; "
   "activemask.b32 mask; mov.u32 before, %lanemask_lt; and.b32 before, before, mask; "
@@ -104,11 +106,11 @@ static void go_on_if_last(kl_lowering *l, LLVMValueRef word, LLVMBasicBlockRef l
 
 /* ---- the grid ---- */
 
-/* Computes the start of a round, shifted to its bits, if `left` of the blocks have left. */
+/* Computes the start value of a round, shifted to its bits, if `left` of the blocks have left. */
 #define NEXT_START(blocks) \
   "sub.u32 start, 0x8000, " blocks "; add.u32 start, start, left; shl.b32 start, start, 16; "
 
-/* Arrives, and returns the word before the arrival. */
+/* Arrives at the grid and returns the word before the arrival. */
 static const char arrive_text[] =
   "{ .reg .pred same; .reg .b32 left, start, now; " WORD_ADDRESS
   "atom.acq_rel.gpu.global.add.u32 $0, [at+4], 0x10000; add.u32 now, $0, 0x10000; "
@@ -116,8 +118,9 @@ static const char arrive_text[] =
   "and.b32 left, $0, 0xffff; " NEXT_START("$1") "red.relaxed.gpu.global.add.u32 [at+4], start; "
                                                 "came: }";
 
-/* Leaves. If this completes the round, adds the start of the next round. If all remaining blocks
- * have already arrived in the next round, its start completes it, and the loop goes on. */
+/* Leaves the grid. If this completes the round, adds the start value of the next round. If all
+ * remaining blocks have already arrived in the next round, this addition completes that round as
+ * well, and the loop continues. */
 static const char leave_text[] =
   "{ .reg .pred same, all; .reg .b32 left, start, now, before, more; " WORD_ADDRESS
   "mov.u32 more, 0x10001; "
@@ -184,7 +187,7 @@ static void sync_grid(kl_lowering *l, kj_location location)
   l->target->barrier(l);
   LLVMValueRef word = count_here(l, 1);
   go_on_if_last(l, word, last, met);
-  /* The count is cleared before the wait, because an interrupted thread exits in the wait. */
+  /* The count is cleared before the wait, because an interrupted thread exits during the wait. */
   LLVMValueRef args[] = { block_word(l), kl_and(l, word, kl_const32(l, (1 << LEFT_SHIFT) - 1)) };
   args[1] = kl_sub(l, kl_const32(l, 0), args[1]);
   build(l, "red.relaxed.cta.shared.add.u32 [$0], $1;", "r,r", l->void_, args, 2);
@@ -196,10 +199,11 @@ static void sync_grid(kl_lowering *l, kj_location location)
 
 /* ---- C functions ---- */
 
-/* A C function is called from a kernel that kjit did not compile and that may use the word, too. So
- * the function follows the protocol of CUDA's headers, which needs the first thread of each block.
- * Each block adds 1, and the first block adds the rest to 2^31. When all blocks have arrived, the
- * top bit has changed and the word is ready for the next round. */
+/* A C function is called from a kernel that kjit has not compiled and that can use the word as
+ * well. The function therefore follows the protocol of CUDA's headers, which needs the first thread
+ * of each block. Each block adds 1, except that the first block adds the number that makes the sum
+ * 2^31. When all blocks have arrived, the top bit has changed and the word is ready for the next
+ * round. */
 static void sync_grid_of_others(kl_lowering *l, kj_location location)
 {
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");

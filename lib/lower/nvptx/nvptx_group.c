@@ -1,4 +1,4 @@
-/* nvptx: barriers between warps and blocks, mbarriers, clusters, asynchronous copies. */
+/* nvptx: barriers among warps and blocks, mbarriers, clusters, asynchronous copies, inline PTX. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -15,8 +15,8 @@ static LLVMValueRef copy_effect(kl_lowering *l, const char *text, const char *co
   return NULL;
 }
 
-/* Returns the size in bytes of the elements before `valid`, which is clamped to 0 and the number of
- * elements. */
+/* Returns the size in bytes of the elements that precede `valid`, which is clamped to the range
+ * from 0 to the number of elements. */
 static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t size)
 {
   LLVMValueRef valid = kl_lower_expr(l, expr->args.items[1]),
@@ -26,7 +26,8 @@ static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t si
   return kl_mul(l, kl_as_i32(l, some), kl_const32(l, size));
 }
 
-/* Lowers cp_async. Copies of 16 bytes bypass L1, where they would displace other data. */
+/* Lowers cp_async. Copies of 16 bytes bypass the L1 cache, in which they would displace other
+ * data. */
 LLVMValueRef kl_nvptx_cp_async(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value to, from;
@@ -85,9 +86,9 @@ static LLVMValueRef find_map(kl_lowering *l, const kj_tensor_map *wanted)
   return NULL;
 }
 
-/* Returns a coordinate as an i32. A box that starts beyond the range of i32 is outside of the
- * array. It is moved to a start just before the array or at the largest extent, which is outside as
- * well. */
+/* Returns a coordinate as an i32. A box that starts outside of the range of i32 is outside of the
+ * array. Its start is moved to just before the array or to the largest extent, which is also
+ * outside of the array. */
 static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy, uint32_t d)
 {
   const kt_expr *index = copy->start->items[d];
@@ -100,7 +101,7 @@ static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy,
   return kl_as_i32(l, kl_intrinsic2(l, "llvm.smax", kl_intrinsic2(l, "llvm.smin", at, end), first));
 }
 
-/* Lowers a tensor copy. Coordinates are passed from the innermost dimension outwards. */
+/* Lowers a tensor copy. PTX expects the coordinates with the innermost dimension first. */
 LLVMValueRef kl_nvptx_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
 {
   kl_tensor_copy copy = kl_lower_tensor_copy(l, expr);
@@ -145,9 +146,9 @@ LLVMValueRef kl_nvptx_copy_group(kl_lowering *l, const kt_expr *expr)
 }
 
 /* nvptx: barriers between warps and blocks, mbarriers, clusters. Some of LLVM's intrinsics declare
- * that they access only the memory of the barrier, so LLVM could move accesses of the protected
- * data across them. All of these operations are therefore inline assembly that accesses any
- * memory. */
+ * that they access only the memory of the barrier. LLVM could therefore move accesses to the
+ * protected data across them. For this reason, all these operations are inline assembly that can
+ * access any memory. */
 
 LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args, unsigned count)
 {
@@ -189,7 +190,7 @@ static LLVMValueRef effect(kl_lowering *l, const char *text, const char *constra
 void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
                          LLVMValueRef *args, unsigned count)
 {
-  enum { COST = 4096 }; /* cost of one `ask`, which may take long, in expressions */
+  enum { COST = 4096 }; /* cost, in expressions, of one execution of `ask`, which can take long */
   LLVMBasicBlockRef again = kl_new_block(l, "wait"), over = kl_new_block(l, "over"),
                     waits = kl_new_block(l, "waits");
   kl_go_on_in(l, again);
@@ -204,11 +205,11 @@ void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask
 
 /* ---- named barriers of interruptible code ----
  *
- * The hardware's barrier waits for a number of threads, and a thread that has left does not count,
- * so the other threads would wait forever. Interruptible code therefore uses words of shared
- * memory. The upper half is the number of the round, the lower half the number of threads that have
- * arrived. The last thread of a round starts the next one; threads that arrive later belong to that
- * round. */
+ * A hardware barrier waits for a fixed number of threads. Threads that have left the kernel do not
+ * arrive, so the other threads would wait forever. Interruptible code therefore uses words of
+ * shared memory instead. The upper half of a word is the number of the round, and the lower half is
+ * the number of threads that have arrived. The last thread of a round starts the next one; threads
+ * that arrive later belong to that round. */
 
 enum { NAMED_BARRIERS = 16 };
 
@@ -232,9 +233,9 @@ static LLVMValueRef named_barriers(kl_lowering *l)
   return kl_nvptx_shared_words(l, "kjit_named_barriers", l->i64, NAMED_BARRIERS, 8);
 }
 
-/* A cluster wait by a thread that has not arrived would never end, and neither would the waits of
- * other threads if it arrived twice. In interruptible code each thread therefore has a byte of
- * shared memory: whether it has arrived and not waited yet. */
+/* If a thread waits for a cluster barrier without having arrived, or arrives twice, its wait, or
+ * that of other threads, never ends. In interruptible code each thread therefore has a byte of
+ * shared memory that records whether it has arrived and not waited yet. */
 enum { MOST_THREADS = 1024 };
 
 static LLVMValueRef cluster_arrival(kl_lowering *l)
@@ -366,7 +367,7 @@ LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 
 typedef struct phase_text {
   ki_builtin_id id;
-  /* whether the mbarrier is in another block; whether there is a count */
+  /* is_other: the mbarrier is in another block; is_counted: there is a count */
   bool is_other, is_counted;
   const char *text, *constraints;
 } phase_text;
@@ -415,7 +416,7 @@ LLVMValueRef kl_nvptx_mbarrier(kl_lowering *l, const kt_expr *expr)
                       args, 1 + is_counted);
 }
 
-/* Returns the scope of an acquire. It is the cluster if there is one, because other blocks of the
+/* Returns the scope of an acquire: the cluster, if there is one, because other blocks of the
  * cluster may have arrived as well. */
 static const char *scope_text(kl_lowering *l)
 {
@@ -554,7 +555,8 @@ static LLVMValueRef from_result(kl_lowering *l, kjit_type type, LLVMValueRef val
   return kl_trunc(l, value, kl_register_type(l, type));
 }
 
-/* Returns the types of the results: the items of a tuple, or the type itself. */
+/* Returns the types of the results: the type itself or, if it is a tuple, the types of its
+ * items. */
 static const kjit_type *list_results(kl_lowering *l, const kt_expr *expr, size_t *count)
 {
   bool is_tuple = kl_is_tuple_type(l, expr->type);
@@ -570,8 +572,8 @@ static LLVMTypeRef result_type(kl_lowering *l, const kjit_type *types, size_t co
   return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, (unsigned)count, false);
 }
 
-/* Converts the value of the call to the value of the built-in. LLVM returns a single result
- * directly and several in a struct. */
+/* Converts the result of the assembly call to the value of the built-in. LLVM returns a single
+ * result directly, and several results in a struct. */
 static LLVMValueRef take_results(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
 {
   size_t count;

@@ -1,4 +1,4 @@
-/* nvptx: the kernel function, positions, memory of the block, ranges over the grid. */
+/* nvptx: the kernel function, positions, a block's memory, and ranges over the grid. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -60,7 +60,7 @@ static const char *parameter_name(kl_lowering *l, const kl_planned_parameter *p)
   }
 }
 
-/* Marks a tensor map as a grid constant, so that the kernel uses it in parameter memory. */
+/* Marks a tensor map as a grid constant, so that the kernel can use it in parameter memory. */
 static void describe_map(kl_lowering *l, unsigned index)
 {
   static const char constant[] = "nvvm.grid_constant";
@@ -76,7 +76,7 @@ static void describe_map(kl_lowering *l, unsigned index)
   kl_add_attribute(l, l->function, index, "readonly", 0);
 }
 
-/* Returns whether the array argument that the parameter belongs to has all of the facts. */
+/* Returns whether all of these facts hold for the array argument to which the parameter belongs. */
 static bool has_facts(const kl_lowering *l, const kl_planned_parameter *p, uint32_t facts)
 {
   return (l->c->request->signature->arguments[p->parameter.argument].facts & facts) == facts;
@@ -105,8 +105,8 @@ static void describe_parameter(kl_lowering *l, size_t i)
   kl_add_attribute(l, l->function, param_index(i), "readonly", 0);
 }
 
-/* Assumes that rows have a multiple of 16 bytes: each stride parameter is a multiple of the number
- * of elements in 16 bytes. This helps only if the first row is aligned. */
+/* Assumes that the size of each row is a multiple of 16 bytes: each stride parameter is a multiple
+ * of the number of elements in 16 bytes. This is useful only if the first row is aligned. */
 static void assume_aligned_rows(kl_lowering *l)
 {
   for (size_t i = 0; i < l->parameters.count; i++) {
@@ -179,8 +179,8 @@ static void begin_kernel(kl_lowering *l)
     kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "programmatic launches need sm_%d, the target is sm_%u", PROGRAMMATIC_FROM,
             l->c->request->target.arch);
-  /* The next launch may start from here on. This launch waits until all earlier launches have ended
-   * and their writes are visible. */
+  /* From here on, the next launch may start. This launch waits here until all earlier launches have
+   * ended and their writes are visible. */
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
@@ -255,9 +255,9 @@ static LLVMValueRef threads_of_block(kl_lowering *l)
   return kl_nsw_mul(l, kl_nsw_mul(l, block_size(l, 0), block_size(l, 1)), block_size(l, 2));
 }
 
-/* Reads a position as inline assembly, which LLVM does not merge with other reads of the register.
- * In an interruptible Mandelbrot kernel, merged reads held the position in six registers through
- * the loop, and a quarter fewer threads were resident. */
+/* Reads a position with inline assembly, so that LLVM does not merge this read with other reads of
+ * the register. In an interruptible Mandelbrot kernel, merged reads kept the position in six
+ * registers during the loop, and a quarter fewer threads were resident. */
 static LLVMValueRef failing_position(kl_lowering *l, ki_builtin_id id, uint32_t dimension)
 {
   bool is_thread = id == KJ_BUILTIN_THREAD_IDX;
@@ -304,9 +304,9 @@ static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef ty
 }
 
 /* Returns the symbol of an array in dynamic shared memory. All symbols without a size start at the
- * same address, to which the array's offset is added. An array has a symbol of its own, because
- * LLVM then knows that the array does not overlap with others, as is true of static shared memory.
- * Arrays whose size the launch sets do overlap, and have a common symbol. */
+ * same address, and the offset of the array is added to it. Each array has its own symbol, which
+ * tells LLVM that the array does not overlap with others, as in static shared memory. Arrays whose
+ * size the launch specifies do overlap, so they share a symbol. */
 static LLVMValueRef dynamic_shared(kl_lowering *l, const kt_var *var)
 {
   size_t number = kl_dynamic_number(l, var);
@@ -359,8 +359,8 @@ static LLVMValueRef dynamic_shared_bytes(kl_lowering *l)
 
 /* ---- ranges ---- */
 
-/* Numbers the threads of the grid by block, then by thread, so that adjacent threads of a block
- * have adjacent numbers for any block shape. */
+/* Numbers the threads of the grid first by block and then by thread. Threads that are adjacent in a
+ * block have adjacent numbers for any block shape. */
 static void number_grid_threads(kl_lowering *l, LLVMValueRef *rank, LLVMValueRef *count)
 {
   bool is_small = l->c->request->signature->grid32;
@@ -407,7 +407,7 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 
 /* ---- failing threads ---- */
 
-/* Makes the thread exit. Barriers no longer wait for it. */
+/* Makes the thread exit. From then on, barriers do not wait for it. */
 static void leave_kernel(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) kl_nvptx_leave_grid(l);
@@ -416,8 +416,8 @@ static void leave_kernel(kl_lowering *l)
 }
 
 /* Returns from the kernel. If threads are counted, the thread exits at once: at a common end of the
- * kernel the lanes of a warp would wait for each other, while other threads wait for the exit of
- * the returned ones. */
+ * kernel, the lanes of a warp would wait for each other, while other threads would wait for the
+ * exit of the lanes that have returned. */
 static void return_early(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) leave_kernel(l);

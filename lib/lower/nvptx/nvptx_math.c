@@ -1,14 +1,14 @@
-/* nvptx: math functions. Sine and cosine of f32 are implemented here; the others come from
- * libdevice or libclc. */
+/* nvptx: math functions. This file implements sine and cosine of f32; libdevice or libclc provide
+ * the other functions. */
 #include <math.h>
 #include <string.h>
 
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
-/* Sine and cosine of f32, at most 1.6 ULP from the exact result. The libraries reduce large
- * arguments with a loop and local memory. An assembler needs more time for this code than for the
- * rest of an element-wise kernel. Here the reduction takes a few instructions.
+/* Sine and cosine of f32 with an error of at most 1.6 ULP. The libraries reduce large arguments
+ * with a loop and local memory. For ptxas, that code takes more time than the rest of an
+ * element-wise kernel. The reduction here takes only a few instructions.
  *
  * x = quarters * pi/2 + rest, with rest in [-pi/4, pi/4]; a polynomial then gives the sine or
  * cosine of rest. */
@@ -31,9 +31,9 @@ static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t mask)
 }
 static LLVMValueRef to_bits(kl_lowering *l, LLVMValueRef x) { return kl_bitcast(l, x, l->i32); }
 
-/* Reduces arguments below 2^16 quarter turns. The sum with 1.5 * 2^23 has the nearest integer in
- * its last bits. pi/2 has three parts, which are truncated instead of rounded, so that the sign of
- * a zero stays; the first difference is exact. */
+/* Reduces arguments below 2^16 quarter turns. Adding 1.5 * 2^23 moves the nearest integer to the
+ * low bits. pi/2 is split into three parts, which are truncated instead of rounded, so that the
+ * sign of a zero is preserved; the first difference is exact. */
 static turn turn_near(kl_lowering *l, LLVMValueRef x)
 {
   static const double parts[] = { 0x1.921fb4p+0, 0x1.4442dp-24, 0x1.84698ap-48 };
@@ -45,7 +45,7 @@ static turn turn_near(kl_lowering *l, LLVMValueRef x)
   return (turn){ .quarters = to_bits(l, shifted), .rest = rest };
 }
 
-/* Returns the table of 2 / pi in 32-bit words, after one word of zeros. */
+/* Returns a table of 2 / pi in 32-bit words, which starts with a word of zeros. */
 static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
 {
   static const char name[] = "kjit_two_over_pi";
@@ -62,10 +62,10 @@ static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
   return global;
 }
 
-/* Loads 96 bits of 2 / pi from the table, which begins with a word of zeros. They start at bit
- * (biased exponent - 128), which is from 15 to 127. Bits before them would only give multiples of 4
- * quarters. The product of these 96 bits and the mantissa is used as follows: of its lower 96 bits,
- * the upper 64 represent a quarter turn as 2^62. */
+/* Loads 96 bits of 2 / pi from the table, whose first word is zero. They start at bit (biased
+ * exponent - 128), which is from 15 to 127. The bits before them would only contribute multiples of
+ * 4 quarter turns. The product of these 96 bits and the mantissa is used as follows: of its lower
+ * 96 bits, the upper 64 represent the angle, with 2^62 for a quarter turn. */
 static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
   LLVMTypeRef type = LLVMArrayType2(l->i32, DIGIT_WORDS);
@@ -80,8 +80,8 @@ static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef wind
 }
 
 /* Reduces large arguments: computes the product of mantissa and 2 / pi modulo 4 in 64 bits, where
- * 2^62 is a quarter turn. The upper two bits, rounded, give `quarters`; the lower bits
- * give `rest`. */
+ * 2^62 is a quarter turn. The upper two bits, rounded, are `quarters`; the lower bits are
+ * `rest`. */
 static turn turn_far(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef bits = to_bits(l, x), window[3],
@@ -120,9 +120,9 @@ static turn find_turn(kl_lowering *l, LLVMValueRef x)
   return both;
 }
 
-/* Returns the sine; for odd quarters this is the cosine of the rest. The polynomials minimize the
- * maximum relative error. The sum with 0 makes the product of a zero positive, so that the sine of
- * -0 is -0. */
+/* Returns the sine. If quarters is odd, this is the cosine of the rest. The polynomials minimize
+ * the maximum relative error. Adding 0 makes the product of a zero positive, so that the sine of -0
+ * is -0. */
 static LLVMValueRef sine(kl_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
 {
   LLVMValueRef is_odd = kl_icmp(l, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0));
@@ -161,7 +161,7 @@ void kl_nvptx_sine_and_cosine(kl_lowering *l, LLVMValueRef x, LLVMValueRef value
   values[1] = sine(l, next_quarter(l, at.quarters), at.rest);
 }
 
-/* Math functions from libdevice, or from libclc without it, by their names.
+/* Calls math functions of libdevice or, if it is not available, of libclc by name.
  * lib/target/math_library.c links the library. */
 
 static kl_nvptx_lowering *state_of(kl_lowering *l) { return l->target_state; }
@@ -174,7 +174,7 @@ static const char *libdevice_name(kl_lowering *l, const ki_math *math, bool is_f
                    is_float ? "f" : "");
 }
 
-/* Returns the name of OpenCL C's function, mangled by the Itanium ABI. */
+/* Returns the name of the function in OpenCL C, mangled by the Itanium ABI. */
 static const char *libclc_name(kl_lowering *l, const char *name, unsigned count, bool is_float)
 {
   KJ_ASSERT(count <= 3);
@@ -203,9 +203,9 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   return kl_fast(l, kl_call(l, type, function, args, count));
 }
 
-/* Returns whether the loop passes and the optimizations of code generation do not help the
- * function: f32 functions of libdevice without loops, and functions that have no branches in any
- * library. */
+/* Returns whether neither the loop passes nor the optimizations of code generation help the
+ * function. This is the case for f32 functions of libdevice without loops, and for functions that
+ * have no branches in any library. */
 static bool is_simple(const ki_math *math, bool is_libdevice)
 {
   return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));
@@ -216,7 +216,8 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
 {
   KJ_ASSERT(count >= 1);
   const ki_math *math = &ki_math_table[id];
-  bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first argument may be an integer */
+  /* the type of the first argument may be an integer */
+  bool is_float = LLVMTypeOf(args[count - 1]) == l->f32;
   bool is_libdevice = has_libdevice(l);
   state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
   if (is_libdevice) return call_library(l, libdevice_name(l, math, is_float), args, count, result);
@@ -231,8 +232,8 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
   return call_library(l, libclc_name(l, math->libclc, count, is_float), args, count, result);
 }
 
-/* Returns whether this file implements the function. libdevice's approximations are used under
- * @fastmath. */
+/* Returns whether this file implements the function. With @fastmath, libdevice's approximations are
+ * used instead. */
 static bool has_own_form(kl_lowering *l, ki_builtin_id id, LLVMTypeRef type)
 {
   if (type != l->f32 || (has_libdevice(l) && l->frame->instance->modes.is_fastmath)) return false;
@@ -260,8 +261,8 @@ static LLVMValueRef call_sincos(kl_lowering *l, LLVMValueRef x, LLVMTypeRef resu
   return kl_insert_value(l, both, values[1], 1);
 }
 
-/* Lowers jn. libdevice's recurrence overflows for small x and gives NaN. There, the first term of
- * the series, (x / 2)^n / n!, is exact enough. */
+/* Lowers jn. libdevice's recurrence overflows for small x and gives NaN. For such x, the first term
+ * of the series, (x / 2)^n / n!, is accurate enough. */
 static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   bool is_float = type == l->f32;
@@ -286,7 +287,8 @@ static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* Lowers yn. For -0 libdevice returns an infinity with the wrong sign; C defines it as for +0. */
+/* Lowers yn. For -0, libdevice returns an infinity with the wrong sign; C defines the same value as
+ * for +0. */
 static LLVMValueRef call_yn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   LLVMValueRef is_zero = kl_fcmp(l, LLVMRealOEQ, args[1], LLVMConstNull(type));
@@ -329,8 +331,8 @@ LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsig
   return kl_intrinsic(l, is_unsigned ? "llvm.nvvm.f2ui.rz" : "llvm.nvvm.f2i.rz", NULL, 0, &x, 1);
 }
 
-/* Builds inline assembly with one operand, a result of the same type and no effect. LLVM cannot
- * analyze it. */
+/* Builds inline assembly that has one operand, a result of the same type, and no effect. LLVM
+ * cannot see through it. */
 static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text64, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x), function = LLVMFunctionType(type, &type, 1, false);
@@ -342,18 +344,18 @@ static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text6
   return kl_call(l, function, code, &x, 1);
 }
 
-/* Returns the absolute value. ptxas assumes that the result of PTX's abs, and of the usual
- * equivalents, is nonnegative, and then converts the minimum to a positive number. For the maximum
- * of x, -x and a third number, ptxas 13.0 emits one 32-bit instruction on sm_90 that omits the
- * negation. So 32-bit values are multiplied by 1 or -1. */
+/* Returns the absolute value. ptxas assumes that the result of PTX's abs, and of common
+ * equivalents, is not negative, and then converts the minimum to a positive number. For the maximum
+ * of x, -x and a third number, ptxas 13.0 emits on sm_90 a single 32-bit instruction without the
+ * negation. Therefore 32-bit values are multiplied by 1 or -1. */
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
 {
   return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; or.b32 s, s, 1; mul.lo.s32 $0, $1, s; }",
                 "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
 }
 
-/* sm_80 has the conversion to bf16 and fma on bf16, from which LLVM builds sums and products with
- * one rounding. sm_90 has instructions for all of them. */
+/* sm_80 has instructions for the conversion to bf16 and for fma on bf16, with which LLVM builds
+ * sums and products with a single rounding. sm_90 has instructions for all of them. */
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }
 
 bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type)

@@ -5,7 +5,7 @@
 #include "lower/nvptx/lower_nvptx.h"
 #include "typing/mma.h"
 
-/* Matrix products of a warp, and their fragments from and to shared memory. */
+/* ---- matrix products of a warp, and their fragments in registers and shared memory ---- */
 
 enum { MOST_REGISTERS = 16 };
 
@@ -32,7 +32,8 @@ static unsigned split(kl_lowering *l, LLVMValueRef fragment, char constraint, LL
   return count;
 }
 
-/* Joins the registers of a result, one or a struct of several, to a fragment. */
+/* Joins the registers of a result to a fragment. LLVM returns one register directly, and several
+ * registers in a struct. */
 static LLVMValueRef join(kl_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
 {
   if (count == 1) return kl_bitcast(l, result, fragment);
@@ -51,8 +52,8 @@ static LLVMTypeRef result_type(kl_lowering *l, char constraint, unsigned count)
   return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, count, false);
 }
 
-/* Returns the text of registers, such as "{$4, $5}", and appends their constraints with a comma,
- * such as "=f,=f,". */
+/* Returns the text for a list of registers, for example "{$4, $5}", and appends their constraints,
+ * each followed by a comma, for example "=f,=f,". */
 static const char *registers_text(kl_lowering *l, unsigned *next, unsigned count)
 {
   const char *text = "";
@@ -152,8 +153,8 @@ LLVMValueRef kl_nvptx_stmatrix(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Matrix products of a warpgroup, sm_90a. The instruction writes the accumulator registers
- * asynchronously until wgmma_wait. Each of these instructions therefore takes all accumulators and
- * returns them, so that no code reads or moves one in between. */
+ * asynchronously until wgmma_wait. For this reason, each of these instructions takes all
+ * accumulators as inputs and returns them, so that no code reads or moves them in between. */
 
 enum { MOST_WGMMA_REGISTERS = 128 };
 
@@ -182,8 +183,8 @@ static LLVMValueRef element_at(kl_lowering *l, const accumulator *d, unsigned i)
   return kl_inbounds_gep(l, d->type, d->pointer, &index, 1);
 }
 
-/* Runs the instruction. The accumulators are its first operands, as inputs and outputs; args
- * follow, with the given constraints. */
+/* Emits the instruction. Its first operands are the accumulators, as inputs and outputs; args
+ * follow, with their constraints. */
 static void run_with(kl_lowering *l, const accumulator *d, const char *text, const char *more,
                      LLVMValueRef *args, unsigned count)
 {
@@ -224,7 +225,8 @@ static unsigned take_fragment(kl_lowering *l, LLVMValueRef fragment, LLVMValueRe
   return REGISTERS;
 }
 
-/* Returns the signs and, for 16-bit elements, the transposition of each matrix. */
+/* Returns the suffix of the instruction: the signs and, for 16-bit elements, whether each matrix is
+ * transposed. */
 static const char *suffix_text(kl_lowering *l, const kt_wgmma *w)
 {
   if (w->result == KJ_MMA_S32) return "";

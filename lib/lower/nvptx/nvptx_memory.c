@@ -4,7 +4,7 @@
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
-/* Barriers, fences, shuffles and votes as intrinsics, which LLVM declares as convergent. */
+/* ---- barriers, fences, shuffles and votes: intrinsics that LLVM declares as convergent ---- */
 
 static LLVMValueRef call(kl_lowering *l, const char *name, LLVMValueRef *args, unsigned count)
 {
@@ -41,8 +41,9 @@ void kl_nvptx_fence(kl_lowering *l, ki_memory_scope scope)
   call(l, names[scope], NULL, 0);
 }
 
-/* Returns the last operand of a shuffle. Bits 0 to 4 are the bound of the lane, a lower one for
- * `up`. From bit 8 on follows the mask of the lane-number bits that select the segment. */
+/* Returns the last operand of a shuffle. Bits 0 to 4 are the bound of the lane number, which is a
+ * lower bound for `up`. The bits from 8 on are a mask of the lane number bits that select the
+ * segment. */
 static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef width)
 {
   int bound = mode == KJ_SHUFFLE_UP ? 0 : KJ_WARP_THREADS - 1;
@@ -77,8 +78,8 @@ LLVMValueRef kl_nvptx_activemask(kl_lowering *l)
   return call(l, "llvm.nvvm.activemask", NULL, 0);
 }
 
-/* Atomics as inline assembly, where LLVM emits another instruction: its atomicrmw always gets
- * device scope, and its 16-bit cmpxchg becomes a loop of 32-bit ones that begins with a plain
+/* Atomics are inline assembly if LLVM emits an unsuitable instruction: its atomicrmw always has
+ * device scope, and its 16-bit cmpxchg becomes a loop of 32-bit cmpxchg that begins with a plain
  * load. */
 
 static const char *const scopes[] = {
@@ -108,8 +109,8 @@ static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type,
                       args, count);
 }
 
-/* The PTX type of each kind of instruction on a type: on bits, on numbers, and with an order (min,
- * max). NULL means that there is no such instruction. */
+/* The PTX types of instructions on a type: for instructions on bits, on numbers, and that compare
+ * (min, max). NULL means that there is no such instruction. */
 typedef struct atomic_types {
   const char *bits, *number, *order;
   char constraint;
@@ -164,8 +165,8 @@ LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValue
 }
 
 /* Loads and stores of 16 bytes. LLVM implements the load by a compare-and-swap, which writes, and
- * the store by an exchange, both only from sm_90 on. A seq_cst access has a fence before it, as
- * LLVM's 64-bit ones have. */
+ * the store by an exchange, and both only for sm_90 and later. A seq_cst access is preceded by a
+ * fence, like LLVM's 64-bit accesses. */
 
 static const char *begin_wide(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                               const char *ordered)
@@ -209,8 +210,10 @@ bool kl_nvptx_adds_small_float(kl_lowering *l, kjit_type type)
   return type == KJIT_F16 || l->c->request->target.arch >= 90;
 }
 
-/* Cache hints and clocks. LLVM has no cache hints, so these accesses are inline assembly, which
- * orders all memory accesses of the thread around it. */
+/* ---- cache hints and clocks ----
+ *
+ * LLVM has no cache hints, so accesses with hints are inline assembly, which orders all memory
+ * accesses of the thread. */
 
 static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *constraints,
                               LLVMTypeRef result, LLVMValueRef *args, unsigned count)
@@ -224,7 +227,7 @@ static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *cons
   return kl_call(l, type, code, args, count);
 }
 
-/* Bytes are in 16-bit registers. */
+/* A byte is held in a 16-bit register. */
 static unsigned register_bits(unsigned bits) { return bits < 16 ? 16 : bits; }
 static char bits_constraint(unsigned bits) { return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h'; }
 static const char *space_of(LLVMValueRef pointer)
@@ -232,7 +235,7 @@ static const char *space_of(LLVMValueRef pointer)
   return LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 1 ? ".global" : "";
 }
 
-/* NC loads are built by LLVM, which then knows that the memory is not written. */
+/* LLVM builds NC loads, and then knows that the memory is not written. */
 static const char *const hint_texts[] = {
   [KJ_CACHE_CA] = "ca", [KJ_CACHE_CG] = "cg", [KJ_CACHE_CS] = "cs", [KJ_CACHE_LU] = "lu",
   [KJ_CACHE_CV] = "cv", [KJ_CACHE_NC] = "nc", [KJ_CACHE_WB] = "wb", [KJ_CACHE_WT] = "wt"

@@ -1,5 +1,5 @@
-/* nvptx: print. Lines go into the device's ring (kn_print_ring). libkjit writes the address of the
- * ring into a variable of the module. */
+/* nvptx: print. Lines are written to the device's ring buffer (kn_print_ring). libkjit stores the
+ * address of the ring buffer in a variable of the module. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -21,7 +21,7 @@ static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef base, size_t offset)
   return kl_load(l, l->i64, at_offset(l, base, offset));
 }
 
-/* Returns the variable, which is externally initialized: the module never writes it, libkjit
+/* Returns this variable. It is externally initialized: libkjit writes it, and the module never
  * does. */
 static LLVMValueRef port_of(kl_lowering *l)
 {
@@ -49,8 +49,8 @@ static LLVMValueRef place_of(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mas
   return kl_inbounds_gep(l, l->i64, at_offset(l, ring, offsetof(kn_print_ring, words)), &index, 1);
 }
 
-/* Reserves the words of a line in the ring and returns their position. Branches to `full` if there
- * is no space. Leaves the builder in the block `taken`. */
+/* Reserves the words of a line in the ring buffer and returns their position. Branches to `full` if
+ * there is no space. Leaves the builder in the block `taken`. */
 static LLVMValueRef take_place(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
                                LLVMValueRef needed, LLVMBasicBlockRef full, LLVMBasicBlockRef taken)
 {
