@@ -1,26 +1,27 @@
-/* Determines which array parameters a function may read and write, from the untyped tree. Without
- * types it is unknown whether `x[i]` is an element or a view. Every name that can refer to a
- * parameter or a view of it therefore counts as the parameter. The analysis propagates sets of
- * parameters through let, var, `? :`, calls and views until a fixed point. */
+/* Determines from the untyped tree which array parameters a function may read and write. Without
+ * types it is not known whether `x[i]` is an element or a view. Every name that can refer to a
+ * parameter, or to a view of it, is therefore treated like the parameter. The analysis propagates
+ * sets of parameters through let, var, `? :`, calls and views until they no longer change. */
 #include <string.h>
 
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* A word of the bit set of the function's parameters. */
+/* A word of a bit set; the set contains parameters of the function. */
 typedef uint64_t word;
 enum { WORD_BITS = 64 };
 
 typedef struct effects {
-  bool *read, *written; /* whether the func reads or writes each parameter, by its index */
+  /* indexed by parameter: whether the function may read it; whether it may write it */
+  bool *read, *written;
   bool is_done, is_busy;
 } effects;
 
 typedef struct finder {
   const kjit_module *module;
   kj_arena arena;
-  effects *known; /* known effects of each function, by the index of its declaration */
-  /* Parameters that some func of the module writes to; a func argument can be any of these funcs.
+  effects *known; /* known effects of each function; indexed by its declaration */
+  /* Parameters to which some func of the module writes. A func argument can be any of these funcs.
    * Bit i stands for parameter i, and the last bit for all further parameters. */
   word funcs_write;
   bool has_recursion, has_changed;
@@ -31,9 +32,10 @@ typedef struct walk {
   const ki_function *function;
   effects *effects;
   size_t words;   /* number of words in a set */
-  word *sets;     /* by index of the parameter or local */
-  bool *was_used; /* whether the set was used in this round, by the same index */
-  bool is_stale;  /* a set has grown after its use (in a loop), so another round is needed */
+  word *sets;     /* the set of each parameter or local; indexed by its declaration */
+  bool *was_used; /* whether each set has been used in this round */
+  /* a set has grown after its use, which happens in loops, so another round is needed */
+  bool is_stale;
 } walk;
 
 static const effects *find_effects(finder *f, const ki_function *function);
@@ -89,8 +91,8 @@ static void walk_index(walk *w, const ki_expr *expr, word *set)
   add(w, set, base);
 }
 
-/* Walks the lvalue of an assignment. Its indices are read; the element itself is read only if
- * is_read, for operators such as `+=`. */
+/* Visits the lvalue of an assignment. Its indices are read. The element itself is read only if
+ * is_read is set, for operators such as `+=`. */
 static void walk_place(walk *w, const ki_expr *place, bool is_read)
 {
   word *base = new_set(w);
@@ -122,9 +124,8 @@ static word bit_of(size_t parameter)
   return (word)1 << (parameter < WORD_BITS ? parameter : WORD_BITS - 1);
 }
 
-/* Walks a call of a func parameter. Its func is unknown, so every argument counts as read.
- * Arguments that bind_back adds are counted by walk_bind_back; here the result can be a view of
- * them. */
+/* Visits a call of a func parameter. The func is unknown, so every argument is assumed to be read.
+ * walk_bind_back handles arguments that bind_back adds; here the result can be a view of them. */
 static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
 {
   for (size_t i = 0; i < call->args.count; i++) {
@@ -137,8 +138,8 @@ static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
   walk_value(w, call->x, set);
 }
 
-/* Walks bind_back(f, values): the effects of f on its last arguments, wherever the result is
- * called. */
+/* Visits bind_back(f, values). It has the effects of f on its last arguments, wherever the result
+ * is called. */
 static void walk_bind_back(walk *w, const ki_expr *call, word *set)
 {
   const ki_expr *callee = call->args.items[0];
@@ -159,7 +160,7 @@ static void walk_bind_back(walk *w, const ki_expr *call, word *set)
   walk_value(w, callee, set);
 }
 
-/* Whether the result of the built-in can be a view of this operand. */
+/* Returns whether the result of the built-in can be a view of this operand. */
 static bool hands_on(ki_builtin_id id, size_t operand)
 {
   return id == KJ_BUILTIN_SELECT
@@ -173,7 +174,7 @@ static bool is_const(const ki_decl *param)
   return param->type_expr && (param->type_expr->read_only || param->is_const);
 }
 
-/* Walks an operand whose address is taken. Any code can read and write through the address, unless
+/* Visits an operand whose address is taken. Any code can read and write through the address, unless
  * the array is read-only. */
 static void walk_address(walk *w, const ki_expr *place)
 {
@@ -204,10 +205,10 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
     walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
 
-/* Walks a call such as jvp(f)(...). Its first arguments are those of f, and the others are
- * derivatives. jvp reads all derivatives and writes to those of arrays that f writes to. vjp and
- * grad write to all derivative arrays, and adjoint(k) writes to derivatives only. A custom rule of
- * f can write to any argument. Only types tell which derivative belongs to which parameter. */
+/* Visits a call such as jvp(f)(...). Its first arguments are those of f, and the others are
+ * derivatives. jvp reads all derivatives, and writes the derivatives of arrays that f writes. vjp
+ * and grad write all arrays of derivatives. adjoint(k) only writes derivatives. A custom rule of f
+ * can write to any argument. Only types determine which derivative belongs to which parameter. */
 static void walk_derivative_call(walk *w, const ki_expr *call)
 {
   const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
@@ -253,7 +254,8 @@ static bool is_field(const kjit_module *module, const char *name)
   return false;
 }
 
-/* Whether the name is a property of an array, such as `shape`, which is not a view of the array. */
+/* Returns whether the name is a property of arrays, such as `shape`, whose value is not a view of
+ * the array. */
 static bool is_property(const walk *w, const char *name)
 {
   bool is_named = strcmp(name, "shape") == 0 || strcmp(name, "strides") == 0 ||
@@ -261,7 +263,7 @@ static bool is_property(const walk *w, const char *name)
   return is_named && !is_field(w->finder->module, name);
 }
 
-/* Walks a field access. On an array of rank 0 it reads the element. */
+/* Visits a field access. On an array of rank 0 it reads the element. */
 static void walk_field(walk *w, const ki_expr *expr, word *set)
 {
   KJ_ASSERT(expr->kind == KJ_EXPR_FIELD);
@@ -342,8 +344,8 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* Assumes all effects that the parameters allow, for code that is not available. No func of
- * lib/library writes to a view that a func parameter returns. */
+/* Assumes all effects that the types of the parameters allow, for code that is not available. No
+ * func of lib/library writes to a view that a func parameter returns. */
 static void assume(const ki_function *function, effects *result)
 {
   KJ_ASSERT(result->read && result->written);
@@ -356,7 +358,8 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
-/* Uses the effects of the func that will be linked in place of an open func, if it is known. */
+/* If the func that will be linked in place of an open func is known, uses its effects. An open func
+ * is an extern func without code. */
 static bool ask_meaning(finder *f, const ki_function *function, effects *result)
 {
   const ki_function *meaning = ki_find_meaning(f->module, function->decl);
@@ -413,8 +416,8 @@ static bool is_func(const ki_decl *decl)
 }
 
 /* Analyzes the function, or all funcs of the module if function is NULL. If functions are
- * recursive, the first analysis can be incomplete: it is repeated with the known effects until it
- * finds nothing new. */
+ * recursive, the first analysis can be incomplete, so it is repeated with the effects found so far
+ * until it finds nothing new. */
 static void find_all_effects(finder *f, const ki_function *function)
 {
   const ki_decls *decls = &f->module->decls;
@@ -427,7 +430,7 @@ static void find_all_effects(finder *f, const ki_function *function)
   } while (f->has_recursion && f->has_changed);
 }
 
-/* Returns the set of parameters that some func of the module writes to. The bits are those of
+/* Returns the set of parameters to which some func of the module writes, with the bits of
  * funcs_write. */
 static word find_written(finder *f)
 {
@@ -452,8 +455,8 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
   } while (written_now != known);
-  /* A kernel is analyzed once, below: nothing calls it, and the loop above has analyzed all funcs,
-   * unless every bit of `known` is set. */
+  /* A kernel is analyzed only once, below. No code calls it, and the loop above has analyzed all
+   * funcs, unless every bit of `known` is set. */
   if (known == ~(word)0 || !function->is_kernel) find_all_effects(f, function);
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
@@ -472,7 +475,7 @@ void ki_find_accesses(const kjit_module *module, const ki_function *function, bo
   kj_init_arena(&f.arena, &on_failure);
   if (setjmp(on_failure) == 0) {
     find(&f, function, read, written);
-  } else { /* out of memory: assume that everything is read and written, which is always safe */
+  } else { /* out of memory: assume that everything is read and written, which is always correct */
     memset(read, 1, function->params.count * sizeof *read);
     memset(written, 1, function->params.count * sizeof *written);
   }

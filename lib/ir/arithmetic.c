@@ -13,7 +13,7 @@ typedef struct scalar {
   const char *name;
   ki_type_class class_;
   uint8_t width;
-  /* floats: sizes of the fields of the IEEE 754 format, or of bf16 */
+  /* floats: number of bits in the fields of the IEEE 754 format, or of bf16 */
   uint8_t fraction_bits, exponent_bits;
 } scalar;
 
@@ -71,7 +71,7 @@ static kjit_type common_weak(kjit_type weak, kjit_type type)
 {
   if (ki_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
   if (weak == KJ_WEAK_INT || ki_is_floating(type)) return ki_arithmetic_type(type);
-  return KJIT_F64; /* a float literal and an integer */
+  return KJIT_F64; /* if one is a float literal and the other an integer */
 }
 
 kjit_type ki_common_type(kjit_type a, kjit_type b)
@@ -113,7 +113,7 @@ kjit_type ki_joined_type(kjit_type a, kjit_type b)
 kjit_type ki_power_type(kjit_type base, kjit_type exponent)
 {
   bool is_same_sign = ki_is_signed(base) == ki_is_signed(exponent);
-  /* i64 represents every exponent of this type, also negative ones */
+  /* i64 represents every exponent of this type, including negative exponents */
   if (!is_same_sign && !ki_is_signed(base)) return KJIT_I64;
   int held = width_of(base), needed = width_of(exponent);
   return needed > held || (needed == held && !is_same_sign) ? exponent : base;
@@ -134,8 +134,8 @@ static uint64_t infinity_of(scalar f)
 
 static uint64_t sign_of(scalar f) { return (uint64_t)1 << (f.width - 1); }
 
-/* Returns the bits of significand * 2^exponent in the format, rounded once to nearest, ties to
- * even. */
+/* Returns the bits of significand * 2^exponent in the format, rounded once (to nearest, ties to
+ * even). */
 static uint64_t round_to_format(scalar f, bool is_negative, wide significand, int exponent)
 {
   KJ_ASSERT(f.exponent_bits && f.fraction_bits);
@@ -144,7 +144,7 @@ static uint64_t round_to_format(scalar f, bool is_negative, wide significand, in
   uint64_t sign = is_negative ? sign_of(f) : 0;
   if (!length) return sign;
   if (top > bias) return sign | infinity_of(f);
-  int least = top < 1 - bias ? 1 - bias : top; /* exponent of the format's leading bit */
+  int least = top < 1 - bias ? 1 - bias : top; /* exponent of the leading bit in the format */
   int dropped = least - f.fraction_bits - exponent;
   wide kept = 0;
   if (dropped <= 0) kept = significand << -dropped;
@@ -188,7 +188,7 @@ static uint64_t bits_of(double number)
 
 /* ---- values ---- */
 
-/* The types of extents come first in the functions below, because launches evaluate extents. */
+/* The functions below test the types of extents first, because each launch evaluates extents. */
 bool ki_integer_fits(kjit_type type, __int128 integer)
 {
   if (type == KJIT_I64) return integer == (int64_t)integer;
@@ -219,8 +219,7 @@ ki_value ki_integer_value(kjit_type type, __int128 integer)
                        (__int128)round_to_format(scalar_of(type), integer < 0, magnitude, 0) };
 }
 
-/* Truncates a float to an integer and saturates it to the range of the type. Returns 0 for a
- * NaN. */
+/* Truncates a float to an integer, and saturates it to the range of the type. Returns 0 for NaN. */
 static __int128 truncate_to(kjit_type type, double number)
 {
   int width = width_of(type) - ki_is_signed(type);
@@ -339,8 +338,8 @@ void ki_encode_value(ki_value value, void *memory)
 
 static ki_outcome give_integer(kjit_type type, __int128 integer, bool is_overflow, ki_value *result)
 {
-  /* Intermediate results of literals can exceed the range of every type. With the limit of 100
-   * bits, the shifts and products below cannot overflow without being detected. */
+  /* Intermediate results of literals can exceed the range of every type. Because they are limited
+   * to 100 bits, overflows in the shifts and products below are always detected. */
   const __int128 limit = (__int128)1 << 100;
   *result = (ki_value){ .type = type, .integer = wrap(type, integer) };
   bool is_too_large = type == KJ_WEAK_INT && (is_overflow || integer > limit || integer < -limit);
@@ -354,8 +353,8 @@ static ki_outcome multiply(kjit_type type, __int128 x, __int128 y, ki_value *res
   return give_integer(type, (__int128)((wide)x * (wide)y), is_overflow, result);
 }
 
-/* Shifts by count modulo the width. A shift of a weak integer reports a count that is out of
- * range. */
+/* Shifts by count modulo the width. If a weak integer is shifted by a count that is out of range,
+ * reports that. */
 static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result)
 {
   KJ_ASSERT(op == KJIT_OP_SHL || op == KJIT_OP_SHR);
@@ -365,7 +364,7 @@ static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result
   return give_integer(x.type, x.integer >> count, false, result);
 }
 
-/* Computes a power by repeated squaring. A negative exponent gives 1 / base**-exponent, rounded
+/* Computes a power by repeated squaring. A negative exponent gives 1 / base**-exponent rounded
  * toward zero. */
 static ki_outcome power(ki_value base, __int128 exponent, ki_value *result)
 {
@@ -406,16 +405,16 @@ static ki_outcome compute_integer(kjit_op op, ki_value x, ki_value y, ki_value *
 
 /* ---- floats ---- */
 
-/* Rounds to the type in which kernels compute. For f16 and bf16 this is f32; the result is rounded
- * again later. Computing in double first does not change the f32 result, because a double has more
- * than 2 * 24 + 2 bits of precision. */
+/* Rounds a number to the type in which kernels compute. For f16 and bf16 this is f32, and the
+ * result is rounded again later. Computing in double first does not change the f32 result, because
+ * a double has more than 2 * 24 + 2 bits of precision. */
 static double round_to_computed(kjit_type type, double number)
 {
   return type == KJIT_F64 || type == KJ_WEAK_FLOAT ? number : (double)(float)number;
 }
 
 /* Floating-point modulo and floor division, in the same steps as in kernels. floor_modulo is fmod
- * with the sign of the divisor, and floor_quotient is the matching quotient. */
+ * with the sign of the divisor, and floor_quotient is the corresponding quotient. */
 static double floor_modulo(kjit_type type, double x, double y)
 {
   KJ_ASSERT(ki_is_floating(type));
@@ -499,7 +498,7 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
   }
 }
 
-/* Counts bits within the width of the type. Weak integers have no width. */
+/* Counts bits in an integer of the type's width. Weak integers have no width. */
 static ki_outcome compute_bit_count(ki_builtin_id id, ki_value x, ki_value *result)
 {
   if (x.type == KJ_WEAK_INT) return KJ_NOT_COMPUTED;

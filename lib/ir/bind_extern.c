@@ -1,4 +1,4 @@
-/* Binding: attaches code of the application to `extern` funcs and chooses the symbols of this code
+/* Binding: attaches the application's code to `extern` funcs, and chooses the symbols of this code
  * in compiled kernels. */
 #include <ctype.h>
 #include <string.h>
@@ -13,18 +13,20 @@
 
 /* ---- symbols ---- */
 
-/* Symbols of extern funcs. The name of an extern func does not identify its code: linked modules
- * can have several extern funcs of one name, and a kernel, func or library function can have this
- * name, too. Compiled code therefore refers to bound functions by symbols that contain `$extern`,
- * which occurs in no other symbol.
+/* ---- symbols of extern funcs ----
  *
- * The address of a C function means nothing in another process. The symbol of a C function
- * therefore contains the number of its binding among the bindings of this name in the module. The
- * disk cache's key maps the names in the canonical text to these symbols.
+ * The name of an extern func does not identify its code: linked modules can contain several extern
+ * funcs with the same name, and a kernel, func or library function can have this name as well. In
+ * compiled code, a bound function therefore has a symbol that contains `$extern`. No other symbol
+ * contains it.
  *
- * The symbol of a function in a text for GPUs contains the digest of the text, so funcs that are
- * bound to the same function share its symbol. Linked code can be binary, so its functions cannot
- * be renamed and keep their names. */
+ * The address of a C function has no meaning in another process. Its symbol therefore contains the
+ * number of its binding among all bindings of this name in the module. The disk cache's key maps
+ * the names in the canonical text (printer.c) to these symbols.
+ *
+ * If GPU code is given as text, the symbol contains the digest of the text, so funcs that are bound
+ * to the same function share its symbol. Functions in linked code keep their names, because this
+ * code can be binary and cannot be changed. */
 
 bool ki_has_bound_extern(const kjit_module *module)
 {
@@ -35,7 +37,7 @@ bool ki_has_bound_extern(const kjit_module *module)
   return false;
 }
 
-/* Returns the number of bindings of the function's name in the module, up to and including this
+/* Returns how many bindings of the function's name the module contains, up to and including this
  * one. */
 static unsigned count_bindings(const ki_function *function)
 {
@@ -78,7 +80,7 @@ static bool starts_with(const unsigned char *code, size_t size_bytes, const char
   return size_bytes >= length && memcmp(code, magic, length) == 0;
 }
 
-/* Skips blanks and comments of C, which PTX uses, and of LLVM IR. */
+/* Skips blanks and comments of C, which PTX also uses, and of LLVM IR. */
 static const char *find_start(const char *at, const char *end)
 {
   while (at < end) {
@@ -88,7 +90,9 @@ static const char *find_start(const char *at, const char *end)
       const char *newline = memchr(at, '\n', (size_t)(end - at));
       at = newline ? newline : end;
     } else if (is_block) {
-      at += 3; /* skip the `*` of the opening, so that it does not end the comment with a `/` */
+      /* skips the opening of the comment, so that its `*` and a following `/` are not taken for the
+       * end */
+      at += 3;
       while (at < end && !(at[-1] == '*' && at[0] == '/')) at++;
       at = at < end ? at + 1 : end;
     } else if (isspace((unsigned char)*at)) at++;
@@ -131,9 +135,9 @@ static bool is_extern(const ki_decl *decl)
   return decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern;
 }
 
-/* Whether a binding of the name applies to decl; `found` is the func that the name refers to. After
- * linking, several modules can contribute unbound extern funcs of the same name. Since only the
- * name identifies them, a binding applies to all of them. */
+/* Returns whether a binding of the name applies to decl. `found` is the func to which the name
+ * refers. After linking, there can be several unbound extern funcs of the same name, from different
+ * modules. Only the name identifies them, so a binding applies to all of them. */
 static bool is_meant(const ki_decl *decl, const ki_decl *found)
 {
   return decl == found ||
@@ -189,7 +193,8 @@ static void append_types(const ki_decl *decl, kj_buffer *text)
   append_type(&printer, function->result);
 }
 
-/* Returns KJIT_OK if the types are equal, else TYPE; MEMORY when out of memory. */
+/* Returns KJIT_OK if the types are equal, otherwise KJIT_ERROR_TYPE, or KJIT_ERROR_MEMORY when out
+ * of memory. */
 static kjit_status compare_types(const ki_decl *a, const ki_decl *b)
 {
   kj_buffer texts[2] = { { 0 } };
@@ -259,7 +264,7 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
                             .code = device_code,
                             .size_bytes = size_bytes };
   if (device_code) {
-    /* callers may include the terminating 0 byte of a text in the size */
+    /* a caller can include the terminating 0 byte of a text in the size */
     while (size_bytes && ((const char *)device_code)[size_bytes - 1] == 0) size_bytes--;
     given.kind = find_kind(device_code, size_bytes);
     if (given.kind != KJ_CODE_BITCODE) given.size_bytes = size_bytes;

@@ -1,5 +1,5 @@
 /* Linked code: CUDA C, PTX, cubins and other files that the GPU linker combines with a kernel
- * (kjit_bind_linked). */
+ * (kjit_bind_linked). This file detects the format of each file and checks it. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,8 @@ static const char *find_start(const char *at, const char *end)
   return at;
 }
 
-/* Detects the format of data, which is followed by a 0 byte. Returns DETECT if it is unknown. */
+/* Detects the format of data, which must be followed by a 0 byte. Returns DETECT if the format is
+ * unknown. */
 static kjit_link_format find_format(const char *data, size_t size_bytes)
 {
   static const struct {
@@ -152,8 +153,8 @@ static kjit_status read_input(kjit_context *context, const kjit_link_input *inpu
   if (found == KJIT_LINK_DETECT && size_bytes < input->data_bytes)
     found = find_format(ended.text, size_bytes);
   kj_free_buffer(&ended);
-  /* Content can look like another format: CUDA C can have a comment that looks like PTX, and the
-   * driver knows more kinds of LTO-IR */
+  /* A file can look like another format: CUDA C can contain a comment that looks like PTX. The
+   * driver also knows more kinds of LTO-IR. */
   bool fits = input->format == KJIT_LINK_DETECT
                 ? found != KJIT_LINK_DETECT
                 : input->format == KJIT_LINK_LTOIR || input->format == found;

@@ -1,4 +1,4 @@
-/* The builder's expressions. Each public call creates one node. */
+/* The expressions of the builder. Each public call creates one node. */
 #include <math.h>
 #include <string.h>
 
@@ -40,8 +40,8 @@ kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl)
 
 static ki_node *find_node(kjit_builder *builder, kjit_node node)
 {
-  /* A node that is 0 because of an earlier failure does not get here: calls on a builder that has
-   * failed do nothing. */
+  /* A node is not 0 because of an earlier failure: if the builder has failed, calls on it do
+   * nothing and do not get here. */
   if (node == 0)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "a node number of 0 does not name a node");
   if (node > builder->nodes.count)
@@ -95,7 +95,8 @@ void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 
 /* ---- types ---- */
 
-/* kjit_build_type_of returns numbers that are not types of a context: this bit plus the node. */
+/* The types that kjit_build_type_of returns are not types of a context: they consist of this bit
+ * and the number of the node. */
 #define TYPE_OF_NODE (UINT32_C(1) << 31)
 
 bool ki_is_type_of_node(kjit_type type) { return (type & TYPE_OF_NODE) != 0; }
@@ -178,8 +179,8 @@ static ki_expr *make_cast(kjit_builder *builder, kjit_type type, ki_expr *x)
   return call;
 }
 
-/* Returns a float literal. Infinities and NaNs are the weak built-ins `inf` and `nan` with a
- * cast. */
+/* Returns a float literal. Infinities and NaNs become a cast of the weak built-ins `inf` and
+ * `nan`. */
 static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
 {
   KJ_ASSERT(ki_is_floating(type));
@@ -195,8 +196,8 @@ static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
   return signbit(value) ? make_unary(builder, KJIT_OP_NEG, expr) : expr;
 }
 
-/* Returns a float as an expression, as a weak literal if is_weak. A NaN with other bits than `nan`
- * becomes a bitcast of its bits. */
+/* Returns an expression for a float, which is a weak literal if is_weak. A NaN whose bits differ
+ * from `nan` becomes a bitcast of its bits. */
 static ki_expr *make_float(kjit_builder *builder, ki_value value, bool is_weak)
 {
   KJ_ASSERT(ki_is_floating(value.type));
@@ -367,8 +368,9 @@ kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit
 
 /* ---- calls and selections ---- */
 
-/* Returns an expression for a function name: a func parameter or type parameter of the current
- * function, or an unresolved name. ki_finish_module resolves it, so the func can be built later. */
+/* Returns an expression for the name of a function: a func parameter or type parameter of the
+ * current function, or a name that is not resolved yet. ki_finish_module resolves it, so the func
+ * can be built later. */
 static ki_expr *make_name(kjit_builder *builder, const char *name, size_t length)
 {
   const ki_function *function = builder->function;
@@ -395,8 +397,8 @@ static kjit_node add_field(kjit_builder *builder, ki_expr *x, const char *field)
   return ki_add_expr(builder, expr);
 }
 
-/* Whether the name is a value, such as a position, although kjit_build_call accepts it like a
- * function without arguments. */
+/* Returns whether the name is a value, such as a position. kjit_build_call accepts such names as if
+ * they were functions without arguments. */
 static bool is_value_name(const char *name)
 {
   const ki_builtin *builtin = ki_find_builtin(name);

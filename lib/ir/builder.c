@@ -1,5 +1,5 @@
-/* The builder, which creates the same tree as the parser through function calls. It keeps the first
- * error; after that, all calls do nothing until kjit_finish_builder reports the error. */
+/* The builder, which creates the same tree as the parser, but through function calls. It keeps the
+ * first error. All later calls do nothing, until kjit_finish_builder reports that error. */
 #include "ir/builder.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@ bool ki_begin_call(const kjit_builder *builder)
   return builder && builder->module && builder->diagnostics.status == KJIT_OK;
 }
 
-/* Continues a public call after setjmp. jump is setjmp's result, 0 at the beginning of the call. */
+/* Continues a public call after setjmp. jump is the result of setjmp, which is 0 at the beginning
+ * of the call. */
 bool ki_catch(kjit_builder *builder, int jump)
 {
   builder->module->arena.on_failure = &builder->on_failure;
@@ -170,7 +171,7 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
                   "kjit_set_builder_source: the text has %zu bytes, which is more than the maximum "
                   "size of a source",
                   size_bytes);
-  uint32_t number = find_source(builder, file); /* can reallocate the list of sources */
+  uint32_t number = find_source(builder, file); /* this call can reallocate the list of sources */
   kj_source *source = &builder->sources.items[number];
   source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);
   source->shown_bytes = size_bytes;
@@ -319,7 +320,7 @@ void kjit_build_attribute(kjit_builder *builder, const char *name, const kjit_no
   KJ_PUSH(ki_builder_arena(builder), attributes, attribute);
 }
 
-/* Checks element type and shape of a constant and returns its size in bytes. */
+/* Checks the element type and the shape of a constant, and returns its size in bytes. */
 static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape,
                                uint32_t rank)
 {

@@ -1,5 +1,5 @@
-/* State of a builder, shared by builder.c (declarations), build_stmt.c and build_expr.c
- * (expressions). */
+/* State of a builder, which builder.c (declarations), build_stmt.c (statements) and build_expr.c
+ * (expressions) share. */
 #ifndef KJ_IR_BUILDER_H
 #define KJ_IR_BUILDER_H
 
@@ -42,7 +42,8 @@ struct kjit_builder {
 };
 
 /* Begins a public call. Returns false if the call must do nothing, because the builder is NULL or
- * has failed. A jump through on_failure returns to this macro, which then returns false as well. */
+ * has failed. An error jumps to this macro through on_failure; the macro then returns false as
+ * well. */
 #define KJ_ENTER_BUILDER(builder) \
   (ki_begin_call(builder) && ki_catch((builder), setjmp((builder)->on_failure)))
 bool ki_begin_call(const kjit_builder *builder);
@@ -54,12 +55,13 @@ _Noreturn void ki_fail_build(kjit_builder *builder, kjit_status status, const ch
 
 static inline kj_arena *ki_builder_arena(kjit_builder *builder) { return &builder->module->arena; }
 
-/* Copies a string of the application that the kernel contains: a message or an item of a print. */
+/* Copies a string from the application that the kernel contains: a message, or an item of a
+ * print. */
 const char *ki_copy_text(kjit_builder *builder, const char *text);
-/* Returns the innermost open block. Fails if no function is open. */
+/* Returns the innermost open block. Reports an error if no function is open. */
 ki_open_block *ki_top_frame(kjit_builder *builder);
 void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_stmts *body);
-/* Adds a local declaration to the function. If name is NULL, its name is the letter and a
+/* Adds a local declaration to the function. If name is NULL, the name consists of the letter and a
  * number. */
 ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *name,
                         const char *letter);
@@ -68,15 +70,17 @@ ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *na
 kjit_node ki_add_expr(kjit_builder *builder, ki_expr *expr);
 kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl);
 ki_expr *ki_make_expr(kjit_builder *builder, ki_expr_kind kind);
-/* Returns the expression of a node as an operand and marks an expression node as used. Jumps with
- * an error if the node is invalid or already used. */
+/* Returns the expression of a node as an operand and marks an expression node as used. Reports an
+ * error, which jumps, if the node is invalid or has been used already. */
 ki_expr *ki_use_node(kjit_builder *builder, kjit_node node);
 void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, ki_exprs *list);
-/* Whether the type comes from kjit_build_type_of, so that it is valid only in its builder. */
+/* Returns whether the type comes from kjit_build_type_of. Such a type is valid only in its
+ * builder. */
 bool ki_is_type_of_node(kjit_type type);
-/* Returns a type of the application in the form that the parser creates; NULL for KJIT_ANY. */
+/* Converts the application's type to the form that the parser creates. Returns NULL for
+ * KJIT_ANY. */
 ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type);
-/* Returns a literal. The type of *value is the scalar type, or int64_t for KJ_WEAK_INT. */
+/* Returns a literal. *value has the scalar type, or int64_t for KJ_WEAK_INT. */
 ki_expr *ki_make_literal(kjit_builder *builder, kjit_type type, const void *value);
 
 #endif

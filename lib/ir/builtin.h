@@ -1,5 +1,5 @@
-/* C declarations of the table of built-ins (builtins.def) and the table of math functions
- * (math.def), which parser, typing, lowering and documentation share. */
+/* The table of built-ins (builtins.def) and the table of math functions (math.def) in C. The
+ * parser, type inference, lowering and the documentation share these tables. */
 #ifndef KJ_IR_BUILTIN_H
 #define KJ_IR_BUILTIN_H
 
@@ -20,7 +20,7 @@ typedef enum ki_builtin_id {
 
 /* flags */
 enum {
-  KJ_PURE = 1,      /* no effect; the result depends on the arguments only */
+  KJ_PURE = 1,      /* it has no effect, and its result depends only on the arguments */
   KJ_BARRIER = 2,   /* synchronizes the threads of a block; splits thread loops on the CPU */
   KJ_WARP = 4,      /* exchanges data within a warp; the CPU runs it on KJ_WARP_THREADS lanes */
   KJ_PLACE = 8,     /* the first argument is an lvalue */
@@ -31,24 +31,23 @@ enum {
   KJ_UNEVALUATED = 128, /* uses only the types of the arguments: dtype, sizeof */
   KJ_THREAD = 256,      /* the result can differ between the threads of a block (positions) */
   KJ_ORDER = 512,       /* atomic operation; a memory order can follow the arguments */
-  /* the first argument is an element that the built-in loads itself: an lvalue in the typed IR, an
-   * ordinary value in the source */
+  /* the first argument is an element that the built-in loads itself: an lvalue in the typed IR, but
+   * an ordinary value in the source */
   KJ_READS = 1024,
-  /* waits for later actions of threads in other warps; the CPU therefore runs each warp as a
-   * fiber */
+  /* it waits for actions of threads in other warps, so the CPU runs each warp as a fiber */
   KJ_WAITS = 2048,
   /* the first argument is an lvalue in shared memory; in the typed IR its address is the first
    * operand */
   KJ_ADDRESS = 4096,
   KJ_ARRAY = 8192, /* the first argument is a whole local array */
-  /* Guests may use it (verify_guest.c). With the checks of guest code, it cannot access memory
-   * other than its operands and cannot end the process or break the device, whatever its arguments
-   * are. */
+  /* Untrusted code (a guest) may use it (verify_guest.c). If the checks of guest code are enabled,
+   * it cannot access memory other than its operands, end the process or break the device, whatever
+   * its arguments. */
   KJ_GUEST = 16384,
   KJ_OPERATOR = 32768 /* the first argument is a func whose `@identity` the built-in uses */
 };
 
-/* The threads that observe an atomic operation or a fence in the same order. */
+/* The threads for which an atomic operation or a fence is ordered. */
 typedef enum ki_memory_scope { KJ_SCOPE_DEVICE, KJ_SCOPE_BLOCK, KJ_SCOPE_SYSTEM } ki_memory_scope;
 
 /* ---- operations: values that distinguish the rows with the same lowering function ---- */
@@ -102,10 +101,12 @@ typedef enum ki_cache_hint {
 /* The cache that a prefetch fills. */
 typedef enum ki_cache_level { KJ_PREFETCH_L1, KJ_PREFETCH_L2 } ki_cache_level;
 
-/* ldmatrix and stmatrix: mask for the number of matrices, and the flag for transposed matrices. */
+/* ldmatrix and stmatrix: a mask for the number of matrices, and the flag for transposed
+ * matrices. */
 enum { KJ_MATRIX_COUNT = 7, KJ_TRANSPOSED = 8 };
 
-/* Element types of the matrix instructions: operands of wgmma, formats of FP8. */
+/* Element types of the matrix instructions. They also describe operands of wgmma and formats of
+ * FP8. */
 typedef enum ki_mma_kind {
   KJ_MMA_F16,
   KJ_MMA_BF16,
@@ -129,20 +130,21 @@ typedef struct ki_builtin {
   ki_builtin_id id;
   const char *name;
   uint8_t least, most;
-  uint8_t operation; /* value of an enumeration that depends on the lowering function */
+  uint8_t operation; /* an enumeration value whose meaning depends on the lowering function */
   uint8_t scope;     /* ki_memory_scope of atomics and fences */
-  /* Minimum compute capability and PTX version; 0 means any. suffix 'a': this architecture only. */
+  /* Minimum compute capability and PTX version; 0 means any. suffix 'a': only this architecture has
+   * the built-in. */
   uint16_t arch, ptx;
   char suffix;
   uint16_t flags;
-  /* names in other languages, separated by blanks; only used for hints in errors */
+  /* names in other languages, separated by blanks; error messages use them for hints */
   const char *aliases;
 } ki_builtin;
 
 extern const ki_builtin ki_builtin_table[KJ_BUILTIN_COUNT];
-/* Returns the built-in of that name, or NULL. */
+/* Returns the built-in with this name, or NULL. */
 const ki_builtin *ki_find_builtin(const char *name);
-/* Returns the built-in with this name in another language, or NULL: `sqrt` for "sqrtf". */
+/* Returns the built-in that has this name in another language, or NULL: `sqrt` for "sqrtf". */
 const ki_builtin *ki_find_builtin_alias(const char *name);
 
 /* properties of the implementations of math functions */
@@ -156,8 +158,8 @@ enum {
   KJ_MATH_LONG_F32 = 64     /* KJ_MATH_LONG, also for f32 */
 };
 
-/* Names of a math function in the libraries, from math.def. NULL means that the library
- * lacks it. */
+/* The names of a math function in the libraries, from math.def. NULL means that the library does
+ * not have the function. */
 typedef struct ki_math {
   const char *host, *libdevice, *fast, *libclc;
   uint8_t form;

@@ -1,12 +1,15 @@
-/* The canonical text of declarations: the names in it, and the declarations that a kernel uses. */
+/* Canonical text of declarations: chooses the names in it, and finds the declarations that a kernel
+ * uses. */
 #include <ctype.h>
 #include <string.h>
 
 #include "ir/lexer.h"
 #include "ir/printer.h"
 
-/* Chooses names. The functions walk every function with the parser's scope rules. If a name would
- * refer to the wrong declaration, they rename that declaration. */
+/* ---- choosing names ----
+ *
+ * These functions visit every function with the parser's scope rules. If a name would refer to the
+ * wrong declaration, they rename that declaration. */
 
 typedef struct ki_bound {
   const ki_decl *decl;
@@ -97,9 +100,9 @@ static void push(ki_naming *naming, const ki_decl *decl, const char *name)
   KJ_PUSH(naming->arena, &naming->open, bound);
 }
 
-/* Whether a type parameter must be renamed because it has the name of a type or struct. The parser
- * does not look up the type names after a colon in the scopes, so they would not refer to the
- * parameter. */
+/* Returns whether a type parameter must be renamed because a type or struct has the same name. The
+ * parser does not look up a type name after a colon in the scopes, so the name would not refer to
+ * the parameter. */
 static bool hides_type(const ki_naming *naming, const ki_decl *decl)
 {
   const kj_map_entry *entry = kj_find_entry(&naming->global, decl->name, strlen(decl->name));
@@ -110,8 +113,8 @@ static bool hides_type(const ki_naming *naming, const ki_decl *decl)
   return decl->is_type && is_type;
 }
 
-/* Whether decl is an item of a parameter that is printed as a tuple; its name has the form
- * `t[1]`. */
+/* Returns whether decl is an item of a tuple parameter that is printed as a tuple. The item is then
+ * named like `t[1]`. */
 static bool is_item(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_PARAM && decl->function && ki_prints_tuples(decl->function) &&
@@ -127,7 +130,7 @@ static void bind(ki_naming *naming, const ki_decl *decl)
   push(naming, decl, ki_printed_name(naming, decl));
 }
 
-/* Removes the innermost binding from its name's chain and renames its declaration. */
+/* Removes the innermost binding from the chain of its name, and renames its declaration. */
 static void unhide(ki_naming *naming, ki_bound *bound)
 {
   bound->name->value = bound->outer;
@@ -144,16 +147,16 @@ static void close_scope(ki_naming *naming)
   naming->scope--;
 }
 
-/* Makes the name refer to decl: renames local declarations that hide it. If decl is NULL, the name
- * must not refer to any local declaration. */
+/* Ensures that the name refers to decl, by renaming local declarations that hide it. If decl is
+ * NULL, no local declaration must have this name. */
 static void reach(ki_naming *naming, const char *name, const ki_decl *decl)
 {
   for (ki_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name))
     unhide(naming, bound);
 }
 
-/* Makes the name refer to a built-in or type: renames local declarations and the declaration of the
- * module that hide it. */
+/* Ensures that the name refers to a built-in or type, by renaming local declarations and the
+ * module's declaration that hide it. */
 static void reach_outside(ki_naming *naming, const char *name)
 {
   reach(naming, name, NULL);
@@ -185,8 +188,8 @@ static void walk_exprs(ki_naming *naming, const ki_exprs *list)
   for (size_t i = 0; i < list->count; i++) walk_expr(naming, list->items[i]);
 }
 
-/* Walks a type. After a colon, only the operands in it are looked up in the scopes. In an
- * expression, the name of the type itself is looked up, too. */
+/* Visits a type. If it follows a colon, only the operands in it are looked up in the scopes. In an
+ * expression, the name of the type is looked up as well. */
 static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expression)
 {
   if (!type) return;
@@ -285,8 +288,8 @@ static void take_names(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Records the structs by type. Two modules can declare the same struct; the first declaration then
- * gives the type its name. */
+/* Records the structs by type. Two modules can declare the same struct. The first declaration then
+ * determines the printed name of the type. */
 static void find_structs(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
@@ -298,10 +301,10 @@ static void find_structs(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Chooses names of module declarations of a built module. Functions and structs keep their names if
- * these are valid. Constants, to which expressions refer by node, are renamed on a conflict. If
- * linking has brought together several functions of one name, the first keeps it, because
- * kjit_get_kernel finds the first one. */
+/* Chooses the names of the declarations in a built module. Functions and structs keep their names
+ * if these are valid. Constants, to which expressions refer by node, are renamed if there is a
+ * conflict. If linking has combined several functions with the same name, the first one keeps it,
+ * because kjit_get_kernel finds the first one. */
 static void name_module(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
@@ -321,8 +324,9 @@ static void name_module(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Whether the module contains sources of lib/library. If so, the module itself can have
- * declarations with the names of lib/library, and can use such names as built-ins. */
+/* Returns whether the module contains sources of lib/library. In that case the module's own
+ * declarations can have the same names as those of lib/library, and such names can also be used as
+ * built-ins. */
 static bool has_library(const kjit_module *module)
 {
   for (size_t i = 0; i < module->sources.count; i++)
@@ -349,17 +353,18 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
 
 /* Prints a kernel with all declarations that it uses.
  *
- * The functions find used declarations by searching the printed text for names, instead of walking
- * the tree. Every dependency is in the canonical text, so this finds all of them for all kinds of
- * nodes. A local name that is also a name of the module adds an unneeded declaration, which is
- * harmless. */
+ * These functions find the used declarations by searching the printed text for names, instead of
+ * visiting the tree. Every dependency is in the canonical text, so this finds all of them, for all
+ * kinds of nodes. If a local name is also the name of a declaration in the module, that declaration
+ * is added unnecessarily, which is harmless. */
 
 typedef struct reacher {
   const kjit_module *module;
   kj_arena *arena;
   kj_buffer *buffer;
   ki_naming naming;
-  kj_map declared; /* maps a printed name to its declaration, or NULL after it is reached */
+  /* maps a name to its declaration, or to NULL after that declaration has been reached */
+  kj_map declared;
   KJ_LIST(const ki_decl *) reached;
 } reacher;
 
@@ -404,7 +409,8 @@ static void print_reachable(reacher *r, const ki_decl *const *roots, size_t coun
     reach_name(r, name, strlen(name));
   }
   for (size_t i = 0; i < r->reached.count; i++) {
-    /* a guest's declaration must not use some operations, so the text has to show whose it is */
+    /* code of a guest must not use some operations, so the text must show which declarations are a
+     * guest's */
     if (r->reached.items[i]->is_guest) kj_append_text(r->buffer, "# of a guest\n");
     size_t start = r->buffer->length;
     ki_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);

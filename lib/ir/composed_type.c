@@ -8,8 +8,8 @@
 #include "ir/type.h"
 #include "ir/context.h"
 
-/* Aggregates that are in memory as a whole: vectors, pointers, structs, and arrays inside structs,
- * with their sizes, alignments and components. */
+/* ---- sizes, alignments and components of aggregates that are in memory as a whole: vectors,
+ * pointers, structs, and arrays inside structs ---- */
 
 static uint32_t alignment_of(const ki_type_info *info)
 {
@@ -51,8 +51,9 @@ static uint32_t round_up(uint32_t value, uint32_t alignment)
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/* Lays vectors out like CUDA's float2, float3 and float4. The alignment is the size, at most 16
- * bytes, the largest access. Vectors of 3 lanes have the alignment of one lane. */
+/* Lays out vectors like CUDA's float2, float3 and float4. The alignment is equal to the size, but
+ * at most 16 bytes, which is the largest access. Vectors of 3 lanes have the alignment of a single
+ * lane. */
 kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes)
 {
   KJ_ASSERT(lanes >= 2 && lanes <= 16);
@@ -77,7 +78,8 @@ bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes)
   return is_count && ki_is_scalar(element) && ki_type(types, element)->class_ != KJ_CLASS_COMPLEX;
 }
 
-/* The lane counts are compared as text, so that "f32x04" and "f32x5" are not types. */
+/* The number of lanes is compared as text, so that "f32x04" and "f32x5" are not accepted as
+ * types. */
 bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
 {
   static const struct {

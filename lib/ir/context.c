@@ -12,8 +12,8 @@
 struct ki_thread_record {
   ki_thread_record *next;
   pthread_t thread;
-  /* number of the thread. A new thread can get the pthread_t of an ended one, and with it the
-   * record. */
+  /* number of the thread (number_of_thread). The pthread_t is not sufficient: a new thread can get
+   * the pthread_t of a thread that has ended, and then finds its record */
   uint64_t number;
   kj_diagnostics diagnostics;
 };
@@ -54,8 +54,8 @@ const char *kjit_get_status_name(kjit_status status)
 
 /* ---- structs that may grow ---- */
 
-/* Larger values of size_bytes are rejected, because such a value is probably garbage and kjit would
- * read memory far after the struct. */
+/* Maximum of size_bytes. A larger value is probably garbage, and kjit would read memory far after
+ * the struct. */
 enum { MOST_BYTES = 4096 };
 
 typedef struct sized_row {
@@ -71,7 +71,7 @@ static const sized_row sized_rows[] = {
 #undef X
 };
 
-/* The oldest form of a struct must not end with padding. An application could leave this padding
+/* The oldest version of a struct must not end with padding. An application could leave the padding
  * uninitialized, and kjit would read it as a later field. */
 #define X(name, type, last) \
   _Static_assert(offsetof(type, size_bytes) == 0 && sizeof(type) <= MOST_BYTES && \
@@ -140,7 +140,7 @@ kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized whi
 
 /* ---- limits ---- */
 
-/* Checks that every field has a row. */
+/* Checks at compile time that every field has a row. */
 enum {
   LIMIT_COUNT = 0
 #define KJIT_ROW(name, field, value, text, unit, scale, what) +1
@@ -170,7 +170,7 @@ kjit_status ki_read_limits(kjit_context *context, const char *call,
 
 /* ---- creation ---- */
 
-/* Replaces the strings of the configuration by copies that the context owns. */
+/* Replaces the configuration's strings by copies that the context owns. */
 static bool copy_strings(kjit_config *config)
 {
   const char **strings[] = { &config->compiler_path,      &config->libdevice_path,
@@ -240,8 +240,9 @@ kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_
                       "%s: plain_code %d is not a value of kjit_plain_code", call, (int)plain);
 }
 
-/* Copies the configuration and the structs that it points to into the context. Callback structs
- * must be complete, because a missing function would only be noticed when it is called. */
+/* Copies the configuration and the structs that it points to into the context. A struct of
+ * callbacks must be complete, because a missing function would only be noticed when it is
+ * called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
 {
   static const char call[] = "kjit_create_context";
@@ -291,7 +292,7 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   pthread_mutex_init(&made->runtime_mutex, NULL);
   kjit_status status = read_config(made, config);
   if (status != KJIT_OK) {
-    made->config = (kjit_config){ 0 }; /* its strings still belong to the application */
+    made->config = (kjit_config){ 0 }; /* the strings still belong to the application */
     free_context(made);
     return status;
   }
@@ -321,8 +322,8 @@ kjit_context *kjit_retain_context(kjit_context *context)
   return context;
 }
 
-/* Destroys a context without owners. Disables cancellation, because no other thread could finish
- * the work of a cancelled one. */
+/* Destroys a context that no owner refers to. Disables cancellation, because no other thread could
+ * finish the work of a cancelled thread. */
 static void end_context(kjit_context *context)
 {
   int state;
@@ -344,7 +345,7 @@ static const ki_host_code *find_host_code(const kjit_context *context, bool is_d
 kjit_status kjit_destroy_context(kjit_context *context)
 {
   if (!context) return KJIT_OK;
-  /* the GPU and the threads that this function would wait for belong to the parent process */
+  /* the GPU, and the threads for which this function would wait, belong to the parent process */
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   uint32_t owners = atomic_load(&context->owners);
   do {
@@ -368,7 +369,7 @@ kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
   for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
     statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
-  /* other threads can launch between these reads */
+  /* the difference can be negative, because other threads can launch between these reads */
   statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0;
   statistics->compilations = atomic_load_explicit(&counters->compilations, memory_order_relaxed);
   statistics->compile_time_ns =
@@ -382,7 +383,8 @@ kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
 
 /* ---- diagnostics ---- */
 
-/* Returns the number of the calling thread, from 1. Numbers are unique within the process. */
+/* Returns the number of the calling thread. Numbers start at 1 and are unique within the
+ * process. */
 static uint64_t number_of_thread(void)
 {
   static _Atomic uint64_t count;
@@ -391,7 +393,7 @@ static uint64_t number_of_thread(void)
   return number;
 }
 
-/* Returns the record of the calling thread's pthread_t, or NULL. Only this thread accesses the
+/* Returns the record for the calling thread's pthread_t, or NULL. Only this thread accesses the
  * contents of the record; the lock protects the list. */
 static ki_thread_record *find_place(kjit_context *context)
 {
@@ -427,8 +429,8 @@ static ki_thread_record *get_record(kjit_context *context)
   return record;
 }
 
-/* Passes all messages to on_diagnostic. Skips messages of calls that on_diagnostic itself makes,
- * which would recurse endlessly. */
+/* Passes all messages to on_diagnostic. Messages of calls that on_diagnostic itself makes are
+ * skipped, because they would recurse endlessly. */
 static void report_all(kjit_context *context, const kj_diagnostics *diagnostics)
 {
   ki_host_code code;
@@ -496,7 +498,7 @@ void kjit_print_error(kjit_context *context, kjit_status status, const char *act
 {
   if (status == KJIT_OK) return;
   char *text = kjit_copy_diagnostics_text(context);
-  /* A single call, so that messages of different threads are not interleaved. */
+  /* printed by a single call, so that messages of different threads are not interleaved */
   fprintf(stderr, "%s%s%s\n%s", action ? action : "", action ? ": " : "",
           kjit_get_status_name(status), text ? text : "");
   kjit_free(context, text);

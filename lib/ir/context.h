@@ -1,4 +1,4 @@
-/* The context, the root of all objects. Each thread has its own record of diagnostics in it. */
+/* The context, the root of all objects. It has a separate record of diagnostics for each thread. */
 #ifndef KJ_IR_CONTEXT_H
 #define KJ_IR_CONTEXT_H
 
@@ -18,37 +18,38 @@ typedef struct ki_counters {
     evictions, imports;
 } ki_counters;
 
-/* Counters of launches. The threads are distributed over several counters, each on cache lines of
- * its own. */
+/* Counters of launches. The threads are distributed over several counters, each of which has its
+ * own cache lines. */
 enum { KJ_LAUNCH_COUNTERS = 64 };
 typedef struct ki_launch_counter {
-  /* count: successful launches; begun, ended: calls, successful or not */
+  /* count: number of successful launches; begun, ended: number of calls that have started and
+   * returned */
   _Atomic uint64_t count, begun, ended;
   char padding[104];
 } ki_launch_counter;
 
 struct kjit_context {
-  /* A copy that has every field of this version. The context owns its strings and the structs that
-   * it points to; `user` still points to the application's object. */
+  /* A copy that has every field of this version of the struct. The context owns its strings and the
+   * structs to which it points; `user` still points to the application's object. */
   kjit_config config;
   kjit_executor executor;
   kjit_device_allocator device_allocator;
   kjit_cache_store cache_store;
-  kjit_compile_limits compile_limits; /* every field is a number or KJIT_NO_LIMIT */
+  kjit_compile_limits compile_limits; /* each field is a number or KJIT_NO_LIMIT */
   _Atomic int plain_code;      /* kjit_plain_code: kjit_config.plain_code or kjit_set_plain_code */
-  _Atomic uint64_t interrupts; /* number of kjit_interrupt calls; running compilations watch it */
+  _Atomic uint64_t interrupts; /* number of kjit_interrupt calls; running compilations check it */
   ki_types *types;
   ki_counters counters;
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
   _Atomic uint32_t owners;   /* incremented by kjit_create_context and kjit_retain_context */
-  uint32_t forks;            /* kj_forks when the context was created */
+  uint32_t forks;            /* value of kj_forks when the context was created */
   pthread_mutex_t mutex;     /* protects records and modules */
-  ki_thread_record *records; /* the last failed call of each thread */
-  /* every published module; destroying the context ends those that are not released yet */
+  ki_thread_record *records; /* for each thread, the record of its last failed call */
+  /* all published modules; destroying the context ends those that are not released yet */
   struct kjit_module *modules;
   void (*end_module)(struct kjit_module *module); /* set when the first module is published */
-  /* Devices, compiler and arrays. The runtime creates this object under runtime_mutex when it is
-   * first needed. Destroying the context first calls wait_runtime (may be NULL), which ends all
+  /* Devices, compiler and arrays. The runtime creates this object, under runtime_mutex, when it is
+   * first needed. Destroying the context first calls wait_runtime, which can be NULL and ends all
    * objects except modules. It then ends the modules with their kernels and calls
    * destroy_runtime. */
   pthread_mutex_t runtime_mutex;
@@ -57,20 +58,20 @@ struct kjit_context {
   void (*destroy_runtime)(void *runtime);
 };
 
-/* Whether this process was forked after the context was created. Takes a single load, because the
- * fast path of a launch calls it, too. */
+/* Returns whether this process was forked after the context was created. It needs only a single
+ * load, because the fast path of a launch calls it. */
 static inline bool ki_is_forked(const kjit_context *context)
 {
   return atomic_load_explicit(&kj_forks, memory_order_relaxed) != context->forks;
 }
 
-bool ki_is_trust(kjit_trust trust); /* checks a value from the application */
+bool ki_is_trust(kjit_trust trust); /* checks that a value from the application is valid */
 /* Check values from the application. An unknown bit in checks is an error, because ignoring it
- * would silently omit a check. Errors: MISUSE. */
+ * would omit a check silently. Errors: MISUSE. */
 kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks);
 kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug);
 kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_code plain);
-/* Whether code with KJIT_TRUST_DEFAULT is guest code, which is untrusted. */
+/* Returns whether KJIT_TRUST_DEFAULT means guest code, which is untrusted. */
 static inline bool ki_trusts_nobody(const kjit_context *context)
 {
   return context->config.trust == KJIT_TRUST_GUEST;
@@ -80,15 +81,18 @@ static inline bool ki_trusts_nobody(const kjit_context *context)
  * so every call that checks for forks rejects the object. */
 extern kjit_context ki_ended_context;
 
-/* The context of an object as the public API returns it: NULL if the context was destroyed. */
+/* Returns the context of an object in the form in which the public API returns it, which is NULL if
+ * the context has been destroyed. */
 static inline kjit_context *ki_told_context(kjit_context *context)
 {
   return context == &ki_ended_context ? NULL : context;
 }
 
 /* ---- callbacks of the application that run within a call on a context ----
- * Each thread records which of its calls are running a callback. A call from the callback is
- * rejected if it would wait for such a call or free an object that the call uses. */
+ *
+ * Each thread keeps a list of its calls that are running a callback. A call from within the
+ * callback is rejected if it would wait for such a call, or would free an object that the call
+ * uses. */
 typedef struct ki_host_code {
   const struct ki_host_code *outer;
   const kjit_context *context;
@@ -98,7 +102,8 @@ typedef struct ki_host_code {
 extern _Thread_local const ki_host_code *ki_own_host_code
   __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Must precede each callback. `code` must stay at its address until ki_leave_host. */
+/* Must be called before each callback. `code` must stay at its address until ki_leave_host is
+ * called. */
 static inline void ki_enter_host(ki_host_code *code, const kjit_context *context)
 {
   kj_assert_no_locks();
@@ -108,8 +113,9 @@ static inline void ki_enter_host(ki_host_code *code, const kjit_context *context
 
 static inline void ki_leave_host(const ki_host_code *code) { ki_own_host_code = code->outer; }
 
-/* Reads the application's limits into own. A field that is 0 takes the value of defaults, and so do
- * all fields if given is NULL. defaults NULL means kjit's defaults. Errors: as ki_read_sized. */
+/* Reads the application's limits into own. A field that is 0 takes the value from defaults; if
+ * given is NULL, all fields do. If defaults is NULL, kjit's defaults are used. Errors: as
+ * ki_read_sized. */
 kjit_status ki_read_limits(kjit_context *context, const char *call,
                            const kjit_compile_limits *given, const kjit_compile_limits *defaults,
                            kjit_compile_limits *own);
@@ -118,8 +124,8 @@ kjit_status ki_read_limits(kjit_context *context, const char *call,
 ki_types *ki_context_types(kjit_context *context);
 
 /* Ends a public call and returns diagnostics->status. Passes every message to on_diagnostic. If the
- * call failed, moves its messages to this thread's record; otherwise the record stays unchanged.
- * diagnostics is empty afterwards. */
+ * call failed, moves its messages to the record of this thread; otherwise the record is not
+ * changed. diagnostics is empty afterwards. */
 kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
 
 /* Reports an error that has no source location, for public calls that fail: return
@@ -131,9 +137,11 @@ kjit_status ki_fail_call_list(kjit_context *context, kjit_status status, const c
                               va_list list);
 
 /* ---- structs of the public API that may grow ----
- * The application's struct can be smaller than kjit's if its header is older, or larger if its
- * header is newer. Inputs are therefore copied to a struct of this version, and outputs are built
- * in one and then copied to the application's struct. sized.def lists these structs. */
+ *
+ * The application's struct can be smaller than kjit's if it was compiled with an older header, or
+ * larger if the header was newer. Inputs are therefore copied to a struct of this version. Outputs
+ * are written to such a struct and then copied to the application's struct. sized.def lists these
+ * structs. */
 
 typedef enum ki_sized {
 #define X(name, type, last) KI_##name,
@@ -142,19 +150,20 @@ typedef enum ki_sized {
   KI_SIZED_COUNT
 } ki_sized;
 
-/* Copies the application's struct to own. Fields that an older struct lacks become 0; so do all
- * fields if given is NULL. `call` is the name of the public function, for messages; context may be
- * NULL. Errors: MISUSE (size_bytes is invalid, or fields unknown to this version are not 0). */
+/* Copies the application's struct to own. Fields that the older struct does not have become 0; if
+ * given is NULL, all fields do. `call` is the name of the public function, for messages. context
+ * can be NULL. Errors: MISUSE (size_bytes is invalid, or fields that this version does not know are
+ * not 0). */
 kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized which,
                           const void *given, void *own);
 
-/* Checks that ki_write_sized will succeed, for functions with effects before they write the struct.
- * Errors: MISUSE (given is NULL, or its size_bytes is invalid). */
+/* Checks that ki_write_sized will succeed, for functions that have effects before they write the
+ * struct. Errors: MISUSE (given is NULL, or its size_bytes is invalid). */
 kjit_status ki_check_sized(kjit_context *context, const char *call, ki_sized which,
                            const void *given);
 
-/* Copies own to the application's struct, as far as that has fields. Fields that are unknown to
- * this version become 0; size_bytes stays unchanged. Errors: as ki_check_sized. */
+/* Copies own to the application's struct, as far as that struct has the fields. Fields that this
+ * version does not know become 0; size_bytes is not changed. Errors: as ki_check_sized. */
 kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized which, const void *own,
                            void *given);
 

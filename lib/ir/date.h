@@ -1,6 +1,6 @@
 /* Dates: NumPy's datetime64 and timedelta64 with their units, represented as structs.
  *
- * A struct is a date if its only field is `count: i64` and its name is that of a NumPy dtype:
+ * A struct is a date if its only field is `count: i64` and its name encodes a NumPy dtype:
  * `datetime64_D` for datetime64[D], `timedelta64_25s` for timedelta64[25s]. The field counts units;
  * INT64_MIN is NaT (not a time). Operators on dates are in lib/typing/dates.c. */
 #ifndef KJ_IR_DATE_H
@@ -37,21 +37,21 @@ typedef struct ki_date {
 /* The count that represents NaT. */
 #define KI_NOT_A_TIME INT64_MIN
 
-/* Whether a type is a date. If so, sets *date. */
+/* Returns whether a type is a date. If so, sets *date. */
 bool ki_read_date(const ki_types *types, kjit_type type, ki_date *date);
-/* Returns the struct type of these dates, or KJIT_ANY when out of memory. */
+/* Returns the struct type of dates with this unit, or KJIT_ANY when out of memory. */
 kjit_type ki_intern_date(ki_types *types, ki_date date);
-/* Whether the unit is months or years, whose lengths in days vary. */
+/* Returns whether the unit is months or years, which have no fixed length in days. */
 bool ki_is_of_calendar(ki_date date);
 /* Determines the coarsest unit that represents both dates exactly, as NumPy does;
- * common->is_difference is a's. Returns false if no such unit exists: months and years have no
- * fixed length in days, and the units can be too far apart for 64 bits. */
+ * common->is_difference is that of a. Returns false if there is no such unit: months and years have
+ * no fixed length in days, and two units can be too far apart for 64 bits. */
 bool ki_find_common_unit(ki_date a, ki_date b, ki_date *common);
-/* Computes the length of `from` in units of `to` as a reduced fraction. Either both units or
- * neither must be months or years, and neither may be generic. Returns false if the fraction does
- * not fit in 64 bits. */
+/* Computes how many units of `to` are one unit of `from`, as a reduced fraction. Either both or
+ * none of the units must be months or years, and none must be generic. Returns false if the
+ * fraction does not fit in 64 bits. */
 bool ki_find_date_ratio(ki_date from, ki_date to, int64_t *numerator, int64_t *denominator);
-/* Writes the name in NumPy's form, "timedelta64[25s]". */
+/* Writes the name of a date's dtype in NumPy's form, for example "timedelta64[25s]". */
 enum { KI_DATE_TEXT = 48 };
 void ki_write_date(ki_date date, char text[KI_DATE_TEXT]);
 

@@ -1,4 +1,5 @@
-/* Modules that are made from other modules: copied, linked, or with replaced constants. */
+/* Modules that are made from other modules: copies, modules linked together, and modules with
+ * replaced constants. */
 #include <string.h>
 
 #include "ir/context.h"
@@ -6,26 +7,29 @@
 #include "support/containers.h"
 #include "support/host_process.h"
 
-/* Copies of modules. Modules are immutable, because any thread may use them. Binding, linking and
- * replacing constants therefore always create a new module.
+/* ---- copies of modules ----
  *
- * The copy does not contain the texts and data in another module's arena; it keeps that module
- * alive instead. Several nodes can refer to a declaration, so the copier copies each declaration
- * once and finds the copy by the declaration's index. Expressions need no such table, because each
- * has only one parent. An open declaration of the module is replaced by the declaration that
- * provides its code. */
+ * Modules are immutable, because any thread can use them. Binding, linking and replacing constants
+ * therefore always create a new module.
+ *
+ * Texts and data in the arena of another module are not copied; the copy retains that module
+ * instead. Several nodes can refer to a declaration. The copier therefore copies each declaration
+ * only once, and finds the copy by the declaration's index. Expressions need no such table, because
+ * each expression has only one parent. An open declaration (an extern func without code) is
+ * replaced by the declaration that provides its code. */
 
 typedef struct copier {
   kj_arena *arena;
   kjit_module *made;
   const kjit_module *from;
   uint32_t first_file; /* number of the first source of `from` in the copy */
-  /* copies by index in `from`; NULL means that no copied node refers to the declaration yet */
+  /* the copies; indexed by declaration in `from`; NULL means that no copied node has referred to
+   * the declaration yet */
   ki_decl **decls;
   KJ_LIST(const ki_decl *) started;
   size_t filled;               /* number of started declarations that are complete */
   const ki_function *function; /* the function that is being copied */
-  ki_decl **locals;            /* copies of its parameters and locals, by index */
+  ki_decl **locals;            /* copies of its parameters and locals; indexed by declaration */
   ki_function *copy;
 } copier;
 
@@ -110,7 +114,7 @@ static void copy_attributes(copier *c, ki_attributes *to, const ki_attributes *f
 
 /* ---- functions ---- */
 
-/* Copies a declaration without the fields that refer to other declarations. */
+/* Copies a declaration, except for the fields that refer to other declarations. */
 static ki_decl *start_decl(copier *c, const ki_decl *decl)
 {
   ki_decl *copy = KJ_NEW(c->arena, ki_decl);
@@ -152,7 +156,8 @@ static ki_stmt *copy_stmt(copier *c, const ki_stmt *stmt)
   copy_exprs(c, &copy->args, &stmt->args);
   copy->value = copy_expr(c, stmt->value);
   copy_attributes(c, &copy->attributes, &stmt->attributes);
-  for (size_t i = 0; i < stmt->decls.count; i++) { /* a let shares the value of its statement */
+  /* a let shares the expression of its statement */
+  for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     ki_decl *local = c->locals[decl->index];
     bool is_shared = decl->value && decl->value == stmt->value;
@@ -309,8 +314,8 @@ static copier *add_copier(linker *l, kjit_module *from)
   return added;
 }
 
-/* Copies all structs. Types do not refer to declarations of structs, so the used structs are
- * unknown. */
+/* Copies all structs. It is not known which structs are used, because types do not refer to the
+ * declarations of structs. */
 static void start_structs(copier *c)
 {
   for (size_t i = 0; i < c->from->decls.count; i++)
@@ -318,7 +323,7 @@ static void start_structs(copier *c)
 }
 
 /* Copies the module. If `from` lists single declarations, only the kernels and the declarations
- * that they use are copied, kernels first. */
+ * that they use are copied, the kernels first. */
 static void fill_copy(linker *l, kjit_module *module)
 {
   const meaning_source *from = l->from;
@@ -356,7 +361,7 @@ static void fill_copy(linker *l, kjit_module *module)
   }
 }
 
-/* Checks that a copy does not refer to the original, except for texts, data and bound code. */
+/* Checks that the copy refers to the original only for texts, data and bound code. */
 static void assert_copied(const kjit_module *copy)
 {
   for (size_t i = 0; i < copy->decls.count; i++) {

@@ -1,21 +1,21 @@
 /* kjit_derive: creates a func that is the derivative of another func, for example `jvp_f` for
- * `jvp(f)`. Its body is one call of the derivative, and its parameters are the arguments of this
- * call. The adjoint of a kernel is created as a kernel in the same way. */
+ * `jvp(f)`. The body of the new func is a call of the derivative, and its parameters are the
+ * arguments of this call. The adjoint of a kernel is created in the same way, as a kernel. */
 #include <string.h>
 
 #include "ir/context.h"
 #include "ir/expr.h"
 #include "ir/module.h"
 
-enum { MOST_CHOSEN = 64 }; /* limit for the numbers of parameters in lib/derive */
+enum { MOST_CHOSEN = 64 }; /* maximum number of parameters in lib/derive */
 
 typedef struct derivation {
   const char *name;  /* name of the func or kernel to differentiate */
   const char *asker; /* name of the public function, for messages */
   ki_builtin_id kind;
-  bool chosen[MOST_CHOSEN]; /* whether each parameter is chosen, by its index */
+  bool chosen[MOST_CHOSEN]; /* whether each parameter is chosen; indexed by parameter */
   bool lists_chosen;        /* the call lists the indices */
-  bool only_arrays;         /* ignore chosen parameters that are not arrays */
+  bool only_arrays;         /* chosen parameters that are not arrays are ignored */
   ki_decl *made;            /* the new func in the copied module */
 } derivation;
 
@@ -43,21 +43,22 @@ static bool holds_float(const ki_types *types, const ki_type_info *info)
   return false;
 }
 
-/* Whether the argument of the parameter is passed at run time. */
+/* Returns whether the argument for the parameter is passed at run time. */
 static bool is_value(const ki_decl *param)
 {
   return !param->is_func && !param->is_type && !param->is_const;
 }
 
-/* Whether the parameter can hold floats according to its declaration. Without a type it can. */
+/* Returns whether the parameter can hold floats according to its declaration. A parameter without a
+ * type can. */
 static bool may_vary(const ki_types *types, const ki_decl *param)
 {
   const ki_type_info *info = fixed_type(types, param);
   return is_value(param) && (!info || holds_float(types, info));
 }
 
-/* Returns the call of a derivative if the func's body is a single call as made by add_body, else
- * NULL. */
+/* If the body of the func is a single call of a derivative, as add_body makes it, returns the call,
+ * otherwise NULL. */
 static const ki_expr *derivative_call(const ki_function *function)
 {
   const ki_expr *call = function->body.count == 1 ? function->body.items[0]->value : NULL;
@@ -75,7 +76,7 @@ static const ki_expr *derivative_call(const ki_function *function)
 
 static bool is_array(kjit_module *module, const ki_function *function, size_t index);
 
-/* Like is_array, for a parameter of a func that add_body has made. */
+/* Like is_array, for a parameter of a func that add_body has created. */
 static bool is_array_of_derivative(kjit_module *module, const ki_expr *made, size_t index)
 {
   const ki_function *of = made->args.items[0]->decl->function;
@@ -84,13 +85,14 @@ static bool is_array_of_derivative(kjit_module *module, const ki_expr *made, siz
   if (index < count) return is_array(module, of, index);
   if (kind == KJ_BUILTIN_GRAD) return true;
   if (kind == KJ_BUILTIN_VJP) return index > count || !ki_gives_value(of);
-  const size_t at = index - count + 1; /* index in the list of chosen parameters */
+  const size_t at = index - count + 1; /* index in the list of the chosen parameters */
   const ki_expr *number = at < made->args.count ? made->args.items[at] : NULL;
   if (!number || number->kind != KJ_EXPR_INT || (uint64_t)number->integer >= count) return false;
   return is_array(module, of, (size_t)number->integer);
 }
 
-/* A parameter without a type is an array if the func reads or writes its elements. */
+/* Returns whether the parameter is an array. A parameter without a type is an array if the func
+ * reads or writes its elements. */
 static bool is_array(kjit_module *module, const ki_function *function, size_t index)
 {
   const ki_decl *param = function->params.items[index];
@@ -128,7 +130,7 @@ static void add_param(kj_arena *arena, ki_function *made, const char *of, ki_typ
   KJ_PUSH(arena, &made->params, param);
 }
 
-/* Adds parameters for the derivatives, after the parameters of the func. */
+/* Adds parameters for the derivatives after the parameters of the original func. */
 static void add_derivatives(const derivation *d, kjit_module *copy, const ki_function *of,
                             ki_function *made)
 {
@@ -152,7 +154,7 @@ static ki_expr *new_name(kj_arena *arena, ki_decl *decl, kj_location location)
   return name;
 }
 
-/* Returns the callee, for example `vjp(f, 0, 2)`. */
+/* Returns the callee of the body's call, for example `vjp(f, 0, 2)`. */
 static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_function *of)
 {
   kj_location location = of->decl->location;
@@ -171,8 +173,8 @@ static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_functi
   return callee;
 }
 
-/* Whether the new func returns a value. A reverse-mode derivative returns the derivatives of scalar
- * parameters and adds the other derivatives to arrays. */
+/* Returns whether the new func returns a value. A reverse-mode derivative returns the derivatives
+ * of scalar parameters, and adds the other derivatives to arrays. */
 static bool returns_value(const derivation *d, const kjit_module *copy, const ki_function *of,
                           const ki_function *made)
 {

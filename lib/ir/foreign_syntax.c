@@ -140,7 +140,7 @@ static const row words[] = {
   { "printf", "`printf` is `print` here: `print(x, y)`" },
 };
 
-/* Rows that match only at the beginning of a dotted name. */
+/* These rows match only at the beginning of a dotted name. */
 static const row dotted[] = {
   { "cuda.shared.array", "declare shared memory with `shared s: f32[16]`" },
   { "cuda.local.array", "declare an array that belongs to one thread with `local a: f32[16]`" },
@@ -149,7 +149,8 @@ static const row dotted[] = {
   { "cuda.jit", "a kernel is declared `kernel name(parameters) { }`" },
 };
 
-/* Names that other libraries use for functions and structs of lib/library. */
+/* Names that other libraries use for functions and structs that lib/library has under another
+ * name. */
 static const row library_aliases[] = {
   { "xoroshiro128p_type", "xoroshiro128p" },
   { "create_xoroshiro128p_states", "xoroshiro128p_init" },
@@ -204,7 +205,7 @@ static const char *explain_own(kj_arena *arena, const char *written, const char 
   return type ? kj_format(arena, "`%s` is `%s` here", written, type) : NULL;
 }
 
-/* Whether the line declares the name in the form "func name(", "struct name " or "const name". */
+/* Returns whether the line declares the name: "func name(", "struct name " or "const name". */
 static bool declares(const char *line, const char *name)
 {
   static const char *const keywords[] = { "func ", "struct ", "const " };

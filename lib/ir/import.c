@@ -4,10 +4,10 @@
  * if it is not set, in the folder of the importing source and then in the folders of
  * kjit_config.import_path; and last in lib/library. Imports in lib/library and in kjit's algorithms
  * are searched in lib/library first, so no file of the same name can replace them. A source is read
- * only once, even if it is imported several times or in a cycle.
+ * only once, even if it is imported several times or if imports form a cycle.
  *
- * A guest's source can import only what find_import provides and what is in lib/library; kjit does
- * not read files for it. */
+ * The sources of a guest can import only sources that find_import provides and those of
+ * lib/library; kjit reads no files for them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,8 +26,8 @@ typedef struct importer {
   kjit_module *module;
   kj_arena *arena;
   kj_diagnostics *diagnostics;
-  /* for each source of the module: the canonical path of a file, or the name that the application
-   * gave; NULL for a source of lib/library */
+  /* for each source of the module: the canonical path of its file, or the name that the application
+   * has given; NULL for a source of lib/library */
   KJ_LIST(const char *) identities;
 } importer;
 
@@ -72,7 +72,7 @@ static const kj_source *importing_source(const importer *in, const ki_import *im
 
 /* ---- sources of the application and of lib/library ---- */
 
-/* Imports a source of lib/library. Returns false if lib/library has none of this name. */
+/* Imports a source of lib/library. Returns false if lib/library has no source with this name. */
 static bool add_from_library(importer *in, const ki_import *import)
 {
   const kj_library_source *source = kj_library;
@@ -84,7 +84,8 @@ static bool add_from_library(importer *in, const ki_import *import)
   return true;
 }
 
-/* Whether the importing source belongs to kjit: lib/library or an algorithm. */
+/* Returns whether the importing source belongs to kjit: it is in lib/library, or an algorithm has
+ * generated it. */
 static bool is_own(const importer *in, const ki_import *import)
 {
   const kj_source *source = importing_source(in, import);
@@ -130,7 +131,7 @@ static void ask_host(importer *in, const ki_import *import)
 
 /* ---- files ---- */
 
-/* Joins a folder and a name to a path. If the folder has length 0, the path is the name. */
+/* Joins a folder and a name to a path. If the length of the folder is 0, the path is the name. */
 static const char *join(importer *in, const char *folder, size_t length, const char *name)
 {
   if (length == 0 || name[0] == '/') return name;
@@ -161,7 +162,7 @@ static const char *find_file(importer *in, const ki_import *import)
 }
 
 /* Reads a file. On failure returns NULL and sets errno; EFBIG means that the file is too large.
- * Accepts regular files only, because reading others may never end. */
+ * Accepts only regular files, because reading others may never end. */
 static char *read_file(importer *in, const char *path, size_t *size_bytes)
 {
   struct stat info;
@@ -169,7 +170,8 @@ static char *read_file(importer *in, const char *path, size_t *size_bytes)
   errno = !S_ISREG(info.st_mode) ? EINVAL : info.st_size > KJ_MAX_SOURCE_BYTES ? EFBIG : 0;
   if (errno) return NULL;
   size_t most = (size_t)info.st_size, size = 0;
-  /* allocated before the file is open: when out of memory, the arena jumps out of this function */
+  /* allocated before the file is opened, because the arena jumps out of this function when out of
+   * memory */
   char *text = KJ_NEW_ARRAY(in->arena, char, most + 1);
   int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return NULL;
@@ -344,7 +346,7 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
 {
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
-  /* the memory limit of a compilation applies from here on */
+  /* from here on, the memory limit of a compilation applies */
   uint64_t most_bytes = made->context ? made->context->compile_limits.memory_bytes : KJIT_NO_LIMIT;
   made->arena.most_bytes = most_bytes < SIZE_MAX ? (size_t)most_bytes : 0;
   int jump = setjmp(on_failure);

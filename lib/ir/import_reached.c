@@ -1,11 +1,11 @@
-/* Imports only those declarations of lib/library that an algorithm's source uses.
+/* Imports only the declarations of lib/library that an algorithm's generated source uses.
  *
- * lib/library has about 500 funcs, and a kernel of an algorithm uses a few of them. If the code is
- * in the disk cache, parsing all of them would take most of the time of the call. A table of all
- * declarations and their places is therefore made when libkjit is built (cmake/Embed.cmake). A
- * declaration is parsed only if its name is a word of the algorithm's source or of another parsed
- * declaration. A word can have another meaning there, such as a local variable, so some unused
- * declarations are parsed, but no used one is missed. */
+ * lib/library has about 500 funcs, of which a kernel of an algorithm uses only a few. If the
+ * compiled code is in the disk cache, parsing all funcs would take most of the time of the call.
+ * The build of libkjit therefore creates a table of all declarations and their positions
+ * (cmake/Embed.cmake). A declaration is parsed only if its name is a word of the algorithm's source
+ * or of another parsed declaration. Such a word can have another meaning, for example as a local
+ * variable. Some unused declarations are therefore parsed, but no used declaration is missed. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,15 @@ typedef struct reacher {
   kj_arena *arena;
   kjit_module *module;
   KJ_LIST(const kj_library_source *) sources; /* imported, directly and by others */
-  bool *is_imported;                          /* whether each source is imported, by its index */
-  bool *is_reached; /* whether each declaration is used, directly or through others, by its index */
-  /* for each first character of a name: one bit for each length of a declaration's name */
+  /* whether each source has been imported; indexed by source */
+  bool *is_imported;
+  /* whether each declaration is used, directly or indirectly; indexed by declaration */
+  bool *is_reached;
+  /* for each possible first character of a name: a bit for each length that a declaration's name
+   * with this character has */
   uint64_t lengths[UCHAR_MAX + 1];
-  /* work list of reached declarations; the words of the first `read` declarations are done */
+  /* work list of reached declarations; the words of the first `read` declarations have been
+   * processed */
   KJ_LIST(const kj_library_declaration *) reached;
   size_t read;
 } reacher;
@@ -35,7 +39,7 @@ typedef struct word {
 
 static bool is_of_word(char c) { return ki_word_characters[(unsigned char)c]; }
 
-/* Returns the end of the comment or string that starts at `at`, or `at` if neither starts there. */
+/* If a comment or a string starts at `at`, returns its end, otherwise `at`. */
 static const char *skip_unread(const char *at, const char *end)
 {
   if (*at == '#') {
@@ -48,8 +52,8 @@ static const char *skip_unread(const char *at, const char *end)
   return at < end ? at + 1 : end;
 }
 
-/* Returns the next word and moves *from to its end. At the end of the text, the word has length 0.
- * Numbers count as words; no declaration has the name of a number. */
+/* Returns the next word and moves *from to its end. At the end of the text, the length of the word
+ * is 0. Numbers are treated as words; no declaration has such a name. */
 static word next_word(const char **from, const char *end)
 {
   const char *at = *from;
@@ -81,8 +85,8 @@ static const char *end_of(const kj_library_declaration *d)
 
 static uint64_t length_bit(size_t length) { return (uint64_t)1 << (length & 63); }
 
-/* Most words are local variables. They rarely have the first character and the length of a
- * declaration's name. */
+/* Returns whether a declaration can have this name. Most words are local variables, which rarely
+ * have the first character and the length of a declaration's name. */
 static bool may_be_declared(const reacher *r, word name)
 {
   return (r->lengths[(unsigned char)*name.start] & length_bit(name.length)) != 0;
@@ -94,7 +98,7 @@ static int compare_name(word name, const char *declared)
   return order ? order : -(declared[name.length] != 0);
 }
 
-/* Returns the index of the first declaration whose name is not before this one. */
+/* Returns the index of the first declaration whose name does not precede this name. */
 static size_t find_first(word name)
 {
   size_t low = 0, high = kj_library_declaration_count;
@@ -135,8 +139,8 @@ static bool add_import(reacher *r, const char *name)
   return true;
 }
 
-/* Adds the sources that the module imports, directly or through other sources. Returns false if it
- * imports a source outside lib/library. */
+/* Adds the sources that the module imports, directly or indirectly. Returns false if it imports a
+ * source that is not in lib/library. */
 static bool add_imports(reacher *r)
 {
   const kjit_module *module = r->module;
@@ -158,8 +162,8 @@ static void note_names(reacher *r)
 
 /* ---- headers ---- */
 
-/* Whether the func ends within the first bytes of its text. A comment of the next declaration may
- * follow. */
+/* Returns whether the func ends within the first bytes of its text. Comments that belong to the
+ * next declaration can follow it. */
 static bool is_short(const kj_library_declaration *d)
 {
   enum { SHORT_BYTES = 300 };
@@ -173,9 +177,9 @@ static bool is_short(const kj_library_declaration *d)
 }
 
 /* Returns the end of the part of a declaration that is parsed for the module. In a partial module
- * this is only the header of a func, which precedes the block. A short func, such as an operator or
- * the load of an element, is parsed completely, because such a func is often passed to others, and
- * then its accesses count. */
+ * (partial.c), this is only the header of a func, without its block. A short func, such as an
+ * operator or the load of an element, is parsed completely: such funcs are often passed to other
+ * funcs, and the analysis of accesses then needs their bodies. */
 static const char *find_end(const reacher *r, const kj_library_declaration *d)
 {
   const char *at = start_of(d), *end = end_of(d);
@@ -187,7 +191,8 @@ static const char *find_end(const reacher *r, const kj_library_declaration *d)
   return at;
 }
 
-/* A partial module does not have the bodies that tell these properties. */
+/* Records properties of the imported sources that are determined by the bodies of funcs, because a
+ * partial module does not have these bodies. */
 static void note_sources(const reacher *r)
 {
   kjit_module *module = r->module;
@@ -206,7 +211,7 @@ static int compare_places(const void *a, const void *b)
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Parses the reached declarations of one source, in their order there. */
+/* Parses the reached declarations of one source in their original order. */
 static void parse(reacher *r, const kj_library_source *source, kj_diagnostics *diagnostics)
 {
   ki_part *parts = KJ_NEW_ARRAY(r->arena, ki_part, r->reached.count + 1);

@@ -1,6 +1,6 @@
-/* The lexer. It also processes line directives such as `@line(12, 5, "prog.py")`. To the grammar a
- * directive is white space. It gives the location in a front end's source from which the following
- * text was generated. */
+/* The lexer. It also processes line directives, for example `@line(12, 5, "prog.py")`. For the
+ * grammar, a directive is white space. It specifies the location in a front end's source from which
+ * the following text was generated. */
 #include "ir/lexer.h"
 
 #include <limits.h>
@@ -52,7 +52,7 @@ const bool ki_word_characters[256] = {
   ['0' ... '9'] = true, ['A' ... 'Z'] = true, ['_'] = true, ['a' ... 'z'] = true
 };
 
-/* These functions accept ASCII only, whatever the locale is. */
+/* These functions accept only ASCII characters, independent of the locale. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_word(char c) { return ki_word_characters[(unsigned char)c]; }
 static bool is_letter(char c) { return is_word(c) && !is_digit(c); }
@@ -96,7 +96,8 @@ void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status, const
 
 /* ---- blanks and comments ---- */
 
-/* Warns of lines for the C preprocessor, which would otherwise be ignored as comments. */
+/* Emits a warning for lines that look like directives of the C preprocessor, which are otherwise
+ * ignored as comments. */
 static void warn_of_directive(ki_lexer *lexer)
 {
   static const char *const directives[] = { "define", "pragma", "include", "undef",
@@ -185,12 +186,13 @@ static uint32_t find_directed_file(ki_lexer *lexer, const char *name)
   return number;
 }
 
-/* Reads `@line(12, 5, "prog.py")`: the text up to the next directive was generated from this
+/* Reads `@line(12, 5, "prog.py")`. The text up to the next directive was generated from this
  * location. */
 static void read_directive(ki_lexer *lexer)
 {
   kj_location place = { 0 };
-  lexer->directed.line = 0; /* errors in the directive itself have their location in the text */
+  /* errors in the directive itself refer to its own location in the text */
+  lexer->directed.line = 0;
   lexer->token.line = lexer->line;
   lexer->token.column = column_here(lexer);
   lexer->token.start = lexer->at;
@@ -263,7 +265,8 @@ bool ki_is_name(const char *text)
   return find_keyword(text, length) == KJ_TOKEN_NAME;
 }
 
-/* Whether a word is a keyword in a formula. Other keywords are ordinary names there. */
+/* Returns whether a word is a keyword in a formula. Other keywords are ordinary names in
+ * formulas. */
 static bool is_formula_keyword(ki_token_kind kind)
 {
   return kind == KJ_TOKEN_AND || kind == KJ_TOKEN_OR || kind == KJ_TOKEN_NOT ||
@@ -300,7 +303,8 @@ static void read_quoted_name(ki_lexer *lexer)
   token->length = (size_t)(lexer->at - token->start);
 }
 
-/* Reads a name such as `@limit`, by which formulas name variables beside columns. */
+/* Reads a name such as `@limit`. In a formula, `@` marks names of variables, as opposed to
+ * columns. */
 static void read_variable(ki_lexer *lexer)
 {
   ki_token *token = &lexer->token;
@@ -321,7 +325,7 @@ static int digit_value(char c)
   return 99;
 }
 
-/* Skips digits, which can have single `_` between them. */
+/* Skips digits. There can be a single `_` between two digits. */
 static void skip_digits(ki_lexer *lexer, int radix)
 {
   while (digit_value(peek(lexer, 0)) < radix ||

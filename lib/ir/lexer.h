@@ -8,8 +8,8 @@
 
 #define KJ_NO_OP KJIT_OP_COUNT
 
-/* Punctuation: X(NAME, "text", binary operator, assignment operator). A text must precede its own
- * prefixes. */
+/* Punctuation: X(NAME, "text", binary operator, assignment operator). If a text is the prefix of
+ * another one, the longer text must come first. */
 #define KJ_PUNCTUATION(X) \
   X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_OP_POW) \
   X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_OP_FLOORDIV) \
@@ -107,7 +107,8 @@ typedef struct ki_token_info {
 } ki_token_info;
 extern const ki_token_info ki_token_table[KJ_TOKEN_COUNT];
 
-/* The characters of names and numbers: ASCII letters, digits and `_`, independent of the locale. */
+/* The characters of which names and numbers consist: ASCII letters, digits and `_`, independent of
+ * the locale. */
 extern const bool ki_word_characters[256];
 
 typedef struct ki_token {
@@ -117,7 +118,7 @@ typedef struct ki_token {
   bool newline_before;
   const char *start; /* pointer into the text */
   size_t length;
-  kj_map_entry *name; /* NAME: its entry in the lexer's names */
+  kj_map_entry *name; /* NAME: the entry of the name in the lexer's map */
   kjit_type type;     /* INT, FLOAT: type from the suffix, or a weak type */
   uint64_t integer;
   double number;
@@ -127,42 +128,45 @@ typedef struct ki_token {
 typedef struct ki_lexer {
   const char *at, *end, *line_start;
   uint32_t file, line; /* file: index of the source */
-  /* location that the last line directive gives to the text after it; line is 0 if no directive
-   * applies */
+  /* the location that the last line directive specifies for the text after it; line is 0 if no
+   * directive applies */
   kj_location directed;
-  uint32_t directed_file; /* the source that the last directive named; 0 without such a directive */
+  uint32_t directed_file; /* the source that the last directive specified; 0 if there was none */
   kj_map directed_files;  /* maps a file name to the number of its source */
-  kjit_module *module;    /* directives add their sources to it; NULL forbids directives */
-  kj_arena *arena;        /* owns names and strings */
+  /* directives add their sources to this module; NULL means that directives are not allowed */
+  kjit_module *module;
+  kj_arena *arena; /* owns names and strings */
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
   bool has_no_locations; /* the location of every token is 0 */
-  bool is_expression;    /* the text is one expression: no comments and no directives */
-  /* The text is an expression whose names are columns. Only operators and literals in the form of
-   * words are reserved, and a name in backticks can contain any characters. */
+  bool is_expression;    /* the text is a single expression, without comments and directives */
+  /* The text is a formula: an expression in which names are columns. Only the operators and
+   * literals that are words are reserved, and a name in backticks can contain any characters. */
   bool is_formula;
   jmp_buf *on_error;
   ki_token token; /* the lookahead token */
 } ki_lexer;
 
-/* text is the text of sources->items[file]; file is 0 unless the caller changes lexer->file. If
- * bytes are not a token, the lexer reports an error and jumps to on_error with KJ_JUMP_ERROR, so
- * set on_error before the first ki_next_token. */
+/* text is the text of sources->items[file]; file is 0 unless the caller changes lexer->file. If the
+ * text contains bytes that are not a token, the lexer reports an error and jumps to on_error with
+ * KJ_JUMP_ERROR. on_error must therefore be set before the first ki_next_token. */
 void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
                    const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Reads the next token into lexer->token. */
 void ki_next_token(ki_lexer *lexer);
-/* If the text has line directives, adds a note to the last error with the location in the text. */
+/* If the text has line directives, adds a note to the last error, with the location in the text
+ * itself. */
 void ki_note_text_place(const ki_lexer *lexer);
 /* Reports an error and jumps to on_error. */
 _Noreturn void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Whether a string is UTF-8. */
+/* Returns whether a string is UTF-8. */
 bool ki_is_utf8(const char *text);
-/* Whether the text of a source is UTF-8 without 0 bytes. Reports the first invalid byte. */
+/* Returns whether the text of a source is UTF-8 and contains no 0 bytes. Reports the first invalid
+ * byte. */
 bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
-/* Whether the string is a valid name in the text form and not a keyword. */
+/* Returns whether the string is a valid name in the source and not a keyword. */
 bool ki_is_name(const char *text);
 
 #endif

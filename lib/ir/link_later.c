@@ -1,12 +1,12 @@
 /* Modules that are linked when they are compiled. If the code of a kernel is in the disk cache, a
- * launch needs only the text of the module, so it avoids the linking. The base can be a partial
- * module (partial.c). */
+ * launch needs only the text of the module, and linking is avoided. The base module can be a
+ * partial module (partial.c). */
 #include <string.h>
 
 #include "ir/module.h"
 
-/* A launch looks up the application's functions in the module of its kernel. A library with bound
- * extern funcs must therefore be linked at once. */
+/* A launch looks up the application's functions in the module of the launched kernel. If a library
+ * has bound extern funcs, it must therefore be linked immediately. */
 bool ki_can_link_later(const ki_meaning *meanings, size_t count)
 {
   for (size_t i = 0; i < count; i++)
@@ -37,8 +37,8 @@ static void add_library(kjit_module *made, kjit_module *library)
   made->hands_over_writer |= library->hands_over_writer;
 }
 
-/* Fills in the module. Sources get the same numbers as in the linked module, so locations in
- * compiled code are valid in this module, too. */
+/* Sets the contents of the module. Its sources get the same numbers as in the linked module, so
+ * that locations in compiled code are also valid in this module. */
 static void fill(kjit_module *made, kjit_module *base, const ki_meaning *meanings, size_t count)
 {
   ki_later *later = KJ_NEW(&made->arena, ki_later);
@@ -113,7 +113,7 @@ kjit_status ki_link_whole(const kjit_module *module, kjit_module *whole,
 const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
                                          const ki_decl *kernel)
 {
-  size_t before = 0; /* number of kernels before this one */
+  size_t before = 0; /* number of kernels that precede this one */
   for (size_t i = 0; base->decls.items[i] != kernel; i++) before += is_kernel(base->decls.items[i]);
   size_t i = 0;
   while (!is_kernel(linked->decls.items[i]) || before--) i++;

@@ -11,15 +11,15 @@
 
 /* ---- lifetime ---- */
 
-/* Ends a module whose context is being destroyed. */
+/* Ends a module because its context is being destroyed. */
 static void end_module(kjit_module *module)
 {
   module->is_left = true;
   ki_destroy_module(module);
 }
 
-/* Reduces a module that the application has not released yet to the fields that the release
- * needs. */
+/* The context has been destroyed, but the application has not released the module yet. Reduces the
+ * module to the fields that its release needs. */
 static void leave_module(kjit_module *module)
 {
   uint32_t references = atomic_load(&module->references);
@@ -242,7 +242,8 @@ bool ki_is_writer(const ki_builtin *builtin)
   return (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) || builtin->id == KJ_BUILTIN_POINTER;
 }
 
-/* Returns the module's only handle of the built-in, or NULL when out of memory. */
+/* Returns the handle of the built-in, of which the module has only one, or NULL when out of
+ * memory. */
 static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
 {
   pthread_mutex_lock(&module->context->mutex);
@@ -262,9 +263,9 @@ static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
   return func ? &func->decl : NULL;
 }
 
-/* Built-ins that modify their arguments are rejected. The analysis of the arrays that a kernel
- * writes considers the funcs of the module and the built-ins that the module itself passes, but not
- * built-ins that a launch passes. */
+/* A built-in that modifies its arguments is rejected. The analysis of the arrays that a kernel
+ * writes takes into account the funcs of the module, and the built-ins that the module itself
+ * passes, but not the built-ins that a launch passes. */
 const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason)
 {
   const ki_decl *decl = ki_find_decl(module, name);
@@ -313,7 +314,7 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   return KJIT_OK;
 }
 
-/* Returns the name of a kernel, func or constant, or NULL. index counts the declarations of this
+/* Returns the name of a kernel, func or constant, or NULL. index counts only declarations of this
  * kind. */
 static const char *get_name(const kjit_module *module, ki_decl_kind kind, bool is_kernel,
                             size_t index)

@@ -7,8 +7,8 @@ enum { MAX_NEAR_LENGTH = 40 };
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* Returns the optimal string alignment distance, in which swapping two neighbouring letters is one
- * edit. Row i is for the prefix of length i of a; the last three rows are kept. Both strings have
- * at most MAX_NEAR_LENGTH characters. */
+ * edit. Row i is for the first i characters of a. Only the last three rows are kept. Both strings
+ * have at most MAX_NEAR_LENGTH characters. */
 static size_t edit_distance(const char *a, const char *b)
 {
   size_t n = strlen(a), m = strlen(b), rows[3][MAX_NEAR_LENGTH + 1];
@@ -28,7 +28,8 @@ static size_t edit_distance(const char *a, const char *b)
 
 void ki_consider(ki_near *near, const char *candidate)
 {
-  /* there are hundreds of candidates, and a hostile name has millions of characters */
+  /* candidates that are too long are skipped: there are hundreds of candidates, and a malicious
+   * name can have millions of characters */
   size_t length = strnlen(near->name, MAX_NEAR_LENGTH + 1);
   if (!candidate || length < 2 || length > MAX_NEAR_LENGTH || strlen(candidate) > MAX_NEAR_LENGTH ||
       strlen(candidate) < 2)

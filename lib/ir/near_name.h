@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Keeps the candidate with the smallest edit distance to a name, if it is small enough for a typing
- * error. ki_consider compares one more candidate. */
+/* Finds the candidate with the smallest edit distance to a name, if the distance is small enough
+ * for a typing error. ki_consider compares one candidate. */
 typedef struct ki_near {
   const char *name, *best;
   size_t distance; /* edit distance of best; 0 if best is NULL */

@@ -29,9 +29,9 @@ static double read_f32(const char *digits)
   return value;
 }
 
-/* Rounds to odd: returns a double next to the digits, with its last bit set if the digits are not
- * exact. Rounding this double to a shorter format gives the same result as rounding the digits
- * directly. */
+/* Rounds to odd: returns a double next to the number in the text. If the number is not exact, the
+ * last bit of the double is set. Rounding this double to a shorter format gives the same result as
+ * rounding the number directly. */
 static double read_to_odd(const char *digits)
 {
   int mode = fegetround();
@@ -59,8 +59,8 @@ static void append_shortest(double value, kjit_type type, int most_point, char *
   kj_lay_out_decimal(&decimal, decimal.count > most_point ? decimal.count : most_point, text);
 }
 
-/* The text can be read back as an untyped number, which is rounded to f64 first. In rare cases this
- * double rounding gives a neighbour of the value; then the shortest digits of the f64 are printed
+/* The text can be read back as an untyped number, which is first rounded to f64. In rare cases,
+ * rounding twice gives a neighbour of the value; the shortest digits of the f64 are then printed
  * instead. */
 void ki_print_float(double value, kjit_type type, kj_buffer *buffer)
 {

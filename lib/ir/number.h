@@ -4,17 +4,17 @@
 
 #include "ir/arithmetic.h"
 
-/* Returns the value of a literal of the type, given its 0-terminated digits. For KJIT_F32 the
+/* Returns the value of a literal of the type. digits is a 0-terminated string. For KJIT_F32 the
  * result is rounded once to f32. For other types it is a double that ki_float_value rounds to f16
- * or bf16 with the same result as rounding the digits directly. The result is infinite if the
- * literal is too large for the type. */
+ * or bf16; the result is the same as if the digits were rounded directly. The result is infinite if
+ * the literal is too large for the type. */
 double ki_read_float(const char *digits, kjit_type type);
-/* Appends the shortest text with a point or an exponent that reads back as the same value. The
- * value is finite. Omits sign and suffix. */
+/* Appends the shortest text that has a point or an exponent and reads back as the same value. The
+ * value must be finite. Sign and suffix are omitted. */
 void ki_print_float(double value, kjit_type type, kj_buffer *buffer);
 
 /* Appends the value as a literal: `2.5f32`, `-7u64`, `f32(inf)`, or `bitcast(f32, 4290772992u32)`
- * for a NaN with other bits than `nan`. Without a suffix the literal is weak: `2.5`, `inf`. */
+ * for a NaN whose bits differ from `nan`. Without a suffix the literal is weak: `2.5`, `inf`. */
 void ki_print_value(ki_value value, bool has_suffix, kj_buffer *buffer);
 
 #endif

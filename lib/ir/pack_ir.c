@@ -5,13 +5,14 @@
 
 /* ---- the outlines: positions of pointers and types in the structs of module.h ---- */
 
-/* State of packing and unpacking besides the bytes. */
+/* State of packing and unpacking, other than the bytes. */
 typedef struct type_numbers {
   const ki_types *types; /* table of this process */
   kj_arena *arena;
-  /* maps type numbers of the writing process to type numbers of this process */
+  /* maps the numbers of types in the writing process to the numbers in this process */
   kj_map known;
-  KJ_LIST(kjit_type) met; /* writing: the composed types that occur */
+  /* writing: the types that occur and have an entry in the table of types */
+  KJ_LIST(kjit_type) met;
 } type_numbers;
 
 #define POINTER(type, field, to) \
@@ -83,7 +84,7 @@ static const kj_field attribute_outline_fields[] = {
 };
 static KJ_OUTLINE(attribute_outline, ki_attribute);
 
-/* Returns the size of a constant's data. Its element type is unpacked first. */
+/* Returns the size of the data of a constant, whose element type has been unpacked before. */
 static size_t measure_data(const void *item, const void *user)
 {
   const ki_decl *decl = item;
@@ -113,7 +114,7 @@ static size_t measure_code(const void *item, const void *user)
 }
 
 /* host_function keeps its value, because the compiler only checks whether it is NULL. Linked code
- * is dropped, because the runtime passes it to the linker. */
+ * is omitted, because the runtime passes it to the linker. */
 static const kj_field bound_outline_fields[] = {
   MEASURED(BYTES, ki_bound_extern, code, 1, measure_code),
   TEXT(ki_bound_extern, symbol),
@@ -166,7 +167,7 @@ static const kj_field source_outline_fields[] = {
 };
 static KJ_OUTLINE(source_outline, kj_source);
 
-/* imports is dropped because it is empty in a finished module. */
+/* imports is omitted, because it is empty in a finished module. */
 static const kj_field ki_module_outline_fields[] = {
   DROPPED(kjit_module, arena),         DROPPED(kjit_module, context),
   DROPPED(kjit_module, types),         LIST(ITEMS, kjit_module, sources, source_outline),
@@ -181,7 +182,8 @@ KJ_OUTLINE(ki_module_outline, kjit_module);
 
 /* ---- types ---- */
 
-/* Returns the number of elements in items. For vectors, count is the number of lanes instead. */
+/* Returns the number of elements in items. For vectors, items is empty and count is the number of
+ * lanes. */
 static size_t measure_items(const void *item, const void *user)
 {
   const ki_type_info *info = item;
@@ -202,9 +204,9 @@ static const kj_field info_outline_fields[] = {
 };
 static KJ_OUTLINE(info_outline, ki_type_info);
 
-/* The types in the order of their numbers, so that the parts of a type precede it. */
+/* The types in the order of their numbers, so that the components of a type precede it. */
 typedef struct type_list {
-  const kjit_type *numbers; /* numbers of the infos in the writing process */
+  const kjit_type *numbers; /* the numbers that the infos have in the writing process */
   ki_type_info *infos;
   uint64_t count;
 } type_list;
@@ -284,8 +286,8 @@ void ki_pack(const ki_types *types, const void *root, const kj_outline *outline,
   kj_free_buffer(&rest);
 }
 
-/* Interns a type from another process. Returns false if a part is unknown; the bytes are then
- * invalid. */
+/* Interns a type from another process. Returns false if one of its components is unknown, which
+ * means that the bytes are invalid. */
 static bool add_type(ki_types *types, type_numbers *numbers, ki_type_info *info, kjit_type number)
 {
   bool is_known = info->class_ >= KJ_CLASS_ARRAY && info->class_ <= KJ_CLASS_POINTER &&

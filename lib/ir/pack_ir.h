@@ -1,6 +1,7 @@
-/* Serializes modules, and objects that refer to them, for another process of the same build: the
- * outlines of the kernel IR for kj_pack, and functions that also transfer types. The numbers of
- * types differ between processes, because each process has its own table of types. */
+/* Serialization of modules, and of objects that refer to them, for another process of the same
+ * build. This header has outlines of the kernel IR for kj_pack, and functions that also transfer
+ * types. The numbers of types differ between processes, because each process has its own table of
+ * types. */
 #ifndef KJ_IR_PACK_IR_H
 #define KJ_IR_PACK_IR_H
 
@@ -14,8 +15,8 @@ extern const kj_outline ki_module_outline, ki_function_outline, ki_decl_outline;
  * occur. */
 void ki_pack(const ki_types *types, const void *root, const kj_outline *outline, kj_arena *arena,
              kj_buffer *bytes);
-/* Like kj_unpack. Adds missing types to this table. Returns NULL if ki_pack did not create the
- * bytes; jumps when out of memory. */
+/* Like kj_unpack. Adds missing types to this table. Returns NULL if the bytes were not created by
+ * ki_pack. Jumps when out of memory. */
 void *ki_unpack(ki_types *types, const void *bytes, size_t size_bytes, const kj_outline *outline,
                 kj_arena *arena);
 

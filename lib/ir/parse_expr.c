@@ -1,5 +1,5 @@
-/* Parser of expressions: operators with the precedence of ops.def, postfix forms, literals. If a
- * syntax error looks like another language, its message explains the syntax of kernel IR. */
+/* Parser of expressions: operators with the precedence in ops.def, postfix forms, and literals. If
+ * a syntax error looks like another language, the message explains the syntax of kernel IR. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -14,8 +14,8 @@ static ki_expr *new_expr(ki_parser *parser, ki_expr_kind kind, kj_location locat
   return ki_new_expr(parser->arena, kind, location);
 }
 
-/* Sets the height of a node with operands. All such nodes are sealed, so that every pass can
- * recurse over the tree. */
+/* Sets the height of a node with operands. All such nodes must be passed to this function, so that
+ * every pass can recurse over the tree. */
 static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
@@ -27,7 +27,7 @@ static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 
 /* ---- primaries ---- */
 
-/* Returns the maximum of an integer type. After a minus, a literal may be larger by 1. */
+/* Returns the maximum of an integer type. After a minus, a literal can be larger by 1. */
 static uint64_t largest_integer(kjit_type type)
 {
   static const uint64_t largest[KJIT_SCALAR_COUNT] = {
@@ -63,8 +63,7 @@ static ki_expr *parse_number(ki_parser *parser)
   return expr;
 }
 
-/* Returns an expression for a parameter. If the parameter is a tuple, this is the tuple of its
- * items. */
+/* Returns an expression for a parameter. For a tuple parameter, this is the tuple of its items. */
 static ki_expr *name_items(ki_parser *parser, ki_decl *decl, kj_location location)
 {
   if (!decl->is_split) {
@@ -130,7 +129,7 @@ static ki_expr *parse_bool(ki_parser *parser)
   return expr;
 }
 
-/* Reports a C cast, `(float)x`. */
+/* Rejects a C cast, `(float)x`. */
 static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location place)
 {
   bool is_value = ki_at(parser, KJ_TOKEN_NAME) || ki_at(parser, KJ_TOKEN_INT) ||
@@ -169,8 +168,8 @@ static ki_expr *parse_paren(ki_parser *parser)
   return seal(parser, tuple);
 }
 
-/* Whether no blank separates the lookahead from the previous token. The lexer reads `&&` as two
- * `&`. */
+/* Returns whether no blank is between the previous token and the lookahead. The lexer reads `&&` as
+ * two `&`. */
 static bool is_adjacent(const ki_parser *parser)
 {
   return parser->previous.start &&
@@ -211,7 +210,7 @@ static _Noreturn void refuse_operand(ki_parser *parser)
                 ki_describe_token(parser));
 }
 
-/* Parses a type such as `const f32*` after `bitcast(`. */
+/* Parses a type after `bitcast(`, for example `const f32*`. */
 static ki_expr *parse_const_type(ki_parser *parser)
 {
   ki_expr *expr = new_expr(parser, KJ_EXPR_TYPE, ki_place(parser));
@@ -335,8 +334,8 @@ static ki_expr *parse_operation(ki_parser *parser, kjit_op op, ki_expr *x, kj_lo
   return seal(parser, expr);
 }
 
-/* Parses postfix [ ** unary ]. `**` binds tighter than a sign on its left, and less tightly than
- * one on its right. */
+/* Parses postfix [ ** unary ]. `**` binds more tightly than a sign on its left, and less tightly
+ * than a sign on its right. */
 static ki_expr *parse_power(ki_parser *parser)
 {
   ki_expr *base = ki_parse_postfix(parser);
@@ -387,7 +386,8 @@ static ki_expr *parse_not(ki_parser *parser)
   return parse_operation(parser, KJIT_OP_NOT, operand, place, NULL);
 }
 
-/* Returns the next token if it is a comparison that continues the expression, else KJ_NO_OP. */
+/* If the next token is a comparison that continues the expression, returns it, otherwise
+ * KJ_NO_OP. */
 static kjit_op next_comparison(const ki_parser *parser)
 {
   kjit_op next = ki_token_table[parser->lexer.token.kind].binary;
@@ -395,9 +395,9 @@ static kjit_op next_comparison(const ki_parser *parser)
   return is_one && !ki_at_line_end(parser) ? next : KJ_NO_OP;
 }
 
-/* Rejects a comparison whose operand is `&`, `|` or `^` without parentheses. `a > 0 & b > 0` means
- * `a > (0 & b) > 0`, as in Python. Users of pandas expect another meaning, so a formula needs
- * parentheses. */
+/* Rejects a comparison whose operand is `&`, `|` or `^` without parentheses. In kernel IR, `a > 0 &
+ * b > 0` means `a > (0 & b) > 0`, as in Python. Users of pandas expect another meaning, so a
+ * formula needs parentheses here. */
 static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
 {
   bool is_bits = operand->kind == KJ_EXPR_BINARY && !operand->is_enclosed &&
@@ -411,8 +411,8 @@ static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
                 bits, compares, compares, bits, compares);
 }
 
-/* Parses chained comparisons in a formula: `a < b < c` is `a < b and b < c`. Both share the tree of
- * b. */
+/* Parses chained comparisons in a formula: `a < b < c` means `a < b and b < c`. The two comparisons
+ * share the tree of b. */
 static ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
 {
   ki_expr *all = first, *last = first;
@@ -439,8 +439,8 @@ static void refuse_chain(ki_parser *parser, kjit_op op)
                 ki_op_table[next].text);
 }
 
-/* Records a `//`, which can be an attempt at a C comment. It parses as a division if one word
- * follows, or if the next line begins with an operand. */
+/* Records a `//`, which the user may have meant as a C comment. It parses as a division if a single
+ * word follows, or if the next line begins with an operand. */
 static void note_slashes(ki_parser *parser)
 {
   parser->slashes = parser->previous;
@@ -451,8 +451,8 @@ static void note_slashes(ki_parser *parser)
       "`//` divides and rounds down, and continues on the next line; a comment starts with `#`");
 }
 
-/* Converts an expression to a type, where a type is allowed: `f32`, `dtype(x)`, `vector(dtype(x),
- * 4)`, `f32*`, a type parameter. Returns NULL if it is not a type. */
+/* Converts an expression to a type if a type is allowed: `f32`, `dtype(x)`, `vector(dtype(x), 4)`,
+ * `f32*`, or a type parameter. Returns NULL if the expression is not a type. */
 static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_TYPE) return expr->type_expr;
@@ -483,9 +483,9 @@ static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
   return type;
 }
 
-/* Converts the operand of `*` to a pointer type if no right operand follows, as in `f32*` as an
- * argument or `f32*[n]` after `view(`. is_twice: the token is `**`. Returns NULL if the operand is
- * not a type. */
+/* If `*` has no right operand, converts its left operand to a pointer type. Examples are the
+ * argument `f32*`, and `f32*[n]` after `view(`. is_twice: the token is `**`. Returns NULL if the
+ * operand is not a type. */
 static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice)
 {
   bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN) ||
@@ -504,21 +504,22 @@ static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool i
   return ki_at(parser, KJ_TOKEN_LEFT_BRACKET) ? parse_index(parser, type) : type;
 }
 
-/* Whether the next word of a formula is `in`. The lexer of formulas reads it as a name. */
+/* Returns whether the next word in a formula is `in`, which the lexer reads as a name. */
 static bool at_in(const ki_parser *parser)
 {
   return ki_at(parser, KJ_TOKEN_NAME) && !strcmp(parser->lexer.token.name->key, "in");
 }
 
-/* Rejects a formula in which operators without parentheses before or after `in` mean something else
- * in Python: `a == b in (1, 2)` is a chain there, and `a & b in (1, 2)` is `(a & b) in (1, 2)`. */
+/* Rejects a formula that means something else in Python, because operators before or after `in`
+ * have no parentheses: `a == b in (1, 2)` is a chain in Python, and `a & b in (1, 2)` is `(a & b)
+ * in (1, 2)`. */
 static void refuse_beside_in(ki_parser *parser, const char *operator)
 {
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                 "write parentheses around `x in (1, 2)` next to `%s`", operator);
 }
 
-/* Returns the operator of an operand of `in` that needs parentheses, or NULL. */
+/* If an operand of `in` needs parentheses, returns its operator, otherwise NULL. */
 static const char *doubtful_operator(const ki_expr *left)
 {
   bool is_doubtful =
@@ -528,7 +529,8 @@ static const char *doubtful_operator(const ki_expr *left)
   return is_doubtful ? ki_op_table[left->op].text : NULL;
 }
 
-/* `x in (a, b)` and `x not in [a, b]` of a formula, the call `isin(x, a, b)`. */
+/* Parses `x in (a, b)` and `x not in [a, b]` in a formula, which become the call `isin(x, a,
+ * b)`. */
 static ki_expr *parse_membership(ki_parser *parser, ki_expr *left)
 {
   kj_location place = ki_place(parser);

@@ -1,5 +1,5 @@
-/* kjit_parse_expression: creates a func from a text that is one expression. The func is built as a
- * tree, and the parser reads the text as an expression up to its end. The user's text is never
+/* kjit_parse_expression: creates a func from a text that is a single expression. The func itself is
+ * built as a tree; the parser reads the text, up to its end, as an expression. The text is never
  * concatenated with other source text. */
 #include <string.h>
 

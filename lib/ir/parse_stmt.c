@@ -1,4 +1,4 @@
-/* Parser of statements: declarations of locals, control flow, assignments, calls. */
+/* Parser of statements: declarations of local variables, control flow, assignments and calls. */
 #include <string.h>
 
 #include "ir/foreign_syntax.h"
@@ -24,8 +24,8 @@ static ki_decl *declare_local(ki_parser *parser, ki_decl_kind kind, const ki_tok
 
 /* ---- the end of a statement ---- */
 
-/* Reports the token that follows a statement. The message explains words and operators of other
- * languages. */
+/* Reports that a token must not follow a statement. The message explains words and operators of
+ * other languages. */
 static _Noreturn void refuse_rest(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;
@@ -116,7 +116,8 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
     ki_make_argument_type(parser, type);
   }
   stmt->value = parse_first_value(parser, names.items[0].name->key, is_var);
-  for (size_t i = 0; i < names.count; i++) { /* declared after the value, which must not use them */
+  /* declared after the value has been parsed, because the value must not use these names */
+  for (size_t i = 0; i < names.count; i++) {
     ki_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
     decl->type_expr = type;
     decl->value = names.count == 1 ? stmt->value : NULL;
@@ -198,7 +199,7 @@ static ki_stmt *parse_while(ki_parser *parser)
   return stmt;
 }
 
-/* Parses the range of a loop, or a value over whose items the loop iterates. */
+/* Parses the range of a loop, or the value whose items the loop visits. */
 static void parse_range(ki_parser *parser, ki_stmt *stmt)
 {
   const char *name = ki_at(parser, KJ_TOKEN_NAME) ? parser->lexer.token.name->key : "";
@@ -281,7 +282,7 @@ static ki_stmt *parse_print(ki_parser *parser)
 
 /* ---- assignments and calls ---- */
 
-/* Reports statements of other languages that begin with a word: `int x = 5`, `__shared__ float
+/* Rejects statements of other languages that begin with a word: `int x = 5`, `__shared__ float
  * s[16]`, `elif c`. */
 static void refuse_words(ki_parser *parser, const ki_token *first)
 {
@@ -321,7 +322,7 @@ static _Noreturn void refuse_bare(ki_parser *parser, const ki_expr *expr)
                 "this statement has no effect: write an assignment or a call");
 }
 
-/* Reports `++x` and `--x` as statements. */
+/* Rejects `++x` and `--x` as statements. */
 static void refuse_prefix(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;

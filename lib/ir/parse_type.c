@@ -1,4 +1,4 @@
-/* Parses the types in a source file, and texts that contain only a type annotation. */
+/* Parser of types in a source, and of texts that contain only a type annotation. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -15,7 +15,7 @@ static ki_type_expr *new_type(ki_parser *parser, ki_type_expr_kind kind, kj_loca
 
 /* ---- bases ---- */
 
-/* Parses `_`. Returns NULL if another type follows. */
+/* Parses `_`. Returns NULL if another token follows. */
 static ki_type_expr *accept_any(ki_parser *parser)
 {
   if (!parser->takes_any || !ki_at(parser, KJ_TOKEN_NAME) ||
@@ -118,7 +118,8 @@ static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32
   return array;
 }
 
-/* Interns the type of an array last, because a preceding `const` is only known then. */
+/* Interns the type of an array. This must be done last, because it depends on a preceding
+ * `const`. */
 static void fix_array(ki_parser *parser, ki_type_expr *array)
 {
   array->type =
@@ -126,8 +127,8 @@ static void fix_array(ki_parser *parser, ki_type_expr *array)
   if (array->type == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
 }
 
-/* Returns the layout from the dimension that `::1` marks, counted from 1: the last dimension gives
- * C, the first gives F. 0 means none is marked. */
+/* Returns the layout, given the dimension that `::1` marks (counted from 1): marking the last
+ * dimension means C, and the first F. 0 means that no dimension is marked. */
 static kjit_layout find_layout(ki_parser *parser, kj_location place, uint32_t rank, uint32_t marked)
 {
   if (marked == 0) return KJIT_LAYOUT_STRIDED;
@@ -223,8 +224,8 @@ static ki_type_expr *parse_pointer(ki_parser *parser, ki_type_expr *element)
   return outer;
 }
 
-/* Interns a fixed array type that is part of another type. An outermost array is interned when its
- * `const` is known. */
+/* Interns a fixed array type that is part of another type. An outermost array is interned when it
+ * is known whether it is `const`. */
 static void fix_element(ki_parser *parser, ki_type_expr *type)
 {
   if (type->kind == KJ_TYPE_FIXED && type->rank) fix_array(parser, type);
@@ -281,14 +282,14 @@ void ki_make_argument_type(ki_parser *parser, ki_type_expr *type)
 
 /* ---- a type annotation alone ---- */
 
-/* A parser of one type. Names of structs refer to the structs of scope, which can be NULL. */
+/* A parser for a single type. Names of structs refer to the structs of scope, which can be NULL. */
 typedef struct type_reader {
   ki_parser parser;
   const kjit_module *scope;
 } type_reader;
 
-/* Like ki_find_struct, for the structs of a module, which can have several of one name after
- * linking. */
+/* Like ki_find_struct, but searches the structs of a module. After linking, a module can have
+ * several structs with the same name. */
 static kjit_type find_declared(const kjit_module *scope, const char *name, bool of_library,
                                bool *is_ambiguous)
 {
@@ -305,8 +306,8 @@ static kjit_type find_declared(const kjit_module *scope, const char *name, bool 
   return found;
 }
 
-/* Finds a struct. Searches the structs of the module, then the structs that any module or call has
- * made in this context. */
+/* Finds a struct by name: first among the structs of the module, then among the structs that any
+ * module or call has created in this context. */
 static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
 {
   ki_parser *parser = &r->parser;

@@ -1,5 +1,5 @@
-/* Parser of a module: declarations, parameters, attributes. The parser resolves local names;
- * ki_finish_module resolves names of the module. */
+/* Parser of modules: declarations, parameters and attributes. The parser resolves local names;
+ * ki_finish_module resolves the names of the module's declarations. */
 #include "ir/parser.h"
 
 #include <string.h>
@@ -50,8 +50,8 @@ kj_location ki_found_at(const ki_parser *parser)
                         previous->location.column + (uint32_t)previous->length };
 }
 
-/* Adds a note to an error if a `//` precedes it on the same line. The `//` was parsed as a
- * division, but the user probably meant a comment. */
+/* Adds a note to an error if a `//` precedes it on the same line. It was parsed as a division, but
+ * the user probably meant a comment. */
 static void explain_slashes(ki_parser *parser, kj_location location)
 {
   const ki_token *slashes = &parser->slashes;
@@ -191,7 +191,7 @@ static void add_defaults(ki_parser *parser, ki_attributes *attributes)
   }
 }
 
-/* Parses `default @wrap`. `default` is not a reserved word. */
+/* Parses `default @wrap`. The word `default` is not reserved. */
 static void parse_defaults(ki_parser *parser)
 {
   ki_advance(parser);
@@ -214,7 +214,7 @@ static void parse_defaults(ki_parser *parser)
 
 /* ---- parameters ---- */
 
-/* Reports parameters in C syntax: `float *x`, `int n`. */
+/* Rejects parameters in C syntax: `float *x`, `int n`. */
 static void refuse_type_first(ki_parser *parser, const ki_token *name)
 {
   if (ki_at(parser, KJ_TOKEN_STAR) || ki_at(parser, KJ_TOKEN_NAME))
@@ -250,7 +250,7 @@ static void parse_parameter_type(ki_parser *parser, ki_decl *param)
   ki_make_argument_type(parser, param->type_expr);
 }
 
-/* Records how the parameters were written, for callers that pass tuples. */
+/* Records how the parameters are written, for callers that pass tuples. */
 static void note_shape(ki_parser *parser, char sign)
 {
   if (parser->function->is_kernel) KJ_PUSH(parser->arena, &parser->function->shape, sign);
@@ -369,7 +369,7 @@ static void parse_function(ki_parser *parser, bool is_kernel, bool is_extern)
 
 /* ---- constants, structs, imports ---- */
 
-/* Parses nested { ... }. Newlines are ignored inside. */
+/* Parses nested `{ ... }`, in which newlines are ignored. */
 static ki_expr *parse_aggregate(ki_parser *parser)
 {
   ki_expr *aggregate = ki_new_expr(parser->arena, KJ_EXPR_AGGREGATE, ki_place(parser));

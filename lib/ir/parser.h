@@ -7,8 +7,8 @@
 
 #include "ir/lexer.h"
 
-/* A visible name. The bindings of one name form a chain from the innermost scope to the outermost;
- * the value of the name's map entry is the first binding. */
+/* A visible name. The bindings of a name form a chain from the innermost scope to the outermost
+ * scope. The name's entry in the map has the first binding as its value. */
 typedef struct ki_binding {
   ki_decl *decl;
   kj_map_entry *name;
@@ -18,31 +18,33 @@ typedef struct ki_binding {
 
 typedef struct ki_parser {
   ki_lexer lexer;
-  kjit_module *module; /* NULL means that the parser reads only a type annotation */
+  kjit_module *module; /* NULL if the parser reads only a type annotation */
   ki_types *types;
   kj_arena *arena;
   ki_function *function;          /* the function that is being parsed, or NULL */
   KJ_LIST(ki_binding *) bindings; /* bindings of all open scopes, innermost last */
   uint32_t scope;
   uint32_t nesting; /* depth of recursion, at most KJ_MAX_NESTING */
-  /* number of ( and [ that are open in the current block; newlines are ignored inside of them */
+  /* number of ( and [ that are open in the current block; newlines inside of them are ignored */
   uint32_t open;
   ki_token previous;         /* the token before the lookahead */
-  ki_token slashes;          /* the last // that was parsed as an operator */
+  ki_token slashes;          /* the last `//` that was parsed as an operator */
   uint32_t declaration_line; /* first line of the declaration that is being parsed */
-  ki_attributes defaults;    /* attributes of the following kernels and funcs of this source */
-  /* `_` is accepted as type of an item, because the tuple is a parameter of a kernel */
+  /* default attributes for the kernels and funcs that follow in this source */
+  ki_attributes defaults;
+  /* `_` is accepted as the type of an item, because the item belongs to a tuple parameter of a
+   * kernel */
   bool takes_any;
   bool has_headers; /* the text of a func ends before its body */
-  /* an integer literal that fits in its type only if it is negated, or NULL */
+  /* an integer literal that fits into its type only if it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;
 
 /* tokens */
 void ki_advance(ki_parser *parser);
 bool ki_accept(ki_parser *parser, ki_token_kind kind);
-/* Consumes a token of this kind or fails with "expected `)`, found `x`". `where`, which can be
- * NULL, is appended after the expected token. */
+/* Consumes a token of this kind, or reports "expected `)`, found `x`". `where`, which can be NULL,
+ * is appended after the expected token. */
 ki_token ki_expect(ki_parser *parser, ki_token_kind kind, const char *where);
 /* Like ki_expect for ( and [. The parser ignores newlines until the closing bracket. */
 void ki_open_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
@@ -54,10 +56,11 @@ const char *ki_describe_token(ki_parser *parser);
 kj_location ki_found_at(const ki_parser *parser);
 _Noreturn void ki_fail_parse(ki_parser *parser, kj_location location, kjit_status status,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Whether the lookahead begins a new line outside of brackets, so that it cannot continue an
+/* Returns whether the lookahead is on a new line outside of brackets, so that it cannot continue an
  * expression. */
 bool ki_at_line_end(const ki_parser *parser);
-/* Must precede each recursive call. Fails if the nesting exceeds KJ_MAX_NESTING. */
+/* Must be called before each recursive call. Reports an error if the nesting exceeds
+ * KJ_MAX_NESTING. */
 void ki_enter(ki_parser *parser);
 static inline void ki_leave(ki_parser *parser) { parser->nesting--; }
 
@@ -71,25 +74,25 @@ static inline kj_location ki_place(const ki_parser *parser) { return parser->lex
 ki_parser *ki_open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 ki_expr *ki_parse_expr(ki_parser *parser);
 ki_expr *ki_parse_postfix(ki_parser *parser);
-/* Parses a list of expressions. Several expressions form a tuple. */
+/* Parses a list of expressions. If there are several, they form a tuple. */
 ki_expr *ki_parse_exprs(ki_parser *parser);
 /* Parses expressions up to the closing parenthesis and consumes it. */
 void ki_parse_arguments(ki_parser *parser, ki_exprs *list);
 ki_type_expr *ki_parse_type_expr(ki_parser *parser);
-/* Whether the type is `_`, which stands for any type of an item in a tuple parameter of a
+/* Returns whether the type is `_`, which stands for any type of an item in a tuple parameter of a
  * kernel. */
 static inline bool ki_is_any(const ki_type_expr *type)
 {
   return type->kind == KJ_TYPE_FIXED && type->type == KJIT_ANY;
 }
-/* Corrects `f32[]` for the type of an argument. As an argument it is an array of rank 0; in shared
- * memory it would be an array whose size the launch determines. */
+/* Corrects the type `f32[]` of a parameter. It is an array of rank 0, whereas in shared memory it
+ * would be an array whose size the launch determines. */
 void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);
 
 /* ---- statements, and functions that the parser of statements shares with parser.c ---- */
 
-/* Open and close a scope and add a binding. A declaration hides outer declarations of its name. Two
- * declarations of one name in the same scope are an error. */
+/* Open a scope, close a scope, and add a binding. A declaration hides declarations of the same name
+ * in outer scopes. Two declarations of the same name in one scope are an error. */
 void ki_open_scope(ki_parser *parser);
 void ki_close_scope(ki_parser *parser);
 void ki_bind(ki_parser *parser, kj_map_entry *name, ki_decl *decl);
@@ -99,7 +102,7 @@ ki_decl *ki_new_decl(ki_parser *parser, ki_decl_kind kind, const ki_token *name)
 void ki_parse_attributes(ki_parser *parser, ki_attributes *attributes);
 /* Parses { statements } in the scope that is already open. */
 void ki_parse_block(ki_parser *parser, ki_stmts *body);
-/* Consumes `;`. Accepts a following newline or `}` instead. */
+/* Consumes `;`, or accepts that a newline or `}` follows. */
 void ki_end_statement(ki_parser *parser);
 
 #endif

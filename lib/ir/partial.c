@@ -1,7 +1,8 @@
-/* Partial modules. The text of an algorithm's kernel names some funcs of lib/library, which call
- * many others. If the code of the kernel is in a cache, a launch needs only the kernel itself, so
- * the module has the headers of the named funcs and nothing else. All declarations are parsed when
- * something has to be compiled. */
+/* Partial modules: modules of algorithms in which most bodies are missing. The text of an
+ * algorithm's kernel names a few funcs of lib/library, which call many others. If the compiled code
+ * of the kernel is in a cache, a launch needs only the kernel itself, so the module has only the
+ * headers of the funcs that are named. All declarations are parsed when something must be
+ * compiled. */
 #include <string.h>
 
 #include "ir/module.h"

@@ -8,14 +8,14 @@
 
 /* ---- line directives ---- */
 
-/* Whether the location is in a front end's source. */
+/* Returns whether the location is in the source of a front end. */
 static bool is_named_place(const ki_printer *p, kj_location at)
 {
   return at.line && at.file < p->module->sources.count && !p->module->sources.items[at.file].text;
 }
 
 /* Prints a line directive before a token if a parser would otherwise give the token another
- * location. A token without a location takes the location of the preceding token. */
+ * location. A token without a location gets the location of the preceding token. */
 bool ki_put_place(ki_printer *p, kj_location at, const char *behind)
 {
   const kj_location own = { 0 };
@@ -157,7 +157,7 @@ static void print_unary(ki_printer *p, const ki_expr *expr)
 }
 
 /* Binary operators are left-associative. `**` is right-associative and allows a sign in its right
- * operand. Comparisons are not associative. */
+ * operand. Comparisons cannot be chained. */
 static void print_binary(ki_printer *p, const ki_expr *expr)
 {
   const ki_op_info *op = &ki_op_table[expr->op];
@@ -284,8 +284,8 @@ void ki_put_expr(ki_printer *p, const ki_expr *expr, int least)
 static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from);
 
-/* Prints one element of a constant's data: a weak literal, or a bitcast for a NaN with other bits
- * than `nan`. An aggregate is printed as its components. */
+/* Prints an element of a constant's data as a weak literal, or as a bitcast for a NaN whose bits
+ * differ from `nan`. An aggregate is printed as its components. */
 static void print_element(ki_printer *p, kjit_type type, const char *from)
 {
   const ki_types *types = p->module->types;
@@ -308,7 +308,8 @@ static void print_element(ki_printer *p, kjit_type type, const char *from)
   ki_put(p, ")");
 }
 
-/* Prints an array in a struct, with parentheses instead of braces. Returns the end of its data. */
+/* Prints an array inside a struct, with parentheses instead of braces. Returns the end of its
+ * data. */
 static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from)
 {
@@ -325,7 +326,8 @@ static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t 
   return from;
 }
 
-/* Prints the elements of the dimensions from `dimension` on. Returns the end of their data. */
+/* Prints the elements of dimension `dimension` and all further dimensions. Returns the end of their
+ * data. */
 static const char *put_rows(ki_printer *p, const ki_decl *decl, uint32_t dimension,
                             const char *from)
 {

@@ -1,5 +1,5 @@
-/* Prints a module as canonical text. Parsing the text gives an equivalent module, which prints as
- * the same text. */
+/* Prints a module as canonical text. Parsing the text gives an equivalent module, for which the
+ * same text is printed. */
 #include "ir/printer.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool names_places(const kjit_module *module)
 
 /* ---- statements ---- */
 
-/* Prints a value where the grammar allows several values without parentheses. */
+/* Prints a value at a position where the grammar allows several values without parentheses. */
 static void print_values(ki_printer *p, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_TUPLE && expr->args.count > 1) ki_put_list(p, &expr->args);
@@ -190,14 +190,14 @@ static void print_parameter(ki_printer *p, const ki_decl *param)
   ki_put_expr(p, param->value, KJ_LEVEL_CONDITIONAL);
 }
 
-/* The parameters as they were written, from a position in the shape on. */
+/* The parameters as they were written, starting at a position in the shape (ki_function.shape). */
 typedef struct written {
   const char *sign;
   ki_decl *const *param;
   ki_decl *const *tuple;
 } written;
 
-/* Prints the type or the default of an item. */
+/* Prints the type, or the default, of an item. */
 static void put_item(ki_printer *p, const ki_decl *item, bool is_value)
 {
   ki_put_place(p, item->location, " ");
@@ -206,7 +206,7 @@ static void put_item(ki_printer *p, const ki_decl *item, bool is_value)
   else ki_put(p, "_");
 }
 
-/* Prints the types or the defaults of a tuple's items and moves `at` past the tuple. */
+/* Prints the types, or the defaults, of a tuple's items and moves `at` to the end of the tuple. */
 static void put_items(ki_printer *p, written *at, bool are_values)
 {
   size_t count = 0;
@@ -319,8 +319,8 @@ void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_
   print_alone(&(ki_printer){ .module = module, .naming = naming, .buffer = buffer }, decl);
 }
 
-/* Prints a declaration. Functions and structs are separated by empty lines; consecutive constants
- * are not. */
+/* Prints a declaration. Functions and structs are separated by empty lines, but consecutive
+ * constants are not. */
 static void print_decl(ki_printer *p, size_t index)
 {
   const ki_decl *decl = p->module->decls.items[index];

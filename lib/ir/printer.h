@@ -6,18 +6,19 @@
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* Names for printing. The names of a parsed module are printed unchanged. In a built module, a name
- * can be no identifier, occur twice, or hide another declaration; the printer then needs a new
- * one. */
+/* The names that are printed. The names of a parsed module are not changed. In a built module, a
+ * name may not be an identifier, occur twice, or hide another declaration; the printer then needs a
+ * new name. */
 
 typedef struct ki_naming {
   const ki_types *types;
   kj_arena *arena;
-  /* maps the address of a declaration to its new name; other declarations keep their name */
+  /* maps the address of a declaration to its new name; other declarations keep their names */
   kj_map changed;
-  /* maps every name used in the module to the last number that was tried as its suffix */
+  /* maps each name that the module uses to the last number that was tried as its suffix */
   kj_map taken;
-  kj_map bound; /* while a function is walked: from a name to its chain of local declarations */
+  /* while a function is visited: maps a name to the chain of its local declarations */
+  kj_map bound;
   KJ_LIST(struct ki_bound *) open;
   kj_map global;  /* maps a name to the func, constant or struct of a built module */
   kj_map structs; /* maps a struct type to its declaration */
@@ -27,8 +28,8 @@ typedef struct ki_naming {
 /* Chooses the names of all declarations so that the printed text parses to an equivalent module.
  * Jumps through arena->on_failure when out of memory. */
 void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *arena);
-/* Whether a kernel is printed with its tuple parameters instead of their items. The shape of the
- * tuples is known only if the kernel was parsed. */
+/* Returns whether a kernel is printed with tuple parameters instead of their items. The tuples are
+ * known only if the kernel was parsed. */
 static inline bool ki_prints_tuples(const ki_function *function)
 {
   return function->has_tuples && function->shape.count > 0;
@@ -43,22 +44,24 @@ void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_
 
 typedef struct ki_printer {
   const kjit_module *module;
-  const ki_naming *naming; /* NULL means the declarations' own names */
+  const ki_naming *naming; /* NULL means that declarations are printed with their own names */
   kj_buffer *buffer;
   int indent;
-  bool has_places; /* print line directives, so that a parser restores the locations of the nodes */
-  kj_location place; /* location that a parser gives the next token; line 0 means its own */
+  /* print line directives, so that parsing the text restores the locations of the nodes */
+  bool has_places;
+  /* the location that a parser will give the next token; line 0 means the token's own location */
+  kj_location place;
 } ki_printer;
 
-/* Precedence levels of expressions. The levels of operators (ops.def) are in between. */
+/* Precedence levels of expressions. The levels of operators (ops.def) are between these levels. */
 enum { KJ_LEVEL_CONDITIONAL = 0, KJ_LEVEL_POSTFIX = 13, KJ_LEVEL_PRIMARY = 14 };
 
 static inline void ki_put(ki_printer *p, const char *text) { kj_append_text(p->buffer, text); }
 
 /* ---- print_expr.c: expressions and types ---- */
 
-/* Prints a line directive before a token if a parser would otherwise give the token another
- * location, and then `behind`. Returns whether it was printed. */
+/* If a parser would give a token the wrong location, prints a line directive before the token,
+ * followed by `behind`. Returns whether it was printed. */
 bool ki_put_place(ki_printer *p, kj_location at, const char *behind);
 /* Prints the expression, in parentheses if its level is below `least`. */
 void ki_put_expr(ki_printer *p, const ki_expr *expr, int least);

@@ -1,5 +1,5 @@
-/* Struct declarations. Each struct gets its type before the verifier looks at other declarations,
- * so that names of structs can be used like names of scalars. */
+/* Struct declarations. Each struct gets its type before the verifier visits other declarations, so
+ * that names of structs can be used like names of scalars. */
 #include <string.h>
 
 #include "ir/arithmetic.h"
@@ -19,15 +19,15 @@ enum {
 typedef struct evaluator {
   ki_verifier *v;
   uint32_t depth; /* nesting of constants whose values use other constants */
-  /* Number of constants evaluated so far, which is limited: a chain of constants that each use the
-   * previous one twice would take exponential time. */
+  /* Number of constants that have been evaluated, which is limited: in a chain of constants in
+   * which each uses the previous one twice, the number of evaluations grows exponentially. */
   uint32_t constants;
 } evaluator;
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
-/* Returns the tuple that is the value of a constant, or of an item in such a tuple, or NULL. *type
- * is set to its declared type or NULL. */
+/* If the expression is a constant whose value is a tuple, or an item of such a tuple that is a
+ * tuple, returns this tuple, otherwise NULL. *type receives its declared type or NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
 /* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */
@@ -203,7 +203,7 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
-  /* the verifier of attributes reports this error */
+  /* the verifier of attributes will report this error */
   if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
   ki_fail_verify(
     v, attribute->location, KJIT_ERROR_TYPE,
@@ -212,7 +212,7 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   return 0;
 }
 
-/* Whether the sum of the sizes exceeds the limit. The sum cannot overflow: it has at most
+/* Returns whether the sum of the sizes exceeds the limit. The sum cannot overflow: it has at most
  * MAX_FIELDS terms below 4 GiB. */
 static bool is_too_large(const ki_verifier *v, const kjit_type *items, size_t count)
 {

@@ -49,12 +49,12 @@ const ki_op_info ki_op_table[KJIT_OP_COUNT] = {
 
 const char *const ki_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "block_range" };
 
-/* The first built-in of each bucket, and for each built-in the next one in its bucket.
+/* Hash table: the first built-in in each bucket, and for each built-in the next one in its bucket.
  * KJ_BUILTIN_COUNT ends a list. */
 enum { BUCKETS = 256 };
 static uint16_t first_builtins[BUCKETS], next_builtins[KJ_BUILTIN_COUNT];
 
-/* The bucket depends on the first two characters of the name. */
+/* Returns the bucket for a name, which depends on its first two characters. */
 static unsigned bucket_of(const char *name)
 {
   unsigned first = (unsigned char)name[0], second = first ? (unsigned char)name[1] : 0;
@@ -80,7 +80,7 @@ const ki_builtin *ki_find_builtin(const char *name)
   return NULL;
 }
 
-/* Whether word is one of the blank-separated words of list. */
+/* Returns whether word is one of the words in list, which are separated by blanks. */
 static int has_word(const char *list, const char *word)
 {
   size_t length = strlen(word);
@@ -105,7 +105,7 @@ const ki_attribute_info *ki_find_attribute(const char *name)
 
 const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id)
 {
-  /* compares names, because each of the two libraries has its own copy of the table */
+  /* compares the names, because each of the two libraries has its own copy of the table */
   for (size_t i = 0; i < attributes->count; i++)
     if (strcmp(attributes->items[i].info->name, ki_attribute_table[id].name) == 0)
       return &attributes->items[i];

@@ -1,5 +1,5 @@
-/* The table of types. Scalars are in a static table. Other types are interned under a lock and read
- * without one. */
+/* The table of types. Scalars are in a static table. Other types are interned: they are added under
+ * a lock, and read without a lock. */
 #include "ir/type.h"
 
 #include <pthread.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chunk k holds FIRST_CHUNK << k types. Types never move, so readers need no lock. */
+/* Chunk k has space for FIRST_CHUNK << k types. Types never move, so readers need no lock. */
 enum { FIRST_CHUNK = KJ_SIZE(32, 1), CHUNK_COUNT = KJ_SIZE(20, 25), FIRST_SLOTS = KJ_SIZE(128, 2) };
 
 struct ki_types {
   pthread_mutex_t mutex;
   uint32_t count; /* number of composed types */
   _Atomic(ki_type_info *) chunks[CHUNK_COUNT];
-  kjit_type *buckets; /* hash table of types; 0 means free */
+  kjit_type *buckets; /* hash table of types; 0 marks a free entry */
   uint32_t bucket_count;
 };
 
@@ -38,7 +38,7 @@ ki_types *ki_create_types(void)
   return types;
 }
 
-/* Returns the chunk of the composed type of this number, and sets *place to its index in the
+/* Returns the chunk that contains the type with this number, and sets *place to its index in the
  * chunk. */
 static uint32_t find_chunk(uint32_t number, uint32_t *place)
 {
@@ -57,7 +57,7 @@ static ki_type_info *composed(const ki_types *types, uint32_t number)
 static void free_parts(ki_type_info *info)
 {
   free((void *)info->items);
-  /* one block with the pointers, the name of the type and the names of the fields */
+  /* a single block holds the pointers, the name of the type and the names of the fields */
   free((void *)info->field_names);
   free((void *)info->offsets_bytes);
 }
@@ -167,8 +167,8 @@ static bool grow_buckets(ki_types *types)
   return true;
 }
 
-/* Copies the names into one block, which begins with the pointers to the names of the fields. Sets
- * *name to the copied name of the type. */
+/* Copies the names to a single block, which begins with the pointers to the names of the fields.
+ * Sets *name to the copy of the type's name. */
 static const char *const *copy_names(const ki_type_info *wanted, const char **name)
 {
   size_t bytes = wanted->count * sizeof(char *) + strlen(wanted->name) + 1;
@@ -190,7 +190,7 @@ static void *copy_block(const void *block, size_t bytes)
   return copy ? memcpy(copy, block, bytes) : NULL;
 }
 
-/* Returns the depth of nested types. Recursive functions walk types, so callers that let the
+/* Returns how deeply types are nested. Recursive functions visit types, so a caller that lets the
  * application or a source nest types must limit the depth. */
 static uint32_t count_levels(const ki_types *types, const ki_type_info *info)
 {
@@ -211,7 +211,7 @@ static bool holds_pointer(const ki_types *types, const ki_type_info *info)
   return holds;
 }
 
-/* Copies wanted to info, with copies of the memory that wanted points to. */
+/* Copies wanted to info, and also copies the memory to which wanted points. */
 static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
 {
   *info = *wanted;
@@ -228,7 +228,7 @@ static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
   return info->field_names && info->offsets_bytes;
 }
 
-/* Adds a type that is not in the table yet. The table copies the memory that wanted points to. */
+/* Adds a type that is not in the table yet. The table copies the memory to which wanted points. */
 static kjit_type add_type(ki_types *types, uint32_t bucket, const ki_type_info *wanted)
 {
   uint32_t place;
@@ -277,8 +277,8 @@ kjit_type ki_intern_array(ki_types *types, const ki_type_info *array)
   wanted.alignment_bytes =
     array->alignment_bytes == ki_alignment(types, array->element) ? 0 : array->alignment_bytes;
   if (array->space == KJ_SPACE_VALUE) ki_lay_out_array(types, &wanted);
-  /* Layouts that do not differ have one number: row-major and column-major with one dimension, and
-   * all layouts without dimensions. */
+  /* Layouts that do not differ are represented by one type: row-major and column-major in one
+   * dimension, and all layouts without dimensions. */
   if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F))
     wanted.layout = KJIT_LAYOUT_C;
   return ki_intern(types, &wanted);

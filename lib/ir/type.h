@@ -10,12 +10,12 @@
 
 enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
-/* Types without a public name. Literals and untyped numbers of the application have a weak type,
- * which takes the type of the other operand (docs/ir.md, Inference). */
+/* Types without a public name. Literals and the application's untyped numbers have a weak type:
+ * they take the type of the other operand (docs/ir.md, Inference). */
 enum {
   KJ_WEAK_INT = KJIT_TYPE + 1,
   KJ_WEAK_FLOAT,
-  KJ_FIRST_COMPOSED /* this number and all larger ones are indices into the table */
+  KJ_FIRST_COMPOSED /* this number, and all larger numbers, are indices into the table of types */
 };
 
 typedef enum ki_type_class {
@@ -35,8 +35,9 @@ typedef enum ki_type_class {
   KJ_CLASS_POINTER
 } ki_type_class;
 
-/* The memory of an array. VALUE: the array is part of a value, as a struct field with static
- * extents. GENERIC: the target of a pointer, which can be in any memory. */
+/* The kind of memory in which an array is. VALUE: the array is part of a value, as a field of a
+ * struct with static extents. GENERIC: a pointer points to the array, which can be in any
+ * memory. */
 typedef enum ki_space {
   KJ_SPACE_GLOBAL,
   KJ_SPACE_SHARED,
@@ -49,11 +50,11 @@ typedef enum ki_space {
 typedef struct ki_type_info {
   ki_type_class class_;
   /* size in memory of scalars, vectors, structs, pointers and VALUE arrays; 0 for other types,
-   * which are never in memory as a whole */
+   * which are never stored in memory as a whole */
   uint32_t size_bytes;
-  /* alignment of scalars, structs and pointers as in C, and of vectors as in CUDA. For arrays as
-   * fields of structs: the alignment of their elements if it differs from the alignment of the
-   * element type. 0 for other arrays */
+  /* alignment in memory, as in C for scalars, structs and pointers, and as in CUDA for vectors. For
+   * arrays whose elements are fields of structs: the alignment of the elements, if it differs from
+   * that of the element type; otherwise 0 */
   uint32_t alignment_bytes;
   const char *name; /* name of a scalar, void, func or struct */
   /* arrays, vectors, pointers */
@@ -62,25 +63,27 @@ typedef struct ki_type_info {
   kjit_layout layout;
   bool read_only;
   ki_space space;
-  /* the extents are known at compile time (shared, local and const arrays); the layout is
+  /* the extents are known at compile time, as in shared, local and const arrays; the layout is
    * row-major */
   bool is_static;
   int64_t extents[KJ_MAX_RANK];
-  /* tuples and structs: types and number of the items; vectors: the number of lanes only */
+  /* tuples and structs: the types and the number of the items; vectors: count is the number of
+   * lanes, and items is unused */
   const kjit_type *items;
   uint32_t count;
-  /* Both are computed by interning and are not compared. levels: depth of nested types, 1 if the
-   * type consists of scalars only. holds_pointer: the type is a pointer or contains one. */
+  /* Interning computes both fields; types are compared without them. levels: depth of nested types,
+   * which is 1 if the type consists only of scalars. holds_pointer: the type is a pointer or
+   * contains one. */
   uint32_t levels;
   bool holds_pointer;
-  /* structs: one element for each item */
+  /* structs: both have an element for each item */
   const char *const *field_names;
   const uint32_t *offsets_bytes;
   bool is_packed;
   bool is_own; /* see ki_struct_layout */
 } ki_type_info;
 
-/* One item of a struct, vector or complex number. */
+/* An item of a struct, vector or complex number. */
 typedef struct ki_component {
   uint32_t index;
   kjit_type type;
@@ -95,12 +98,12 @@ typedef struct ki_types ki_types;
 /* Thread-safe. Returns NULL when out of memory. */
 ki_types *ki_create_types(void);
 void ki_destroy_types(ki_types *types);
-/* Whether a value of the type can be an argument of a func. */
+/* Returns whether a value of the type can be an argument of a func. */
 bool ki_is_argument_type(const ki_type_info *info);
-/* Returns the description of a type, which lives as long as the table. type must be a scalar or a
- * type that the table returned. */
+/* Returns the description of a type, which lives as long as the table. type must be a scalar, or a
+ * type that the table has returned. */
 const ki_type_info *ki_type(const ki_types *types, kjit_type type);
-/* Whether the number is a type of this table. The application can pass any number. */
+/* Returns whether the number is a type in this table. The application can pass any number. */
 bool ki_has_type(ki_types *types, kjit_type type);
 /* These functions intern a type and return KJIT_ANY when out of memory. ki_intern_array reads only
  * the fields that arrays have. */
@@ -108,31 +111,34 @@ kjit_type ki_intern_array(ki_types *types, const ki_type_info *array);
 kjit_type ki_intern_tuple(ki_types *types, const kjit_type *items, uint32_t count);
 /* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. */
 kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes);
-/* Whether vectors of this element type with this number of lanes exist. */
+/* Returns whether there are vectors with this element type and this number of lanes. */
 bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes);
-extern const char ki_no_vector[]; /* error message that lists the vectors that exist */
+extern const char ki_no_vector[]; /* an error message that lists the vectors that exist */
 kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only);
-/* How a struct is laid out in memory. */
+/* Properties that determine the layout of a struct in memory. */
 typedef struct ki_struct_layout {
-  bool is_packed;           /* no padding, alignment 1 */
-  uint32_t alignment_bytes; /* minimum from @align; 0 means the alignment of the fields */
-  /* Declared by a text of runtime/algorithm. Such a type is never the application's type, even with
-   * the same name and the same fields, and ki_find_struct does not find it. */
+  bool is_packed; /* no padding, alignment 1 */
+  /* minimum alignment from @align; 0 means that the fields determine the alignment */
+  uint32_t alignment_bytes;
+  /* The struct is declared by a text that runtime/algorithm has generated. Its type is never the
+   * same as a type of the application, even if name and fields are the same, and ki_find_struct
+   * does not find it. */
   bool is_own;
 } ki_struct_layout;
-/* Structs with the same name, fields and layout are one type. The function copies name and fields.
- * Every item must have a size in memory. */
+/* Structs with the same name, fields and layout are the same type. The function copies name and
+ * fields. Every item must have a size in memory. */
 kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
                            const kjit_type *items, uint32_t count, ki_struct_layout layout);
-/* Whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS. Structs and pointers can
- * nest without end. */
+/* Returns whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS, because structs and
+ * pointers can be nested without limit. */
 bool ki_is_too_deep(const ki_types *types, kjit_type part);
-/* Whether the type can be an array element, a field or the target of a pointer: it is in memory as
- * a whole and is not an array. The application can pass any number as type. */
+/* Returns whether the type can be the type of an array element, of a field or of the target of a
+ * pointer: it is stored in memory as a whole and is not an array. The application can pass any
+ * number as a type. */
 bool ki_is_element(ki_types *types, kjit_type type);
-/* Whether the type is a pointer or contains one. */
+/* Returns whether the type is a pointer or contains one. */
 bool ki_holds_pointer(const ki_types *types, kjit_type type);
-/* Returns the application's struct type of that name, or KJIT_ANY if it does not exist. Sets
+/* Returns the application's struct type with this name, or KJIT_ANY if there is none. Sets
  * *is_ambiguous if the application has several. */
 kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous);
 /* Returns the alignment of a value of the type in memory, in bytes. */
@@ -140,27 +146,26 @@ uint32_t ki_alignment(const ki_types *types, kjit_type type);
 /* Returns the alignment of a component at this offset in an aggregate of this alignment. */
 uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
 /* Return the number of components of a struct, vector or complex type (0 for all other types), and
- * component `index`, which must be below that number. */
+ * the component with number `index`, which must be less than that. */
 uint32_t ki_component_count(const ki_types *types, kjit_type type);
 ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index);
-/* The same functions, but the elements of an array that is a struct field count as components,
- * too. */
+/* Do the same, but if a field of a struct is an array, its elements are components. */
 uint32_t ki_value_part_count(const ki_types *types, kjit_type type);
 ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index);
 /* Returns the number of elements of an array with static extents, for example a VALUE array. */
 uint64_t ki_element_count(const ki_type_info *array);
-/* Returns the type of a global array without static extents, as parameters have it. */
+/* Returns the type of a global array without static extents, as parameters have. */
 kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
                         bool read_only);
-/* For composed_type.c and type.c only. ki_intern interns any type without checks; ki_lay_out_array
- * computes size and alignment of a VALUE array. */
+/* Only for composed_type.c and type.c. ki_intern interns any type without checks; ki_lay_out_array
+ * computes the size and alignment of a VALUE array. */
 kjit_type ki_intern(ki_types *types, const ki_type_info *wanted);
 void ki_lay_out_array(const ki_types *types, ki_type_info *array);
-/* Prints the type as the text form writes it. Shared, local and const arrays begin with their
- * space: "shared f32[16, 17]". */
+/* Prints the type in the syntax of the source. For shared, local and const arrays, the space comes
+ * first: "shared f32[16, 17]". */
 void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer);
-/* Prints a type with custom names for structs, because several structs can have one name.
- * put_struct appends the name of one struct. */
+/* Prints a type with names for its structs from the caller, because several structs can have the
+ * same name. put_struct appends the name of a struct. */
 typedef struct ki_type_printer {
   const ki_types *types;
   kj_buffer *buffer;
@@ -168,13 +173,14 @@ typedef struct ki_type_printer {
   void *data; /* for put_struct */
 } ki_type_printer;
 void ki_print_type_by(const ki_type_printer *printer, kjit_type type);
-/* Returns the scalar type of that name ("index" is i64), or KJIT_ANY if none has it. */
+/* Returns the scalar type with this name ("index" is i64), or KJIT_ANY if there is none. */
 kjit_type ki_find_scalar(const char *name, size_t length);
-/* Whether the name is the name of a vector type, such as "f32x4". Sets *element and *lanes. */
+/* Returns whether the name denotes a vector type, for example "f32x4". If so, sets *element and
+ * *lanes. */
 bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes);
-/* Whether the name is the name of a scalar or vector type. */
+/* Returns whether the name denotes a scalar or vector type. */
 bool ki_is_type_name(const char *name, size_t length);
-/* Sets *type to the scalar or vector of that name, or to KJIT_ANY if the name is neither. Returns
+/* Sets *type to the scalar or vector type with this name, or to KJIT_ANY if there is none. Returns
  * false when out of memory. */
 bool ki_find_type(ki_types *types, const char *name, size_t length, kjit_type *type);
 

@@ -1,5 +1,5 @@
-/* ki_finish_module: resolves the names that the parser and the builder left open and checks all
- * rules that do not depend on types. Typing relies on these checks. */
+/* ki_finish_module: resolves the names that the parser and the builder have not resolved, and
+ * checks all rules that do not depend on types. Type inference relies on these checks. */
 #include <string.h>
 
 #include "ir/lexer.h"
@@ -48,8 +48,8 @@ static void verify_general(ki_verifier *v, const ki_attribute *attribute)
                    "`@general` must name a parameter of the kernel");
 }
 
-/* Verifies `@identity`. The func that it names counts as called by the func with the attribute,
- * because any user of that func can need its identity. */
+/* Verifies `@identity`. The func that it names is treated as called by the func with the attribute,
+ * because any code that uses the latter can need its identity. */
 static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
 {
   ki_expr *value = attribute->values.items[0];
@@ -74,7 +74,7 @@ static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
                    v->function->params.count == 1 ? "" : "s");
 }
 
-/* Verifies an attribute that names a handwritten derivative, `@jvp` or `@vjp`. */
+/* Verifies `@jvp` or `@vjp`, an attribute that names a custom derivative. */
 static void verify_own_derivative(ki_verifier *v, const ki_attribute *attribute)
 {
   ki_expr *value = attribute->values.items[0];
@@ -152,9 +152,11 @@ void ki_verify_attributes(ki_verifier *v, ki_attributes *attributes, unsigned pl
 }
 
 /* ---- rules across functions ----
+ *
  * The depth of calls is limited, except for recursion. The body of a grid_range or block_range must
- * not contain operations that independent iterations cannot execute, and neither must the functions
- * that it calls. A function that is passed as an argument counts as called at that place. */
+ * not contain operations that independent iterations cannot execute. The same is true of the
+ * functions that it calls. If a function is passed as an argument, it is treated as called
+ * there. */
 
 enum { MAX_CALL_HEIGHT = 100 };
 
@@ -172,7 +174,7 @@ static void visit(ki_verifier *v, const ki_decl *decl, uint32_t depth)
   for (size_t i = 0; i < summary->calls.count; i++) {
     const ki_call_site *site = &summary->calls.items[i];
     ki_summary *callee = summary_of(v, site->callee);
-    /* recursion: inference checks whether the types can be determined */
+    /* recursion is allowed; type inference checks whether the types can be determined */
     if (callee->state == 1) continue;
     if (depth < MAX_CALL_HEIGHT) visit(v, site->callee, depth + 1);
     if (depth >= MAX_CALL_HEIGHT || callee->height >= MAX_CALL_HEIGHT) {
@@ -218,7 +220,8 @@ void ki_verify_calls(ki_verifier *v)
 /* ---- results ---- */
 
 typedef struct returns {
-  const ki_stmt *with, *without; /* first return with and without a value */
+  /* the first return with a value, and the first return without a value */
+  const ki_stmt *with, *without;
 } returns;
 
 static void find_returns(const ki_stmts *body, returns *found)
@@ -232,7 +235,7 @@ static void find_returns(const ki_stmts *body, returns *found)
   }
 }
 
-/* Whether the body contains a `break` of its loop. */
+/* Returns whether the body contains a `break` of its loop. */
 static bool has_break(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -244,7 +247,7 @@ static bool has_break(const ki_stmts *body)
   return false;
 }
 
-/* Whether control can reach the end of the statements. */
+/* Returns whether control flow can reach the end of the statements. */
 static bool reaches_end(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -394,9 +397,9 @@ void ki_note_verify(ki_verifier *v, kj_location location, const char *format, ..
 
 /* ---- the module ---- */
 
-/* Whether expressions can refer to the declaration by name. In a built module, expressions refer to
- * constants by node. A func from kjit_parse_expression is not visible to its own text, which can
- * only use parameters and built-ins. */
+/* Returns whether expressions can refer to the declaration by name. In a built module, expressions
+ * refer to constants by node. A func from kjit_parse_expression is not visible in its own text,
+ * which can use only parameters and built-ins. */
 static bool has_visible_name(const ki_verifier *v, const ki_decl *decl)
 {
   if (decl->kind == KJ_DECL_FUNCTION) return !decl->function->is_expression;

@@ -1,4 +1,4 @@
-/* Verifies types in the source and the constants of a module. */
+/* Verifies the types in the source and the constants of a module. */
 #include <string.h>
 
 #include "ir/foreign_syntax.h"
@@ -77,7 +77,7 @@ static void verify_static_array(ki_verifier *v, ki_type_expr *type, bool static_
   }
 }
 
-/* Replaces an array or pointer type by a fixed type after its element type is known. */
+/* Replaces an array or pointer type by a FIXED type once its element type is known. */
 static void fix(ki_verifier *v, ki_type_expr *type, kjit_type made)
 {
   if (made == KJIT_ANY) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
@@ -108,8 +108,8 @@ static void fix_pointer(ki_verifier *v, ki_type_expr *type)
                    "points to several contiguous f32");
 }
 
-/* Verifies vector(T, n). It becomes a fixed type at once if T and n are known, because struct
- * fields and constants need fixed types. */
+/* Verifies vector(T, n). If T and n are known, it becomes a FIXED type, because struct fields and
+ * constants need FIXED types. */
 static void verify_vector(ki_verifier *v, ki_type_expr *type)
 {
   const ki_expr *lanes = type->extents.items[0];
@@ -188,8 +188,8 @@ void ki_name_type_parameter(ki_verifier *v, ki_expr *expr)
 
 /* ---- constants: their values, and the limits of constants that use other constants ---- */
 
-/* Checks that the rows of an aggregate have equal lengths on every level. Stores its extents and
- * returns its rank. */
+/* Checks that the rows of an aggregate have equal lengths on each nesting level. Stores the extents
+ * of the aggregate and returns its rank. */
 static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t depth,
                                   int64_t *extents)
 {
@@ -218,7 +218,7 @@ static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t
   return rank + 1;
 }
 
-/* Whether an aggregate has no elements. Its rank then follows from its type only. */
+/* Returns whether an aggregate has no elements. Only its type then determines its rank. */
 static bool is_empty(const int64_t *extents, uint32_t rank)
 {
   for (uint32_t i = 0; i < rank; i++)
@@ -226,8 +226,8 @@ static bool is_empty(const int64_t *extents, uint32_t rank)
   return false;
 }
 
-/* Whether the type is a scalar, vector or struct type, or a tuple of such types, but not an array
- * type. */
+/* Returns whether the type is a scalar, vector or struct type, or a tuple of such types. Array
+ * types are not. */
 static bool is_value_type(const ki_verifier *v, const ki_type_expr *type)
 {
   for (size_t i = 0; type->kind == KJ_TYPE_TUPLE && i < type->items.count; i++)
@@ -284,9 +284,10 @@ void ki_verify_constant(ki_verifier *v, ki_decl *decl)
 
 /* ---- constants that use other constants ---- */
 
-/* Functions that evaluate constants recurse over the tree of a constant, including the trees of the
- * constants in it, in any order of declaration. They can run on a stack of 128 KiB that the
- * application provides, so the depth is limited. A message below contains the number of levels. */
+/* Functions that evaluate a constant recurse over its tree, which includes the trees of other
+ * constants in it; these can be declared in any order. The functions can run on a stack of 128 KiB
+ * that the application provides, so the depth is limited. An error message below contains this
+ * limit. */
 enum { MOST_LEVELS = 500, UNDER_WAY = MOST_LEVELS + 1 };
 
 static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level);

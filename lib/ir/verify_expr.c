@@ -1,4 +1,4 @@
-/* Verifies expressions of each kind in their role, and calls with their arguments. */
+/* Verifies expressions of each kind in their role (ki_role), and calls with their arguments. */
 #include <string.h>
 
 #include "ir/verify.h"
@@ -33,7 +33,7 @@ static void verify_index(ki_verifier *v, ki_expr *expr, ki_role role)
   }
 }
 
-/* Returns the name of a scalar or vector type, or NULL for other types. */
+/* Returns the name of a scalar or vector type, and NULL for any other type. */
 static const char *name_of_type(ki_verifier *v, kjit_type type)
 {
   const ki_type_info *info = ki_type(v->module->types, type);
@@ -51,7 +51,7 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 }
 
 /* Verifies a call of bind_back or of a derivative, whose value is a func. The derivative of a func
- * that writes to an array also writes to the array's derivative, but only types tell which
+ * that writes to an array also writes to the array's derivative. Only types determine which
  * parameter that is. If a module passes a derivative as an argument, any func parameter can
  * therefore write to its arrays. */
 static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
@@ -132,7 +132,7 @@ static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, si
                    name, least, most, count);
 }
 
-/* Whether the call has one argument more than usual and it is a memory order. */
+/* Returns whether the call has one argument too many, and this argument is a memory order. */
 static bool has_order(const ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
@@ -145,8 +145,8 @@ static bool has_order(const ki_expr *call)
   return order && order->id >= KJ_BUILTIN_RELAXED && order->id <= KJ_BUILTIN_SEQ_CST;
 }
 
-/* Reports common mistakes that add an argument: `atomic_load(p[0], "acquire")` with a quoted order,
- * and `atomic_add(a, i, v)` with an array and an index instead of an element. */
+/* Reports common mistakes that add an argument: `atomic_load(p[0], "acquire")`, in which the order
+ * is quoted, and `atomic_add(a, i, v)`, which has an array and an index instead of an element. */
 static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
@@ -192,8 +192,8 @@ static void convert_type(ki_verifier *v, ki_expr *call)
   };
 }
 
-/* Converts the first argument of `view(`, such as `f32[n, m]`, from an index expression to a type.
- * Its extents are values. */
+/* Converts the first argument of `view(`, for example `f32[n, m]`, from an index expression to a
+ * type. The extents of the type are values. */
 static void convert_to_array_type(ki_verifier *v, ki_expr *expr)
 {
   if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {
@@ -258,8 +258,8 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
                    most == 1 ? "" : "s", call->args.count - 1);
 }
 
-/* Verifies the func argument of built-ins such as identity_of(op, like). It counts as passed to a
- * func parameter, and its identity as called by it. */
+/* Verifies the func argument of built-ins such as identity_of(op, like). The func is treated as
+ * passed to a func parameter, and its identity func as called by it. */
 static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
 {
   ki_expr *operator_ = call->args.items[index];
@@ -349,8 +349,8 @@ static void verify_cast(ki_verifier *v, const ki_expr *call)
   const ki_type_expr *type = call->x->type_expr;
   bool is_scalar = type->kind == KJ_TYPE_FIXED && ki_is_scalar(type->type);
   bool is_complex = is_scalar && ki_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
-  /* vectors, structs and complex numbers are made of several values; inference checks their
-   * number */
+  /* vectors, structs and complex numbers are constructed from several values; type inference checks
+   * their number */
   if (call->args.count == 1 || !is_scalar || is_complex) return;
   const char *name = ki_type(v->module->types, type->type)->name;
   ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts exactly one value, got %zu",
@@ -369,8 +369,8 @@ static void verify_argument(ki_verifier *v, const ki_expr *call, size_t index)
                    callee->kind == KJ_EXPR_TYPE ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
 }
 
-/* Reports method calls as in Python, such as `a.conj()`. An unknown name before the dot is already
- * reported. */
+/* Rejects method calls as in Python, for example `a.conj()`. If the name before the dot is unknown,
+ * that has been reported already. */
 static void refuse_method(ki_verifier *v, const ki_expr *callee)
 {
   KJ_ASSERT(callee->kind == KJ_EXPR_FIELD);

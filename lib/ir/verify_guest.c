@@ -1,8 +1,8 @@
-/* Reports operations that guest code must not use: pointers, built-ins without KJ_GUEST, and extern
- * funcs that the guest declares itself. The functions walk the finished tree, so they find every
- * use of a name.
+/* Reports operations that guest code (untrusted code) must not use: pointers, built-ins without
+ * KJ_GUEST, and extern funcs that the guest declares itself. The functions visit the finished tree,
+ * so they find every use of a name.
  *
- * Some types are known only during inference: those of arguments, and those of results of the
+ * Some types are known only in type inference: those of arguments, and those of the results of the
  * application's funcs. refuse_pointer in typing/infer_expr.c checks these. */
 #include "ir/verify.h"
 
@@ -59,7 +59,7 @@ static void walk_stmt(ki_verifier *v, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->places.count; i++) walk_expr(v, stmt->places.items[i]);
   for (size_t i = 0; i < stmt->args.count; i++) walk_expr(v, stmt->args.items[i]);
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    const ki_decl *decl = stmt->decls.items[i]; /* can share the value of the statement */
+    const ki_decl *decl = stmt->decls.items[i]; /* it can share the expression of its statement */
     walk_type(v, decl->type_expr);
     walk_attributes(v, &decl->attributes);
     if (decl->value != stmt->value) walk_expr(v, decl->value);

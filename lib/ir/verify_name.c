@@ -1,4 +1,4 @@
-/* Resolves names and checks that each declaration, built-in or field is allowed where it is
+/* Resolves names, and checks that each declaration, built-in or field is allowed where it is
  * used. */
 #include <string.h>
 
@@ -77,8 +77,8 @@ bool ki_is_known_name(const ki_verifier *v, kj_location location, const char *na
          ki_is_type_name(name, strlen(name));
 }
 
-/* Returns a dotted name such as `cuda.grid` or `math.sqrt` if its root is an unknown name, else
- * NULL. */
+/* If the root of a dotted name such as `cuda.grid` or `math.sqrt` is unknown, returns the dotted
+ * name, otherwise NULL. */
 static const char *spell_dotted(ki_verifier *v, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_NAME)
@@ -96,8 +96,8 @@ static const ki_expr *find_root(const ki_expr *expr)
 
 /* ---- names ---- */
 
-/* Replaces the name of a struct by its type. If the struct has errors, they are already reported,
- * and the name stays. */
+/* Replaces the name of a struct by its type. If the struct has errors, these have been reported
+ * already, and the name is not replaced. */
 static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
 {
   KJ_ASSERT(decl->kind == KJ_DECL_STRUCT);
@@ -238,7 +238,7 @@ void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name)
                    "`%s` is used here as a name, but is also the name of a kernel", name);
 }
 
-/* Whether the built-in has the same value in all threads and before the launch. */
+/* Returns whether the built-in has the same value in all threads and is known before the launch. */
 static bool is_fixed(const ki_builtin *builtin)
 {
   return (builtin->flags & KJ_PURE) && !(builtin->flags & (KJ_THREAD | KJ_XYZ)) &&

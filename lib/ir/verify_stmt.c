@@ -1,4 +1,4 @@
-/* Verifies statements and the lvalues that they change. */
+/* Verifies statements, and the lvalues that they modify. */
 #include <string.h>
 
 #include "ir/verify.h"
@@ -43,8 +43,9 @@ static void verify_name_place(ki_verifier *v, ki_expr *place, bool is_atomic)
                    decl_kinds[decl->kind]);
 }
 
-/* Verifies the root of an lvalue: the array of an element, or the variable of a field. Inference
- * checks whether the field belongs to a struct that may change or is a property of an array. */
+/* Verifies the root of an lvalue: the array that contains the element, or the variable that
+ * contains the field. Type inference checks that the field belongs to a struct that can be modified
+ * and is not a property of an array. */
 static void verify_root(ki_verifier *v, const ki_expr *place)
 {
   const ki_expr *root = place;
@@ -192,7 +193,7 @@ static void verify_loop_body(ki_verifier *v, ki_stmt *stmt)
   v->loop = loop;
 }
 
-/* Refuses `@interleave` for a loop that it does not support. */
+/* Rejects `@interleave` on a loop that does not support it. */
 static void refuse_interleave(ki_verifier *v, const ki_stmt *stmt, bool is_unfit)
 {
   const ki_attribute *given = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_INTERLEAVE);
@@ -221,7 +222,7 @@ static const char *range_name(const ki_stmt *stmt)
   return ki_range_names[stmt->range];
 }
 
-/* Whether the expression cannot be a tuple, whatever the types are. */
+/* Returns whether the expression is not a tuple for any types. */
 static bool is_number(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_UNARY ||

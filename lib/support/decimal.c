@@ -166,7 +166,8 @@ static char take_digit(scaled *s)
   return digit;
 }
 
-/* Whether the last digit is rounded up: to the nearer digit, or to the even one in a tie. */
+/* Returns whether the last digit is rounded up: to the nearer digit, or to the even one in a tie.
+ */
 static bool rounds_up(const scaled *s, char digit)
 {
   large twice = add(&s->rest, &s->rest);

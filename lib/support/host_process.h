@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 /* ---- fork ----
+ *
  * A child process has the memory of its parent, but not its threads and GPU. A context therefore
  * works only in the process that created it. */
 

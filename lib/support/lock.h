@@ -39,7 +39,7 @@ typedef enum kj_lock_order {
 void kj_note_locked(const pthread_mutex_t *mutex, kj_lock_order order);
 void kj_note_unlocked(const pthread_mutex_t *mutex, kj_lock_order order);
 unsigned kj_count_locks(void);
-/* Whether this thread holds the mutex, for assertions. */
+/* Returns whether this thread holds the mutex, for assertions. */
 bool kj_is_locked_here(const pthread_mutex_t *mutex);
 
 static inline void kj_lock(pthread_mutex_t *mutex, kj_lock_order order)

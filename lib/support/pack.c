@@ -220,7 +220,7 @@ static bool get_array(unpacker *u, const step *s, const kj_field *field, uint64_
   return true;
 }
 
-/* Whether the pointer to an array may be NULL, because its number of elements is 0. */
+/* Returns whether the pointer to an array may be NULL, because its number of elements is 0. */
 static bool has_no_array(unpacker *u, const step *s, const kj_field *field)
 {
   bool is_array = field->kind == KJ_FIELD_POINTERS || field->kind == KJ_FIELD_ITEMS ||

@@ -246,6 +246,7 @@ kt_expr *kt_make_zero(kt_scope *s, kjit_type type, kj_location location)
 }
 
 /* ---- vectors and complex numbers ----
+ *
  * Operators and element-wise built-ins apply to each lane of a vector. This section has types,
  * conversions, construction and lanes; operators_lanes.c has the operators. */
 

@@ -480,7 +480,7 @@ kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location)
 /* Returns an item of a tuple. If the tuple is a TUPLE node, returns the item's expression
  * itself. */
 kt_expr *kt_make_item(kt_scope *s, kt_expr *tuple, uint32_t index, kj_location location);
-/* Whether an item of a TUPLE node can be used without evaluating the other items. */
+/* Returns whether an item of a TUPLE node can be used without evaluating the other items. */
 bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index);
 kt_expr *kt_make_var(kt_scope *s, kt_var *var, kj_location location);
 static inline kt_expr *kt_copy_texpr(kt_scope *s, const kt_expr *expr)

@@ -216,8 +216,8 @@ static ki_type_info without_extents(const ki_type_info *info, uint32_t rank)
   return plain;
 }
 
-/* Whether a view is contiguous. Starting from the contiguous dimension, its slices must be: first
- * whole dimensions, then at most one slice with step 1, and then only indices. */
+/* Returns whether a view is contiguous. Starting from the contiguous dimension, its slices must be:
+ * first whole dimensions, then at most one slice with step 1, and then only indices. */
 static bool is_contiguous(const kt_slice *slices, uint32_t rank, kjit_layout layout)
 {
   bool is_closed = false;

@@ -170,6 +170,7 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
 }
 
 /* ---- minimum architecture and PTX version of built-ins ----
+ *
  * These are checked here, because LLVM aborts the process for some unsupported instructions and
  * passes others to ptxas unchecked. */
 

@@ -617,9 +617,9 @@ void kt_add_stmt_effects(const kt_compilation *c, const kt_stmt *stmt, kt_effect
 void kt_join_effects(kt_effects *to, const kt_effects *more);
 /* Returns whether two expressions with these effects can be evaluated in either order. */
 bool kt_commute(const kt_effects *a, const kt_effects *b);
-/* Whether the expression contains a call, or a built-in that is not pure. */
+/* Returns whether the expression contains a call, or a built-in that is not pure. */
 bool kt_has_effect(const kt_expr *expr);
-/* Whether the division check applies to the operator or built-in. */
+/* Returns whether the division check applies to the operator or built-in. */
 bool kt_is_division(kjit_op op);
 bool kt_is_division_builtin(ki_builtin_id id);
 /* Returns whether the request enables the check of divisors of this type. The type of a vector's

@@ -55,7 +55,8 @@ static bool is_array(const verifier *v, kjit_type type)
   return info_of(v, type)->class_ == KJ_CLASS_ARRAY && info_of(v, type)->space != KJ_SPACE_VALUE;
 }
 
-/* Returns the type of a vector's lanes, and any other type unchanged. */
+/* Returns whether a value of type `have` can be used as type `want`: the types are equal, or they
+ * are arrays that differ only in that `want` is read-only. */
 static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
 {
   if (have == want) return true;
