@@ -1,8 +1,8 @@
-/* The interface between libkjit and libkjit-compiler. The dispatcher passes its knowledge of a call
- * to the compiler, which returns code and the information to launch it. No LLVM types and no driver
- * types.
+/* The interface between libkjit and libkjit-compiler. The runtime passes the facts that it knows
+ * about a call to the compiler, which returns code and the information needed to launch it. The
+ * interface contains no types of LLVM or of the driver.
  *
- * libkjit loads the compiler with dlopen. The compiler exports one function,
+ * libkjit loads the compiler with dlopen. The compiler exports a single function,
  * kjit_get_compiler_interface. */
 #ifndef KJ_COMPILER_H
 #define KJ_COMPILER_H
@@ -15,14 +15,14 @@
 
 /* ---- input: a specialization ---- */
 
-/* Size in bytes of the widest access of a thread. Facts about alignment refer to it. */
+/* Size in bytes of the widest access of a thread, to which the facts about alignment refer. */
 enum { KJ_FACT_WIDTH = 16 };
 
-/* Size in bytes from which on a result does not fit in the last-level cache: the share of a group
- * of cores is mostly 16 to 32 MiB, and the inputs need space in it, too. */
+/* Size in bytes from which on an output array does not fit into the last-level cache. The share of
+ * a group of cores is usually 16 to 32 MiB, and the inputs need space in it as well. */
 enum { KJ_LARGE_BYTES = 1 << 25 };
 
-/* Facts that the dispatcher has checked for the arguments of this call: bit positions in
+/* Facts that the runtime has checked for the arguments of this call. They are bit positions in
  * kj_argument.facts. */
 enum {
 #define KJ_ARRAY_FACT(NAME, text, in_all, holds) KJ_FACT_AT_##NAME,
@@ -42,13 +42,15 @@ typedef enum kj_relation {
 } kj_relation;
 
 typedef enum kj_argument_kind {
-  KJ_ARGUMENT_VALUE, /* scalar of .type, passed at run time */
-  /* untyped number, passed at run time: .type is KJ_WEAK_INT (passed as i64) or KJ_WEAK_FLOAT (as
-   * f64). If an integer needs more than 32 bits, .type is the type that it has when no other
-   * operand gives it one: KJIT_I64, or KJIT_U64 if it needs 64 bits without a sign */
+  KJ_ARGUMENT_VALUE, /* a scalar of .type that is passed at run time */
+  /* An untyped number that is passed at run time: .type is KJ_WEAK_INT (passed as i64) or
+   * KJ_WEAK_FLOAT (passed as f64). If an integer needs more than 32 bits, .type is the type that it
+   * has if no other operand determines its type: KJIT_I64, or KJIT_U64 if it needs 64 bits without
+   * a sign. */
   KJ_ARGUMENT_NUMBER,
-  KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts holds the facts about it */
-  /* compile-time value of a const parameter: .type weak or scalar; .integer as in ki_value */
+  KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts contains the facts about it */
+  /* the value of a const parameter, known at compile time: .type is weak or scalar, and .integer is
+   * as in ki_value */
   KJ_ARGUMENT_CONST,
   KJ_ARGUMENT_FUNCTION /* .function */
 } kj_argument_kind;
@@ -62,21 +64,22 @@ typedef struct kj_argument {
 } kj_argument;
 
 typedef struct kj_signature {
-  const kj_argument *arguments; /* one for each parameter of the kernel, with defaults filled in */
+  /* one for each parameter of the kernel; defaults have been filled in */
+  const kj_argument *arguments;
   uint32_t count;
-  /* facts of the whole call */
+  /* the facts about the whole call */
 #define KJ_CALL_FACT(NAME, field, text, kind, holds) bool field;
 #include "facts.def"
-  /* kj_relation [count * count], symmetric; NULL means that all are ANY */
+  /* kj_relation [count * count], symmetric; NULL means that all relations are ANY */
   const uint8_t *relations;
-  /* block shape; 0 means not known. The CPU always knows it */
+  /* The block shape; 0 means that it is not known. The CPU target always knows it. */
   uint32_t block[3];
 } kj_signature;
 
 typedef enum kj_target_kind { KJ_TARGET_CPU, KJ_TARGET_NVPTX } kj_target_kind;
 
-/* The processor that the CPU code is compiled for: this machine's processor, or a named level that
- * several processors have. */
+/* The processor for which CPU code is compiled: the processor of this machine, or a named level
+ * that several processors have. */
 typedef enum kj_cpu_level {
   KJ_CPU_OWN,
 #define KJ_CPU_LEVEL(NAME, text, cpu, has_avx, has_avx2, has_avx512, vector_bytes) KJ_CPU_##NAME,
@@ -89,19 +92,19 @@ typedef struct kj_target {
   kj_cpu_level level; /* CPU only */
   uint32_t arch;      /* 90 means sm_90 */
   char suffix;        /* 'a', 'f' or 0 */
-  /* 78 means PTX 7.8; 0 means the minimum that arch and the code need. A limit of the driver
-   * otherwise */
+  /* 78 means PTX 7.8. 0 means the minimum that arch and the code need. Any other value is the limit
+   * of the driver. */
   uint32_t ptx_version;
-  uint32_t vector_bytes; /* size of the widest access or register; the compiler fills it in */
+  uint32_t vector_bytes; /* size of the widest access or register, which the compiler sets */
 } kj_target;
 
-/* The kinds of plain code that a compilation may return. Plain code is made with few optimizations,
- * in much less time than the best code. Only code that the application launches or calls can be
- * plain. */
+/* The kinds of plain code that a compilation is allowed to return. Plain code is made with few
+ * optimizations and takes much less time to compile than fully optimized code. Only code that the
+ * application launches or calls can be plain. */
 typedef enum kj_plain {
   KJ_PLAIN_NONE,  /* only the best code */
-  KJ_PLAIN_EQUAL, /* plain code that computes the same bits as the best code */
-  KJ_PLAIN_ANY    /* plain code whose float results may be rounded differently */
+  KJ_PLAIN_EQUAL, /* plain code, if it computes the same bits as fully optimized code */
+  KJ_PLAIN_ANY    /* plain code, even if its float results are rounded differently */
 } kj_plain;
 
 typedef struct kj_compile_request kj_compile_request;
@@ -110,49 +113,53 @@ struct kj_compile_request {
   const ki_function *kernel;
   const kj_signature *signature;
   kj_target target;
-  kjit_stage stage; /* last stage; PTX or OBJECT to run the code, any other stage to inspect it */
-  /* with stage TYPED: returns the trees after this pass; NULL means after the last pass */
+  /* the last stage to run: PTX or OBJECT in order to run the code, or any other stage in order to
+   * inspect it */
+  kjit_stage stage;
+  /* for the stage TYPED: returns the trees after this pass; NULL means after the last pass */
   const char *after_pass;
   uint32_t checks; /* KJIT_CHECK_*; the compiler replaces DIVISION */
-  /* NULL if kernel is a kernel; otherwise it is a func, which is compiled as a C function with this
-   * name */
+  /* NULL if kernel is a kernel; otherwise kernel is a func, which is compiled as a C function with
+   * this name */
   const char *symbol;
-  /* for a func that can fail: its first parameter is the address of a kj_failure_record. If false,
-   * a failure traps */
+  /* For a func that can fail: its first parameter is the address of a kj_failure_record. If false,
+   * a failure traps. */
   bool has_record;
-  /* the code polls for interrupts. A func polls only if has_record is set; if any code polls, its
-   * first parameter is the address of a kj_interruptible_call */
+  /* The code polls for interrupts. A func polls only if has_record is set. If any code polls, its
+   * first parameter is the address of a kj_interruptible_call. */
   bool is_interruptible;
-  /* the code will run in another process, so functions of the application may be missing */
+  /* the code will run in another process, so the functions of the application may not exist yet */
   bool is_ahead;
-  kjit_debug debug; /* debug information for debuggers and profilers */
-  bool is_check;    /* TYPED: return only diagnostics and code.result, not the text */
-  /* if the target saves time with plain code of this kind, kj_code.is_plain is set */
+  kjit_debug debug; /* whether debug information is generated for debuggers and profilers */
+  bool is_check;    /* TYPED: returns only diagnostics and code.result, not the text */
+  /* if plain code of this kind saves time for the target, the compiler makes it and sets
+   * kj_code.is_plain */
   kj_plain plain;
-  /* every field is a number or KJIT_NO_LIMIT. In libkjit, size_bytes 0 means the limits of the
-   * context, which kj_call_compiler fills in together with the fields below */
+  /* Each field is a number or KJIT_NO_LIMIT. In libkjit, size_bytes 0 means the limits of the
+   * context; kj_call_compiler sets them, and the fields below. */
   kjit_compile_limits limits;
-  /* the compilation stops when this counter differs from interrupts_before; NULL means never */
+  /* the compilation is stopped if this counter differs from interrupts_before; NULL means that it
+   * cannot be stopped */
   const _Atomic uint64_t *interrupts;
   uint64_t interrupts_before;
-  /* called before each stage begins, except for the first stage, TYPED, which the caller reports.
-   * May be NULL */
+  /* Called at the beginning of each stage, except for the first stage, TYPED, which the caller
+   * reports. Can be NULL. */
   void (*on_stage)(const kj_compile_request *request, kjit_stage stage);
 };
 
 /* ---- output: code ---- */
 
-/* A limit on the values of an untyped number. The kernel converts the number to type at this source
- * location. */
+/* A limit for the values of an untyped number, because the kernel converts the number to type at
+ * this source location. */
 typedef struct kj_number_limit {
   int64_t value;  /* the value; for KJIT_U64, the bits of a uint64_t */
   kjit_type type; /* KJIT_ANY means that there is no limit */
-  /* file is an index into kjit_module.sources; line 0 means not known */
+  /* file is an index into kjit_module.sources; line 0 means that the location is not known */
   uint32_t file, line, column;
 } kj_number_limit;
 
-/* One kernel parameter. Parameters are laid out like a C struct with natural alignment, in
- * cuLaunchKernel's parameter buffer and for the CPU alike. */
+/* One kernel parameter. Parameters are laid out like a C struct with natural alignment, both in
+ * cuLaunchKernel's parameter buffer and for the CPU. */
 typedef struct kj_parameter {
   enum {
     KJ_PARAMETER_POINTER,
@@ -167,79 +174,82 @@ typedef struct kj_parameter {
     KJ_PARAMETER_INTERRUPT_WORD,
     KJ_PARAMETER_INTERRUPT_NUMBER /* used only inside the compiler */
   } kind;
-  uint16_t argument; /* index in the signature; for SHARED in kj_code.shared_arrays */
-  /* EXTENT, STRIDE: the dimension (strides are in elements); TENSOR_MAP: index in
+  uint16_t argument; /* index in the signature; for SHARED, index in kj_code.shared_arrays */
+  /* EXTENT, STRIDE: the dimension (strides are in elements). TENSOR_MAP: index in
    * kj_code.tensor_maps */
   uint8_t dimension;
   /* 8 for POINTER; 4 (i32) or 8 (i64) for EXTENT and STRIDE; the scalar's size */
   uint8_t size_bytes;
   uint32_t offset; /* offset in the parameter block */
-  /* SCALAR that is a component of an aggregate: 1 plus its offset in bytes; 0 means the whole
-   * value */
+  /* SCALAR, if it is a component of an aggregate: 1 + the offset of the component in bytes; 0 means
+   * the whole value */
   uint32_t part;
-  kj_number_limit least, most; /* SCALAR that is an untyped integer */
+  kj_number_limit least, most; /* SCALAR, if it is an untyped integer */
 } kj_parameter;
 
 enum { KJ_SHARED_NEEDS = 5 };
 
-/* A shared array whose extents the dispatcher evaluates. Dynamic shared memory consists of
- * fixed_shared_bytes, these arrays in order, and the array whose size the launch chooses. Each is
- * aligned. */
+/* A shared array whose extents the runtime evaluates at launch. Dynamic shared memory consists of
+ * fixed_shared_bytes bytes, these arrays in order, and the array whose size the launch specifies.
+ * Each of them is aligned. */
 enum { KJ_MOST_SHARED_ARRAYS = 16 };
 typedef struct kj_shared_array {
-  uint32_t declaration; /* index of its declaration in the kernel */
+  uint32_t declaration; /* index of its declaration within the kernel */
   uint32_t element_bytes, alignment;
 } kj_shared_array;
 
-/* The grid of a CPU launch. A call of the kernel runs blocks [first, last) of the grid, numbered
- * with x fastest. scratch points to scratch_bytes, 64-byte aligned, followed by dynamic shared
- * memory. Several threads call the kernel at once with different scratch. */
+/* The grid of a CPU launch. A call of the kernel runs the blocks [first, last) of the grid, which
+ * are numbered with x fastest. scratch points to scratch_bytes bytes, aligned to 64 bytes, which
+ * are followed by dynamic shared memory. Several threads call the kernel at the same time with
+ * different scratch. */
 typedef struct kj_cpu_grid kj_cpu_grid;
 
-/* If blocks or warps of a kernel wait for each other, each runs as a fiber, which is a call of the
- * kernel for one block (and warp) on its own stack. The fibers take turns. */
+/* If the blocks or warps of a kernel wait for each other, each runs as a fiber. A fiber is a call
+ * of the kernel, for one block or one warp, on a stack of its own. The fibers take turns. */
 typedef enum kj_cpu_fibers { KJ_FIBERS_NONE, KJ_FIBERS_BLOCKS, KJ_FIBERS_WARPS } kj_cpu_fibers;
-/* The event that a fiber waits for or signals. The comments say which of id, count, address and
- * value are used. The result is 0 unless the comment names another. */
+/* The event for which a fiber waits, or which it signals. The comments say which of id, count,
+ * address and value are used. The result is 0 unless the comment says otherwise. */
 typedef enum kj_cpu_wait {
   /* all fibers of the block that have not ended; returns the sum of their values */
   KJ_WAIT_BLOCK,
-  KJ_WAIT_NAMED,          /* count threads of the block at named barrier id */
+  KJ_WAIT_NAMED,          /* count threads of the block have reached named barrier id */
   KJ_WAIT_NAMED_ARRIVE,   /* arrives at barrier id and does not wait */
   KJ_WAIT_CLUSTER_ARRIVE, /* arrives at the cluster's barrier and does not wait */
   KJ_WAIT_CLUSTER,        /* all fibers of the cluster have arrived */
   KJ_WAIT_GRID,           /* all fibers of the grid */
-  KJ_WAIT_PHASE,          /* the top bit of the word at address differs from value */
-  /* like KJ_WAIT_PHASE, but returns 0 if no other fiber can run; otherwise 1 */
+  KJ_WAIT_PHASE,          /* the top bit of the word at address is different from value */
+  /* like KJ_WAIT_PHASE, but if no other fiber can run, returns 0 without waiting; otherwise returns
+   * 1 */
   KJ_WAIT_TRY_PHASE,
   KJ_WAIT_COUNT
 } kj_cpu_wait;
 struct kj_cpu_grid {
   uint32_t grid[3], block[3];
   uint64_t dynamic_shared_bytes;
-  uint32_t cluster[3]; /* blocks of a cluster in x, y and z; 1 without clusters */
+  uint32_t cluster[3]; /* number of blocks of a cluster in x, y and z; 1 if there are no clusters */
   /* only for kernels with fibers */
-  uint32_t warp;           /* WARPS: number of the fiber's warp in its block */
-  uint64_t scratch_stride; /* bytes between the scratch memory of adjacent blocks of a cluster */
+  uint32_t warp; /* WARPS: the number of the fiber's warp within its block */
+  /* distance in bytes between the scratch memory of adjacent blocks of a cluster */
+  uint64_t scratch_stride;
   uint64_t (*wait)(const kj_cpu_grid *part, uint32_t what, uint32_t id, uint32_t count,
                    const void *address, uint64_t value);
-  /* interruptible code calls this when the launch was interrupted and the failure record holds the
-   * location; does not return */
+  /* Interruptible code calls this if the launch was interrupted. The failure record then contains
+   * the location. Does not return. */
   void (*leave)(const kj_cpu_grid *grid);
 };
 
 /* ---- interrupts ---- */
 
-/* Every launch of interruptible code has a number, and later launches have larger numbers. It also
- * has the address of one of these structs. The launch is interrupted when up_to >= base + number.
- * base is 0 except for launches in a graph. They have the number 0, and each launch of the graph
- * writes its own number to base, in stream order. */
+/* Each launch of interruptible code has a number, which is larger than the numbers of earlier
+ * launches. It also has the address of one of these structs. The launch is interrupted if up_to >=
+ * base + number. base is 0, except for the launches in a graph. These have the number 0, and each
+ * launch of the graph writes its number to base, in stream order. */
 typedef struct kj_interrupt_word {
   _Alignas(16) uint64_t up_to;
   uint64_t base;
 } kj_interrupt_word;
 
-/* The first argument of a CPU func that polls. The word's base is always 0. */
+/* The first argument of a CPU func that polls. The base of the word is always 0. */
 typedef struct kj_interruptible_call {
   kj_cpu_grid grid; /* only its field leave */
   const kj_interrupt_word *word;
@@ -266,132 +276,139 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_WAIT,
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;
-/* Text in a BOUNDS site if negative indices count from the end: the extent has then been added to
- * the reported index already. */
+/* The text in a BOUNDS site if negative indices count from the end. The extent has then already
+ * been added to the index that is reported. */
 #define KJ_WRAPPED_INDEX "w"
-/* Text in a STEP site if the step is that of a slice, not of a `range`. */
+/* The text in a STEP site if the step belongs to a slice and not to a `range`. */
 #define KJ_SLICE_STEP "s"
 
-/* Failure record, written by the first thread that fails: the thread changes state from FREE to
- * TAKEN, fills in the other fields, and changes state to WRITTEN. */
+/* The failure record. The first thread that fails writes it: the thread changes state from FREE to
+ * TAKEN, writes the other fields, and then changes state to WRITTEN. */
 enum { KJ_FAILURE_FREE, KJ_FAILURE_TAKEN, KJ_FAILURE_WRITTEN };
 enum { KJ_NO_THREAD = -1 };
 typedef struct kj_failure_record {
   uint32_t state;
   uint32_t site;                /* index in kj_code.failures */
-  uint32_t block[3], thread[3]; /* thread is KJ_NO_THREAD if the whole block failed */
-  uint64_t values[2]; /* integers sign- or zero-extended; floats as the bits of a double */
+  uint32_t block[3], thread[3]; /* thread is KJ_NO_THREAD if the whole block has failed */
+  /* integers are sign- or zero-extended; floats are stored as the bits of a double */
+  uint64_t values[2];
 } kj_failure_record;
 
-/* A site of the code where threads may fail. */
+/* A position in the code at which threads can fail. */
 typedef struct kj_failure_site {
   kj_failure_kind kind;
   kj_location location;
-  /* how each value of the record is read: i signed, u unsigned, f float; 0 means no value */
+  /* how to interpret each value in the record: i signed, u unsigned, f float; 0 means that there is
+   * no value */
   char formats[2];
-  /* location of the message in kj_code.failure_texts, which has no 0 byte at the end; may be empty
-   * */
+  /* position of the message in kj_code.failure_texts, without a terminating 0 byte; it can be
+   * empty */
   uint32_t text_offset, text_bytes;
 } kj_failure_site;
 
-/* Tensor map: how tensor copies access an array argument. They copy boxes of elements and fill in
- * zeros outside of the array. The driver's descriptor is a parameter of 128 bytes, aligned to 64
- * bytes. */
+/* A tensor map, which describes how tensor copies access an array argument. They copy boxes of
+ * elements. Elements of a box that are outside of the array become zeros. The driver's descriptor
+ * for it is a parameter of 128 bytes that is aligned to 64 bytes. */
 enum { KJ_MOST_MAPS = 16, KJ_MAP_RANK = 5, KJ_MAP_BYTES = 128, KJ_MAP_ALIGNMENT = 64 };
-/* Element coordinates are i32, also in a box that starts at the largest extent. */
+/* Coordinates of elements are i32, even those in a box that starts at the largest extent. */
 enum { KJ_MAP_MOST_BOX = 256, KJ_MAP_MOST_EXTENT = INT32_MAX - (KJ_MAP_MOST_BOX - 1) };
 typedef struct kj_tensor_map {
   uint16_t argument;
   uint8_t rank, swizzle_bytes;
-  uint32_t box[KJ_MAP_RANK]; /* extents of the box, in the order of the array's dimensions */
+  uint32_t box[KJ_MAP_RANK]; /* the extents of the box, in the order of the array's dimensions */
 } kj_tensor_map;
 
-/* The GPU math library that the code depends on. */
+/* The GPU math library on which the code depends. */
 typedef enum kj_math_library {
   KJ_MATH_NONE,
   KJ_MATH_LIBDEVICE, /* libdevice, from a CUDA toolkit */
-  KJ_MATH_LIBCLC     /* libclc, from the compiler library or kjit_config.libdevice_path */
+  KJ_MATH_LIBCLC     /* libclc, from the compiler library or from kjit_config.libdevice_path */
 } kj_math_library;
 
-/* Result of a compilation. The disk cache stores the struct as it is: every new string or other
- * pointer needs a line in runtime/code/disk_entry.c, and every field needs a line in
+/* The result of a compilation. The disk cache stores the bytes of this struct: a new string or
+ * other pointer needs a line in runtime/code/disk_entry.c, and every field needs a line in
  * runtime/code/code_fields.def. */
 typedef struct kj_code {
-  void *data; /* malloc'd: an object, or PTX or other text with a terminating 0 byte */
+  void *data; /* allocated with malloc: an object, or PTX or other text with a terminating 0 byte */
   size_t size_bytes;
-  /* Digest of data as the compiler made it, because machine code may replace the PTX. libkjit fills
-   * it in for the code of specializations. 0 means not known */
+  /* Digest of data as the compiler has made it, because machine code can replace the PTX. libkjit
+   * sets it for the code of specializations. 0 means that it is not known. */
   uint64_t made[2];
-  /* Digest of the sources, if the disk cache may keep the code. 0 means not known */
+  /* Digest of the sources, if the disk cache is allowed to store the code. 0 means that it is not
+   * known. */
   uint64_t made_from[2];
-  char *entry;              /* malloc'd; name of the kernel in the code */
-  char *facts;              /* malloc'd; text that lists the facts that the code relies on */
+  char *entry; /* allocated with malloc: the name of the kernel in the code */
+  /* allocated with malloc: a list of the facts on which the code relies */
+  char *facts;
   kj_parameter *parameters; /* malloc'd */
   uint32_t parameter_count, parameter_bytes;
   uint32_t static_shared_bytes; /* GPU */
-  /* GPU: the kernel has local arrays, calls, checks or prints, so its use of local memory does not
-   * mean that registers spill */
+  /* GPU: the kernel has local arrays, calls, checks or prints, so a use of local memory does not
+   * mean that registers are spilled */
   bool uses_local;
-  /* The sites where threads may fail, malloc'd, and their messages one after the other, malloc'd,
-   * with a 0 byte at the end. can_fail: the code takes the address of a failure record; if not, no
-   * thread can fail, and failure_offset is unused. */
+  /* The positions at which threads can fail, and their messages one after the other with a 0 byte
+   * at the end; both are allocated with malloc. can_fail: the code takes the address of a failure
+   * record. Otherwise no thread can fail, and failure_offset is unused. */
   kj_failure_site *failures;
   uint32_t failure_count;
   bool can_fail;
   char *failure_texts;
-  /* offset in the parameter block of the 8-byte address of a kj_failure_record; no kj_parameter
-   * describes it */
+  /* offset in the parameter block of the address of a kj_failure_record, 8 bytes, which no
+   * kj_parameter describes */
   uint32_t failure_offset;
   /* The code polls for interrupts. interrupt_offset is the offset in the parameter block of the
-   * address of a kj_interrupt_word and the number of the launch, 8 bytes each; no kj_parameter
-   * describes them */
+   * address of a kj_interrupt_word, followed by the number of the launch, 8 bytes each; no
+   * kj_parameter describes them. */
   bool is_interruptible;
   uint32_t interrupt_offset;
-  bool has_debug; /* the code has at least line information */
+  bool has_debug; /* the code has at least source line information */
   bool is_guest;  /* the module has untrusted declarations */
-  bool is_plain;  /* made with few optimizations, see kj_compile_request.plain; in no cache */
-  /* formats of the lines that the kernel prints, see native/support_routines.h; malloc'd; NULL if
-   * it prints nothing */
+  /* it was made with few optimizations (kj_compile_request.plain), so it is stored in no cache */
+  bool is_plain;
+  /* allocated with malloc: the formats of the lines that the kernel prints
+   * (native/support_routines.h); NULL if it prints nothing */
   char *prints;
-  /* CPU: offset in the parameter block of the 8-byte address of a kn_print_sink; no kj_parameter
-   * describes it */
+  /* CPU: offset in the parameter block of the address of a kn_print_sink, 8 bytes, which no
+   * kj_parameter describes */
   uint32_t print_offset;
-  /* the kernel has shared arrays whose size the launch chooses; they all share the same memory */
+  /* the kernel has shared arrays whose size the launch specifies; they all have the same memory */
   bool uses_dynamic_shared;
-  /* size of the smallest element of these arrays, and the largest alignment */
+  /* the size of the smallest element of these arrays, and the largest alignment */
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
   /* Minimum number of elements of dynamic_shared_element_bytes that every launch uses, or 0. [0] is
-   * a constant; [1] to [3] are added to blockDim.x to .z, less 1; [4] is added to the number of
-   * threads of a block, less 1. */
+   * a constant. [1] to [3] are added to blockDim.x to .z, minus 1. [4] is added to the number of
+   * threads of a block, minus 1. */
   uint32_t own_shared_need[KJ_SHARED_NEEDS];
-  /* GPU: size of static arrays that do not fit into static shared memory */
+  /* GPU: size of the static arrays that do not fit into static shared memory */
   uint32_t fixed_shared_bytes;
   uint32_t shared_array_count;
   kj_shared_array shared_arrays[KJ_MOST_SHARED_ARRAYS];
   kj_tensor_map tensor_maps[KJ_MOST_MAPS]; /* GPU */
   uint32_t tensor_map_count;
   kj_math_library math_library; /* GPU */
-  /* CPU: digest of the C library's vector functions if the code depends on them; otherwise 0 */
+  /* CPU: a digest of the C library's vector functions if the code depends on them, otherwise 0 */
   uint64_t vector_functions;
   uint64_t scratch_bytes; /* CPU */
-  /* CPU: width of the widest vectors in the optimized LLVM IR; 0 means none */
+  /* CPU: the width of the widest vectors in the optimized LLVM IR; 0 means that there are none */
   uint32_t vector_bits;
   uint32_t cpu_fibers; /* CPU: kj_cpu_fibers */
-  /* CPU: a kn_watch follows the scratch memory and the dynamic shared memory. It is zeroed for each
-   * worker (native/watch.h) */
+  /* CPU: a kn_watch follows the scratch memory and the dynamic shared memory. It must be zeroed for
+   * each worker thread (native/watch.h). */
   bool is_watched;
   /* CPU: the kernel consists of grid_ranges and reads no position. The runtime chooses the number
-   * of pieces, and launches one block of one thread for each */
+   * of parts into which the ranges are divided, and launches a block of one thread for each
+   * part. */
   bool is_range_only;
-  /* elements that one thread of the first vectorized grid_range handles; 0 means none. A hint for
-   * the size of the grid */
+  /* The number of elements that a thread of the first vectorized grid_range processes at once; 0
+   * means that there is none. It is a hint for the size of the grid. */
   uint32_t elements_a_thread;
   uint32_t max_threads; /* @launch_bounds; 0 means none */
   kjit_type result;     /* result type of a func */
-  /* CPU: stack size that a thread needs, without called functions that are not part of the code.
-   * GPU: stack size of a thread if there is recursion; 0 means that the driver computes it */
+  /* CPU: the stack size that a thread needs, not counting called functions that are not part of the
+   * code. GPU: the stack size of a thread if there is recursion; 0 means that the driver computes
+   * it. */
   uint32_t stack_bytes;
-  /* the kernel uses grid_sync, so all blocks of the grid must be resident at once */
+  /* the kernel uses grid_sync, so all blocks of the grid must be resident at the same time */
   bool is_cooperative;
   uint32_t cluster[3]; /* @cluster; 0 means none */
   uint64_t infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns;
@@ -408,19 +425,19 @@ static inline void kj_free_code(kj_code *code)
   *code = (kj_code){ 0 };
 }
 
-/* Stack of a GPU thread in recursive code. The part above KJ_RECURSION_BYTES is left for functions
- * that the recursive ones call. */
+/* Stack size of a GPU thread in recursive code. The part above KJ_RECURSION_BYTES is reserved for
+ * functions that the recursive functions call. */
 enum { KJ_STACK_BYTES = 8 * 1024, KJ_RECURSION_BYTES = 7 * 1024 };
 /* Maximum stack of a CPU thread; code that needs more is rejected. */
 enum { KJ_MOST_STACK_BYTES = 16 << 20 };
 
 /* ---- the interface ---- */
 
-/* one for each context; any number of threads may use it at once */
+/* one for each context; any number of threads can use it at the same time */
 typedef struct kj_compiler kj_compiler;
-typedef struct kj_loaded kj_loaded; /* native code loaded into this process */
+typedef struct kj_loaded kj_loaded; /* native code that has been loaded into this process */
 
-/* A function of the application that an object may call, in addition to the functions of
+/* A function of the application that an object can call, in addition to the functions in
  * native/functions.def. */
 typedef struct kj_outside_function {
   const char *name;
@@ -430,7 +447,8 @@ typedef struct kj_outside {
   const kj_outside_function *items;
   size_t count;
 } kj_outside;
-/* Returns the address of the function, or NULL if none has this name. outside may be NULL. */
+/* Returns the address of the function with this name, or NULL if there is none. outside can be
+ * NULL. */
 static inline void *kj_find_outside(const kj_outside *outside, const char *name)
 {
   for (size_t i = 0; outside && i < outside->count; i++)
@@ -438,7 +456,7 @@ static inline void *kj_find_outside(const kj_outside *outside, const char *name)
   return NULL;
 }
 
-/* Value for the path of the GPU math library that selects libclc inside the compiler library. */
+/* As the path of the GPU math library, this string selects the libclc in the compiler library. */
 #define KJ_OWN_LIBCLC "libclc"
 static inline bool kj_is_own_libclc(const char *libdevice_path)
 {
@@ -448,12 +466,12 @@ static inline bool kj_is_own_libclc(const char *libdevice_path)
 typedef struct kj_compiler_interface {
   uint32_t size_bytes; /* size of this struct */
   uint32_t version;    /* KJ_COMPILER_VERSION */
-  const char *build;   /* kj_build of the compiler; at this offset in all versions from 5 on */
+  const char *build;   /* kj_build of the compiler; it is at this offset in all versions since 5 */
   /* libdevice_path is a file, KJ_OWN_LIBCLC or NULL */
   kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics,
                         kj_compiler **compiler);
   void (*destroy)(kj_compiler *compiler);
-  /* Writes warnings and remarks to diagnostics, also on success. */
+  /* Writes warnings and remarks to diagnostics, even if it succeeds. */
   kjit_status (*compile)(kj_compiler *compiler, const kj_compile_request *request,
                          kj_diagnostics *diagnostics, kj_code *code);
   /* Loads an OBJECT into this process with ORC. */
@@ -463,11 +481,11 @@ typedef struct kj_compiler_interface {
 } kj_compiler_interface;
 enum { KJ_COMPILER_VERSION = 6 };
 
-/* Version and build of the library that contains this variable. A libkjit and a compiler of
- * different builds refuse to work together, because they share structs, numbers of types and
- * built-ins, and the functions that code calls. */
+/* Version and build of the library that contains this variable. libkjit and a compiler of different
+ * builds do not work together, because they share structs, numbers of types and built-ins, and the
+ * functions that generated code calls. */
 extern const char kj_build[];
-/* Name of the file that contains libkjit-compiler of this version. */
+/* The name of the file that contains libkjit-compiler of this version. */
 extern const char kj_compiler_file[];
 
 KJIT_API const kj_compiler_interface *kjit_get_compiler_interface(void);

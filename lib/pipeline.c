@@ -1,5 +1,5 @@
-/* libkjit-compiler's entry: the stages of a compilation in their order, and the interface that
- * libkjit calls. */
+/* The entry points of libkjit-compiler: the stages of a compilation in order, and the interface
+ * that libkjit calls. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct kj_compiler {
   kg_state *states[TARGETS];
 };
 
-/* Hands over a string as the code of a stage. The caller of libkjit-compiler frees it. */
+/* Stores a string as the code of a stage. The caller of libkjit-compiler frees it. */
 static void set_text(kt_compilation *c, kj_buffer *buffer)
 {
   c->code->size_bytes = buffer->length;
@@ -30,7 +30,7 @@ static void set_text(kt_compilation *c, kj_buffer *buffer)
 
 static bool is_cpu(const kt_compilation *c) { return c->request->target.kind == KJ_TARGET_CPU; }
 
-/* The conditions in passes.def. A pass runs for a request if its condition holds. */
+/* The conditions in passes.def. A pass runs if its condition is true for the request. */
 static bool is_ALWAYS(const kt_compilation *c) { return c != NULL; }
 static bool is_GPU(const kt_compilation *c) { return !is_cpu(c); }
 static bool is_C_FUNCTION(const kt_compilation *c) { return c->request->symbol != NULL; }
@@ -46,8 +46,8 @@ static bool is_CHECKED(const kt_compilation *c)
 {
   return c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION);
 }
-/* If a load can fail, stores before it must still be executed. A pass may move loads only if no
- * thread can fail. */
+/* If a load fails, the stores that precede it must have been executed. A pass can therefore move
+ * loads only if no thread can fail. */
 static bool is_GPU_NEVER_FAILING(const kt_compilation *c)
 {
   return !is_cpu(c) && !c->instances.items[0]->may_fail;
@@ -78,8 +78,8 @@ static _Noreturn void refuse_after_pass(kt_compilation *c)
           c->request->after_pass);
 }
 
-/* Turns the module into the typed trees for lowering. Stops after the pass request->after_pass if
- * it is set. */
+/* Converts the module to the typed trees from which code is lowered. If request->after_pass is set,
+ * stops after that pass. */
 static void run_passes(kt_compilation *c)
 {
   const char *last = c->request->after_pass;
@@ -97,9 +97,9 @@ static void run_passes(kt_compilation *c)
   if (last) refuse_after_pass(c);
 }
 
-/* CPU: makes the version of the kernel for blocks in which the hoisted checks hold. Passes change
- * the trees, so inference runs again; its diagnostics are dropped because the first run reported
- * them. */
+/* CPU: makes the version of the kernel for blocks in which the hoisted checks cannot fail
+ * (pass/prove.c). Passes change the trees, so type inference runs again. Its diagnostics are
+ * discarded, because the first run has reported them. */
 static kt_compilation *make_unchecked(kt_compilation *c)
 {
   kt_compilation *unchecked = KJ_NEW(c->arena, kt_compilation);
@@ -119,7 +119,7 @@ static kt_compilation *make_unchecked(kt_compilation *c)
   return unchecked;
 }
 
-/* Runs the stages of a compilation up to the requested one. A failure jumps to compile(). */
+/* Runs the stages of a compilation up to the requested one. An error jumps to compile(). */
 static void run_stages(kj_compiler *compiler, kt_compilation *c)
 {
   const kj_compile_request *request = c->request;
@@ -156,8 +156,8 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   target->emit(compiler->states[request->target.kind], c);
 }
 
-/* Returns the request with the vector size. Code of guests gets the bounds checks
- * even if the application does not ask for them. */
+/* Returns the request with the vector size set. Code of guests (untrusted code) gets bounds checks
+ * even if the application has not enabled them. */
 static kj_compile_request make_own_request(const kj_compiler *compiler,
                                            const kj_compile_request *given)
 {

@@ -8,8 +8,10 @@
 #include "ir/type.h"
 #include "ir/context.h"
 
-/* ---- sizes, alignments and components of aggregates that are in memory as a whole: vectors,
- * pointers, structs, and arrays inside structs ---- */
+/* ---- sizes, alignments and components of aggregates ----
+ *
+ * For aggregates that are in memory as a whole: vectors, pointers, structs, and arrays inside of
+ * structs. */
 
 static uint32_t alignment_of(const ki_type_info *info)
 {

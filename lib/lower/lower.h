@@ -631,8 +631,9 @@ void kl_begin_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef first, LLVM
 LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef at,
                                 kj_location location);
 
-/* ---- asserted_facts.c: assertions of the facts that the code relies on; they build nothing if
- * assertions are off ---- */
+/* ---- asserted_facts.c: assertions of the facts that the code relies on ----
+ *
+ * They build nothing if assertions are off. */
 
 bool kl_asserts_facts(const kl_lowering *l);
 /* Asserts a fact. holds is an i1. value is an i64 that the error message shows if the fact does not

@@ -1,6 +1,6 @@
 /* Definitions that depend on the processor architecture that kjit is built for. CPU code runs on
- * the same architecture. To support another one, add a block here, a row in
- * cmake/Architecture.cmake, its levels in cpu_levels.def, and the files
+ * the architecture for which kjit is built. To support another architecture, add a block here, a
+ * row in cmake/Architecture.cmake, its levels in cpu_levels.def, and the files
  * runtime/code/processor_<name>.c and runtime/cpu/relocate_<name>.c. */
 #ifndef KJ_NATIVE_ARCHITECTURE_H
 #define KJ_NATIVE_ARCHITECTURE_H
@@ -10,13 +10,13 @@
 
 /* KJ_LLVM_HOST(Part): LLVM's function that initializes a part of the target, such as AsmPrinter.
  * KJ_HOST_TRIPLE: the target triple of code for the CPU.
- * KJ_OWN_FEATURES: features in LLVM's notation that replace those which LLVM finds on the machine.
- * KJ_HAS_WIDE_ATOMICS: every processor of the architecture has atomic operations of 16 bytes.
- * KJ_CYCLE_COUNTER: the LLVM intrinsic that reads a counter which user programs may read.
+ * KJ_OWN_FEATURES: features in LLVM's notation that replace the features that LLVM finds on the
+ * machine. KJ_HAS_WIDE_ATOMICS: every processor of the architecture has 16-byte atomic operations.
+ * KJ_CYCLE_COUNTER: the LLVM intrinsic that reads a counter that user programs are allowed to read.
  * KJ_STORE_FENCE: the LLVM intrinsic that orders non-temporal stores before later stores; "" means
  * that code has no non-temporal stores.
  * KJ_OBJECT_MACHINE, KJ_OBJECT_NAME: the machine in the header of object files, and its name.
- * KJ_LEVEL_NAMES: the names of cpu_levels.def as messages list them. */
+ * KJ_LEVEL_NAMES: the names in cpu_levels.def, as a list for messages. */
 #if defined __x86_64__
 
 #define KJ_LLVM_HOST(part) LLVMInitializeX86##part
@@ -29,10 +29,10 @@
 #define KJ_OBJECT_NAME "x86-64"
 #define KJ_LEVEL_NAMES "x86-64-v2, x86-64-v3 or x86-64-v4"
 
-/* Tells the processor that the caller polls in a loop. */
+/* Tells the processor that the caller is polling in a loop. */
 static inline void kn_pause(void) { __builtin_ia32_pause(); }
 
-/* Returns whether floating-point operations of this thread round and trap as in a new process. A
+/* Returns whether floating-point operations in this thread round and trap as in a new process. A
  * result of false may be wrong. */
 static inline bool kn_has_default_environment(void)
 {
@@ -44,8 +44,8 @@ static inline bool kn_has_default_environment(void)
 
 #define KJ_LLVM_HOST(part) LLVMInitializeAArch64##part
 #define KJ_HOST_TRIPLE "aarch64-unknown-linux-gnu"
-/* Registers have 16 bytes on every machine. The size of SVE registers is known only at run time,
- * but kjit's loops and cache keys need a constant size. */
+/* Vector registers have 16 bytes on every machine. The size of SVE registers is known only at run
+ * time, but kjit's loops and cache keys need a constant size. */
 #define KJ_OWN_FEATURES "-sve"
 #define KJ_HAS_WIDE_ATOMICS true
 /* The cycle counter, PMCCNTR_EL0, traps in user programs. */

@@ -14,8 +14,8 @@ const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
-/* Names without the suffix f of float versions, and the argument count of libmvec's variants; 0
- * means that libmvec has no variant. */
+/* Functions without the suffix f of the float version, and the number of arguments of libmvec's
+ * variants; 0 means that libmvec has no variant. */
 static const struct {
   const char *name;
   unsigned arguments;
@@ -49,7 +49,7 @@ static const char *const other_functions[] = {
 #undef OTHER
 };
 
-/* kjit's own functions, except for math. */
+/* Functions of kjit itself, except for math functions. */
 static const kn_host_function own_functions[] = {
   { KJ_PRINT_FUNCTION, (void *)kn_print_line },
   { KJ_WATCH_BLOCK_FUNCTION, (void *)kn_watch_block },
@@ -63,7 +63,7 @@ static const kn_host_function own_functions[] = {
 #endif
 };
 
-/* The libraries stay open until the process ends, because code calls into them. */
+/* The libraries stay open until the process ends, because generated code calls their functions. */
 static struct {
   pthread_once_t once;
   void *handle;
@@ -72,7 +72,7 @@ static struct {
 static void open_libm(void) { libm.handle = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL); }
 static void open_libmvec(void) { libmvec.handle = dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL); }
 
-/* Returns the index of the function, or MATH_COUNT if none has this name. */
+/* Returns the index of the function with this name, or MATH_COUNT if there is none. */
 static size_t find_math(const char *name, size_t length)
 {
   size_t i = 0;
@@ -115,7 +115,7 @@ static void *find_scalar(const char *name)
   return libm.handle ? dlsym(libm.handle, name) : NULL;
 }
 
-/* Returns whether kn_format_vector_name can make this name. */
+/* Returns whether kn_format_vector_name can produce this name. */
 static bool is_vector_name(const char *name)
 {
   const char *underscore = strchr(name + 1, '_'), *base = underscore ? underscore + 1 : "";
@@ -142,7 +142,7 @@ static void *find_vector(const char *name)
   return libmvec.handle ? dlsym(libmvec.handle, name) : NULL;
 }
 
-static uint64_t vector_functions; /* digest of the variants that the library has */
+static uint64_t vector_functions; /* digest of the vector variants that the library contains */
 
 static void add_vector_function(const char *name, unsigned arguments)
 {
@@ -174,7 +174,8 @@ static const char vector_prefix[] = "_ZGV";
 
 bool kn_is_library_name(const char *name)
 {
-  /* kj_ is for own_functions. The names from vprintf to __assertfail exist on every CUDA device. */
+  /* kj_ is the prefix of own_functions. The names from vprintf to __assertfail exist on every CUDA
+   * device. */
   static const char *const prefixes[] = { vector_prefix, "__nv", "llvm.", "kj_", "kjit_" };
   static const char *const of_devices[] = { "vprintf", "malloc", "free", "__assertfail" };
   bool is_taken = is_scalar_name(name);

@@ -1,6 +1,6 @@
-/* Functions of the language that the C library lacks or has in another form, for CPU code. f64
- * functions compute in long double if only this gives a correct last bit; f32 functions compute in
- * f64. */
+/* Functions of the language that the C library does not have, or has in another form, for CPU code.
+ * f32 functions compute in f64. f64 functions compute in long double if this is necessary for a
+ * correct last bit. */
 #include "native/functions.h"
 
 #include <fenv.h>
@@ -15,7 +15,7 @@ static const double PI_HIGH = 3.141592653589793116, PI_LOW = 1.2246467991473532e
 
 /* ---- sine and cosine of multiples of pi ---- */
 
-/* Returns sin(pi * r) for abs(r) <= 1/4. The product with pi has two parts; the low part is
+/* Returns sin(pi * r) for abs(r) <= 1/4. The product with pi has two parts. The low part is
  * multiplied by the derivative and added. */
 static double sine_part(double r)
 {
@@ -48,7 +48,7 @@ static double cos_of_pi(double x)
   return sign * (r <= 0.25 ? cosine_part(r) : sine_part(0.5 - r));
 }
 
-/* Returns remainder(x, y), with the sign of x if it is zero. glibc 2.36 returns a zero with the
+/* Returns remainder(x, y); if it is zero, it has the sign of x. glibc 2.36 returns a zero with the
  * sign of y if the quotient is very large. */
 static double remainder_of(double x, double y)
 {
@@ -60,8 +60,8 @@ static double reciprocal_cube_root(double x) { return (double)(1 / cbrtl(x)); }
 
 /* ---- inverse error functions and related functions ---- */
 
-/* Solves erf(y) = x for 0 <= x <= 1/2 by Halley's iteration. The start value is the beginning of
- * the series. */
+/* Solves erf(y) = x for 0 <= x <= 1/2 by Halley's iteration. The initial value comes from the first
+ * terms of the series. */
 static long double inverse_near_zero(long double x)
 {
   long double y = x / TWO_BY_ROOT_PI * (1 + 0.2617993877991494L * x * x);
@@ -103,8 +103,9 @@ static double inverse_erf(double x)
 
 static double erfc_inverse(double x) { return (double)inverse_erfc(x); }
 
-/* Returns the normal distribution function. An error in the argument is multiplied by the argument,
- * so the rounding error of -x * sqrt(1/2) is corrected with the derivative. */
+/* Returns the cumulative distribution function of the normal distribution. An error in the argument
+ * is multiplied by the argument, so the rounding error of -x * sqrt(1/2) is corrected with the
+ * derivative. */
 static double normal_distribution(double x)
 {
   if (!(fabs(x) < 40)) return isnan(x) ? NAN : x > 0;
@@ -117,7 +118,7 @@ static double normal_quantile(double p)
   return (double)(0 - 2 * ROOT_HALF * inverse_erfc(2 * (long double)p));
 }
 
-/* Returns exp(x*x) * erfc(x). Where erfc is small, an asymptotic series is used. */
+/* Returns exp(x*x) * erfc(x). If erfc is small, uses an asymptotic series. */
 static double scaled_erfc(double x)
 {
   if (x > 50) {
@@ -139,7 +140,8 @@ static float remainder_of_float(float x, float y)
 
 /* ---- directed rounding ---- */
 
-/* volatile keeps the computation between the two calls that change the rounding mode. */
+/* volatile prevents moving the computation out from between the two calls that change the rounding
+ * mode. */
 #define DIRECTED_FMA(name, type, mode, function) \
   static type name(type x, type y, type z) \
   { \

@@ -1,4 +1,4 @@
-/* Functions of kjit that CPU code calls to print lines and to report facts that do not hold. */
+/* Functions of kjit that CPU code calls to print lines, and to report facts that do not hold. */
 #include "native/support_routines.h"
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "support/hostile.h"
 #include "support/lock.h"
 
-/* Collects whole lines that CPU threads print. */
+/* ---- collecting the lines that CPU threads print; only whole lines are stored ---- */
 
 enum { LARGE = 1 << 19 /* words */ };
 
@@ -54,17 +54,18 @@ void kn_report_fact(const char *fact, uint64_t value)
   abort();
 }
 
-/* Accesses to a word (8 bytes) in the current parallel loop. For each byte, the cell holds the
- * iteration that accessed it plus 1, or 0 if none has. A cell of an earlier loop is free. Several
- * iterations may write the same byte, as several threads may; one of the writes wins. */
+/* The accesses to a word of 8 bytes in the current parallel loop. For each byte, the cell holds the
+ * number of the iteration that accessed it plus 1, or 0 if no iteration has. A cell that belongs to
+ * an earlier loop is free. Several iterations can write to the same byte, just as several threads
+ * can; the result is that of one of the writes. */
 typedef struct parallel_cell {
   uintptr_t word;
   uint64_t loop;
   uint32_t writers[8], readers[8];
-  uint8_t moves; /* one bit for each byte: the write may be moved */
+  uint8_t moves; /* one bit for each byte: the write can be moved */
 } parallel_cell;
 
-/* If a loop accesses more words than fit, only some of them are tracked. */
+/* If a loop accesses more words than these numbers allow, only some of them are tracked. */
 enum { PARALLEL_CELLS = 1 << 15, MOST_PROBES = 16, SEVERAL_READERS = UINT32_MAX };
 typedef struct parallel_watch {
   uint64_t loop;
@@ -72,10 +73,10 @@ typedef struct parallel_watch {
   parallel_cell cells[PARALLEL_CELLS];
 } parallel_watch;
 
-/* This pointer is read at each iteration and each access. With the initial-exec model a thread
- * reads it without a call; AddressSanitizer would add several calls. The 8 bytes fit into the space
- * that the loader reserves for libraries that are opened later. The key frees the watch when the
- * thread ends. */
+/* Each iteration and each access reads this pointer. With the initial-exec model, a thread reads it
+ * without a function call; AddressSanitizer would add several calls. Its 8 bytes fit into the space
+ * that the loader reserves for libraries that are loaded later. The thread-specific key frees the
+ * memory when the thread ends. */
 static _Thread_local parallel_watch *own_watch __attribute__((tls_model("initial-exec")));
 
 static struct {
@@ -91,7 +92,7 @@ static void free_watch(void *watch)
 
 static void make_watch_key(void) { pthread_key_create(&parallel_watches.key, free_watch); }
 
-/* Returns the watch of this thread. NULL means that there is no memory and accesses are not
+/* Returns the data of this thread. NULL means that there is no memory, so accesses are not
  * tracked. */
 static parallel_watch *get_parallel_watch(void)
 {

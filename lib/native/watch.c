@@ -1,9 +1,9 @@
-/* Finds reads of uninitialized memory and races: see watch.h.
+/* Detects reads of uninitialized memory and data races (watch.h).
  *
- * For each byte the watch keeps only the last plain write, and the reads and atomic accesses since
- * that write. That is sufficient because the first race is reported. If a plain write did not race,
- * all earlier accesses happen before it. A later access that is not ordered after an earlier access
- * is then not ordered after the write either, and races with it. */
+ * For each byte, the watch stores only the last plain write, and the reads and atomic accesses
+ * since that write. This is sufficient to report the first race. If a plain write was not part of a
+ * race, all earlier accesses happen before it. If a later access is not ordered after one of these
+ * earlier accesses, it is not ordered after the write either, and races with it. */
 #include "native/watch.h"
 
 #include <stdlib.h>
@@ -31,9 +31,9 @@ static bool is_ordered(const kn_watch *watch, uint32_t then, uint32_t who, uint3
          then < knowledge_of(watch, thread)[who % watch->unit];
 }
 
-/* Synchronizes the threads of one unit. Afterwards each of these threads is ordered after
- * everything that any of them was ordered after, and after all accesses that they have made so far.
- * */
+/* Synchronizes the threads of one unit (see kn_watch). Afterwards each of these threads is ordered
+ * after everything after which any of them was ordered, and after all accesses that they have made
+ * so far. */
 static void bring_together(kn_watch *watch, const uint16_t *threads, size_t count)
 {
   uint32_t all[MOST_THREADS] = { 0 };
@@ -60,7 +60,7 @@ static uint32_t *times_of(const kn_watch *watch, const kn_watch_set *set)
   return watch->vectors + (size_t)set->where * watch->unit;
 }
 
-/* Returns a new vector of times, or NULL if there is no memory. */
+/* Returns a new vector of times, or NULL when out of memory. */
 static uint32_t *take_vector(kn_watch *watch)
 {
   enum { FIRST = 64 };
@@ -76,8 +76,8 @@ static uint32_t *take_vector(kn_watch *watch)
   return times;
 }
 
-/* Returns the thread of the set whose access is not ordered before the current access of `thread`;
- * MANY if there are several; -1 if all are ordered. */
+/* Returns the thread in the set whose access does not happen before the current access of `thread`.
+ * Returns MANY if there are several, and -1 if there is none. */
 static int32_t find_unordered(const kn_watch *watch, const kn_watch_set *set, uint32_t thread)
 {
   int32_t found = -1;
@@ -103,9 +103,9 @@ static kn_watch_set one_access(const kn_watch *watch, uint32_t thread)
                          .members = KJ_WATCH_ONE };
 }
 
-/* Adds the current access to the set, and drops accesses that happen before it: a later access that
- * races with a dropped one also races with this one. Without memory for several members the set
- * keeps only this access. */
+/* Adds the current access to the set. Removes accesses that happen before it: a later access that
+ * races with a removed one also races with this one. When out of memory for several members, the
+ * set keeps only this access. */
 static void add_to_set(kn_watch *watch, kn_watch_set *set, uint32_t thread)
 {
   kn_watch_set one = one_access(watch, thread);
@@ -134,15 +134,15 @@ static void add_to_set(kn_watch *watch, kn_watch_set *set, uint32_t thread)
 
 /* ---- synchronization ---- */
 
-/* Orders all accesses so far before all later ones. */
+/* Makes all accesses so far happen before all later ones. */
 static void meet_all(kn_watch *watch)
 {
   watch->barrier = ++watch->time;
   watch->vector_count = 0;
 }
 
-/* Restarts the times before they overflow. At a barrier of the whole block, only whether a byte was
- * written in this block still matters. */
+/* Resets the times before they overflow. At a barrier of the whole block, the only relevant
+ * information is whether a byte was written in this block. */
 static void restart(kn_watch *watch)
 {
   for (uint64_t i = 0; i < watch->size_bytes; i++) {
@@ -261,8 +261,8 @@ static uint64_t look(const kn_watch *watch, const kn_watch_cell *cell, uint32_t 
   return is_looked_at_for_races(how) ? find_race(watch, cell, how, thread) : KJ_WATCH_FINE;
 }
 
-/* Records an access for the detection of races. The read of an atomic read-modify-write counts as
- * part of its write. */
+/* Records an access for the detection of races. The read of an atomic read-modify-write is treated
+ * as part of its write. */
 static void note_for_races(kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t thread)
 {
   bool is_atomic = how & KJ_WATCH_ATOMIC, writes = how & KJ_WATCH_WRITE;
@@ -287,7 +287,7 @@ static void note(kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t th
 uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
                          uint32_t thread)
 {
-  /* an address outside of the watched memory, or an index out of bounds */
+  /* an address outside of the monitored memory, or an index out of bounds */
   if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE;
   for (uint64_t i = 0; i < size; i++) {
     uint64_t found = look(watch, &watch->cells[offset + i], how, thread);

@@ -1,7 +1,7 @@
-/* This file is for builds that run on older systems than the build machine. With its option --wrap,
- * the linker turns each call of a function in renamed.def, also in LLVM, into a call of
- * __wrap_<function>. This file defines these functions: each jumps to the older version of the
- * function. */
+/* This file is part of builds that must run on systems older than the build machine. With the
+ * option --wrap, the linker turns each call of a function listed in renamed.def, including calls in
+ * LLVM, into a call of __wrap_<function>. This file defines the functions __wrap_<function>. Each
+ * of them jumps to the older version of the function. */
 #define RENAMED(function, version) \
   __asm__(".section .text.__wrap_" #function ",\"ax\",@progbits\n" \
           ".symver kj_old_" #function ", " #function "@" version "\n" \

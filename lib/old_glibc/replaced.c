@@ -1,6 +1,7 @@
-/* This file is for builds that run on older systems than the build machine. With its option --wrap,
- * the linker turns each use of a name in replaced.def, also in LLVM, into __wrap_<name>. This file
- * defines these functions with functions that glibc has had since 2.25 or earlier. */
+/* This file is part of builds that must run on systems older than the build machine. With the
+ * option --wrap, the linker turns each use of a name listed in replaced.def, including uses in
+ * LLVM, into __wrap_<name>. This file defines the functions __wrap_<name> with functions that glibc
+ * 2.25 and earlier versions have. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,7 +53,7 @@ int __wrap_fstatat(int folder, const char *path, struct stat *status, int flags)
   return __fxstatat(STAT_VERSION, folder, path, status, flags);
 }
 
-/* On x86-64 struct stat64 is struct stat. */
+/* On x86-64, struct stat64 is the same as struct stat. */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "stat and stat64 are one");
 
 HIDDEN int __wrap_stat64(const char *path, struct stat *status);
@@ -76,7 +77,7 @@ int __wrap_mknod(const char *path, mode_t mode, dev_t device)
   return __xmknod(MKNOD_VERSION, path, mode, &device);
 }
 
-/* Every command takes an argument of a register's size, or ignores it. */
+/* Each command has an argument of the size of a register, or ignores its argument. */
 HIDDEN int __wrap_fcntl64(int file, int command, ...);
 int __wrap_fcntl64(int file, int command, ...)
 {
@@ -92,7 +93,7 @@ int __wrap_fcntl64(int file, int command, ...)
 HIDDEN pid_t __wrap_gettid(void);
 pid_t __wrap_gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* libstdc++ omits locked instructions while this is true. */
+/* While this is true, libstdc++ omits the lock prefix of instructions. */
 extern HIDDEN char __wrap___libc_single_threaded;
 char __wrap___libc_single_threaded = 0;
 
@@ -118,8 +119,8 @@ static int close_each_listed(posix_spawn_file_actions_t *actions, int first, DIR
   return failure;
 }
 
-/* The child closes all files from `first` on. The system's own function does this if it exists; it
- * also closes files that another thread opens in the meantime. */
+/* The child process closes all files with a number of at least `first`. If the system has this
+ * function, it is called; it also closes files that another thread opens in the meantime. */
 HIDDEN int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions,
                                                            int first);
 int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first)
@@ -198,7 +199,7 @@ uint32_t __wrap_arc4random(void)
   return number;
 }
 
-/* The older function has fields of 32 bits. LLVM uses it only to report memory. */
+/* The older function has 32-bit fields. LLVM uses it only to report memory usage. */
 HIDDEN struct mallinfo2 __wrap_mallinfo2(void);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

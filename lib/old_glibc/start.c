@@ -1,7 +1,7 @@
-/* This file is for programs that run on older systems than the build machine. Up to glibc 2.33 a
- * program contained the function that runs its constructors. Since then glibc runs them if the
- * program passes no such function. The code is in a file of its own because libraries do not have
- * _init in this form. */
+/* This file is part of programs that must run on systems older than the build machine. Up to glibc
+ * 2.33, each program contained the function that runs its constructors. Since then, glibc runs them
+ * if the program does not pass such a function. The code is in a separate file, because libraries
+ * do not have _init in this form. */
 #include <stddef.h>
 
 typedef void function(int count, char **arguments, char **environment);

@@ -1,7 +1,7 @@
 /* Computes the minimum and maximum of integers within a block of threads: of positions, counters,
- * extents, parameters, and their sums, products and quotients. A bound has two forms: an i64
- * expression of values that are known when the block starts, which does not overflow, and a number
- * that holds in any launch. */
+ * extents, parameters, and of sums, products and quotients of these. A bound has two forms. One is
+ * an i64 expression of values that are known when the block starts; it does not overflow. The other
+ * is a number that is valid in every launch. */
 #include "pass/bounds.h"
 
 enum { MOST_NODES = 40 };
@@ -27,7 +27,7 @@ kt_expr *kp_make_i64(kp_prover *p, kt_expr *e)
 
 static bool is_number(const kt_expr *e) { return e->kind == KJ_T_CONST; }
 
-/* Returns x op y and folds constants. fit() rejects results that overflow. */
+/* Returns x op y, with constants folded. fit() rejects results that overflow. */
 static kt_expr *make_binary(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
   KJ_ASSERT(x->type == KJIT_I64 && y->type == KJIT_I64);
@@ -94,7 +94,8 @@ static kp_bounds of_uniform(kt_expr *e, kt_interval numbers)
 
 /* ---- types ---- */
 
-/* Returns the range of the type. For u64 this is only the half that an index can have. */
+/* Returns the range of the type. For u64 this is only the lower half of the range, because an index
+ * cannot be in the upper half. */
 bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most)
 {
   kt_interval all = kp_whole_interval(kp_find_integer(p->c->types, type)),
@@ -106,15 +107,15 @@ bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int6
 
 static kt_interval numbers_of(const kp_bounds *b) { return kp_make_interval(b->least, b->most); }
 
-/* Returns the exact interval of an operation on i64 values. */
+/* Returns the interval of an operation on i64 values before any overflow. */
 static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
 {
   KJ_ASSERT(x->known && y->known);
   return kp_exact_binary(op, (kp_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
-/* Returns the range of a type of at most 2 bytes. The range of a larger type would never be within
- * the bounds of an array, so the result is unknown. */
+/* Returns the range of a type of at most 2 bytes, and otherwise unknown bounds, because the range
+ * of a larger type would never be inside of the bounds of an array. */
 static kp_bounds of_type(kp_prover *p, kjit_type type)
 {
   int64_t least, most;
@@ -124,8 +125,8 @@ static kp_bounds of_type(kp_prover *p, kjit_type type)
   return of_range(p, least, most);
 }
 
-/* Turns an exact result into bounds. They are valid if the type holds the result. In a loop, this
- * may become a condition if the result can be computed in 64 bits. */
+/* Converts an exact result to bounds. They are valid if the type can represent the result. In a
+ * loop, this can become a condition if the result can be computed in 64 bits. */
 static kp_bounds fit(kp_prover *p, kjit_type type, kp_bounds b, kt_interval numbers)
 {
   int64_t least, most;
@@ -184,7 +185,7 @@ static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y
   return fit(p, type, b, exact(KJIT_OP_MUL, &x, &y));
 }
 
-/* Divides by a positive number; the quotient is monotonic. */
+/* Divides by a positive number. The quotient is monotonic in the dividend. */
 static kp_bounds divide(kp_prover *p, kjit_type type, kp_bounds x, int64_t by)
 {
   KJ_ASSERT(by > 0);
@@ -223,15 +224,15 @@ kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int
   kp_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
   kp_bounds last =
     step > 0 ? kp_add_bounds(p, KJIT_I64, first, way) : kp_subtract_bounds(p, KJIT_I64, first, way);
-  last.least = before.least; /* only values between first and stop are reached */
+  last.least = before.least; /* the counter takes only values between first and stop */
   last.most = before.most;
   return last;
 }
 
 static bool is_positive_number(const kp_bounds *b) { return b->least == b->most && b->least > 0; }
 
-/* Returns the bounds of x & y or x % y. They do not depend on the first operand, so in a loop it
- * needs no conditions. */
+/* Returns the bounds of x & y or x % y. They do not depend on x, so in a loop they need no
+ * conditions on x. */
 static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 {
   KJ_ASSERT(e->op == KJIT_OP_BIT_AND || e->op == KJIT_OP_MOD);
@@ -287,7 +288,7 @@ static kt_expr *make_position(kp_prover *p, ki_builtin_id id, uint32_t dimension
   return e;
 }
 
-/* Returns the bounds of a position that is the same in the whole block. */
+/* Returns the bounds of a position that is the same for the whole block. */
 static kp_bounds find_uniform(kp_prover *p, ki_builtin_id id, uint32_t d)
 {
   KJ_ASSERT(d < 3);
@@ -348,14 +349,16 @@ static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
   kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kt_expr *)array;
   e->dimension = d;
-  /* extents of views, pointers and arrays that the kernel makes are not limited */
+  /* the extents of views, of memory at pointers, and of arrays that the kernel makes have no
+   * limits */
   bool is_given = array->var->kind == KJ_V_SHARED ||
                   (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
   return of_uniform(e, is_given ? kp_extent_interval(p->c, array->type)
                                 : kp_make_interval(INT64_MIN, INT64_MAX));
 }
 
-/* Finds the remaining dimensions of an indexed array. Slices and reshaped views are unknown. */
+/* Finds the remaining dimensions of an indexed array. They are not known for slices and reshaped
+ * views. */
 static bool find_view(kp_prover *p, const kt_expr *view, uint32_t rank, kp_bounded_shape *found)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);

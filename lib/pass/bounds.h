@@ -1,17 +1,17 @@
-/* Declarations that prove.c, bounds.c and invariant.c share: the minimum and maximum of an integer
- * within a block of threads, or within one thread from the start of a loop to its end. */
+/* Declarations that prove.c, bounds.c and invariant.c share. They compute the minimum and maximum
+ * of an integer, either within a block of threads, or within one thread during a loop. */
 #ifndef KJ_PASS_BOUNDS_H
 #define KJ_PASS_BOUNDS_H
 
 #include "pass/interval.h"
 
-/* Minimum and maximum of a value. low and high are i64 expressions of the kernel's parameters and
- * of the block; least and most are numbers that hold in any launch. */
+/* The minimum and maximum of a value. low and high are i64 expressions of the kernel's parameters
+ * and of the block; least and most are numbers that are valid in every launch. */
 typedef struct kp_bounds {
   bool known;
   kt_expr *low, *high;
   int64_t least, most;
-  uint32_t nodes; /* number of nodes of the larger expression */
+  uint32_t nodes; /* number of nodes in the larger of the two expressions */
 } kp_bounds;
 
 /* Lower bounds of an array's extents. */
@@ -24,12 +24,12 @@ typedef struct kp_bounded_call {
   const kt_instance *instance;
   kp_bounds *values; /* indexed by variable */
   kp_bounded_shape **shapes;
-  /* indexed by variable: the conditions that its value or shape relies on; only in a loop */
+  /* indexed by variable: the conditions on which its value or shape relies; only in a loop */
   kt_exprs *needs;
   uint32_t depth;
 } kp_bounded_call;
 
-/* A checked node that the walk met: an expression or a store. */
+/* A node with a check that the walk has visited: an expression or a store. */
 typedef struct kp_met_check {
   kt_expr *expr;
   kt_stmt *store;
@@ -39,14 +39,15 @@ typedef struct kp_prover {
   kt_compilation *c;
   kp_bounded_call *at;
   kt_exprs conditions;
-  /* In a loop: indexed by the variables of its instance, whether the loop assigns the variable. An
-   * expression of the other variables that does not load is known exactly when the loop starts, and
-   * bounds are written in terms of such expressions. Assumptions that cannot be proved, for example
-   * that a sum does not overflow, become conditions. NULL means that bounds are for a block. */
+  /* In a loop: whether the loop assigns each variable of its instance; indexed by variable. An
+   * expression of the other variables that contains no loads has a known value when the loop
+   * starts. Bounds are expressed in terms of such expressions. Assumptions that cannot be proved,
+   * for example that a sum does not overflow, become conditions. NULL means that bounds are
+   * computed for a block. */
   bool *inside;
   KJ_LIST(kp_met_check) met; /* only in a loop */
   uint32_t visits;
-  bool is_full; /* a limit was exceeded; nothing more is proved */
+  bool is_full; /* a limit was exceeded, so no further checks are proved */
 } kp_prover;
 
 /* Returns the bounds of an expression in the current call. */
@@ -55,16 +56,17 @@ kp_bounds kp_find_bounds(kp_prover *p, const kt_expr *e);
 kp_bounded_shape *kp_find_least_shape(kp_prover *p, const kt_expr *array);
 extern const kp_bounds kp_unknown_bounds;
 kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value);
-/* Compute in exact arithmetic. The result is unknown if the type cannot hold it. */
+/* These functions compute the exact result of an operation. The result is unknown if the type
+ * cannot hold it. */
 kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 /* Returns an i64 constant, or an expression converted to i64. */
 kt_expr *kp_make_bound(kp_prover *p, int64_t value);
 kt_expr *kp_make_i64(kp_prover *p, kt_expr *e);
-/* Returns the bounds of a counter's last value, for a loop from first to stop with a step other
- * than 1. first and stop must be exact. */
+/* Returns the bounds of a counter's last value in a loop from first to stop, whose step is not 1.
+ * first and stop must be exact. */
 kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step);
-/* Returns the bounds of an expression by its kind, without regard to whether it is invariant. */
+/* Returns the bounds of an expression from its kind, even if the expression is invariant. */
 kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e);
 bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most);
 
@@ -73,13 +75,13 @@ bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int6
 /* Adds the condition x op y, unless it has been added already. */
 void kp_add_condition(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y);
 void kp_add_conditions(kp_prover *p, const kt_exprs *conditions);
-/* In a loop: returns whether the value does not change from the start of the loop to its end, and
- * can be computed at the start without effects. */
+/* In a loop: returns whether the value does not change during the loop, and can be computed without
+ * effects before it. */
 bool kp_is_invariant(const kp_prover *p, const kt_expr *e);
-/* Returns the bounds of an invariant, which are its own value. Conditions ensure that it is small
- * enough for sums and products. */
+/* Returns the bounds of an invariant: its value is both the minimum and the maximum. Conditions
+ * ensure that it is small enough for sums and products. */
 kp_bounds kp_bounds_of_invariant(kp_prover *p, kt_expr *e);
-/* Ensures least <= b <= most, by proof or by conditions, and updates the numbers of b
+/* Ensures that least <= b <= most, by proof or by adding conditions, and updates the numbers in b
  * accordingly. */
 void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most);
 

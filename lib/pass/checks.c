@@ -1,9 +1,9 @@
-/* Marks the operations that are checked at run time, and the instances that may fail.
+/* Marks the operations that have a run-time check, and the instances that can fail.
  *
- * kp_mark_checks sets is_checked of every subscript and division that the requested checks apply
- * to, unless it can prove here that the check holds. kp_find_failing_instances sets may_fail of
- * instances after the checks that cannot fail have been removed. Code that passes add later is
- * unchecked, because it is correct by construction. */
+ * kp_mark_checks sets is_checked for every array access and division for which the request enables
+ * a check, unless it can prove that the check never fails. Other passes then remove checks that
+ * cannot fail, and kp_find_failing_instances sets may_fail of instances. Code that later passes add
+ * is not checked, because it is correct by construction. */
 #include <string.h>
 
 #include "pass/pass.h"
@@ -40,9 +40,9 @@ static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_
   return true;
 }
 
-/* Returns whether the view itself must be checked. Without a check of the view, an error would only
- * be found when an element is accessed and compared with the bounds of the view. Inference has
- * compared static sizes already. */
+/* Returns whether the view itself must be checked. If a view is not checked, an invalid view is
+ * detected only when an element is accessed, by comparing its index with the bounds of the view.
+ * Type inference has already compared static sizes. */
 static bool is_sliced(const marker *m, const kt_expr *view)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);
@@ -57,10 +57,10 @@ static bool is_sliced(const marker *m, const kt_expr *view)
 
 static bool subscripts(const marker *m, const kt_expr *e)
 {
-  /* a prefetch hint, which often names an element of a later iteration */
+  /* a prefetch hint often names an element for a later iteration, which may not exist */
   if (e->kind == KJ_T_BUILTIN && e->type == KJIT_VOID && (e->builtin->flags & KJ_READS))
     return false;
-  /* the extent of a pointer's memory is not known */
+  /* the size of the memory at a pointer is not known */
   if (e->x && e->x->kind == KJ_T_POINTED && e->x->args.count == 0) return false;
   if (e->kind == KJ_T_LOAD || e->kind == KJ_T_ADDRESS)
     return !are_in_static_bounds(m, e->x, &e->args);
@@ -82,9 +82,10 @@ static bool is_watched_array(const marker *m, const kt_expr *array)
            : space == KJ_SPACE_LOCAL && (m->checks & KJIT_CHECK_UNINITIALIZED);
 }
 
-/* Returns whether the expression accesses memory in a way that can be watched: loads, and atomics,
- * loads and stores with cache hints. Other built-ins that access memory cannot be watched: reads of
- * memory that they write would be reported as uninitialized. They are rejected. */
+/* Returns whether the expression accesses memory in a way that the checks for uninitialized memory
+ * and races can monitor: it is a load, an atomic, or a load or store with a cache hint. Rejects
+ * other built-ins that access memory: the memory that they write would be reported as uninitialized
+ * when it is read. */
 static bool accesses(const marker *m, const kt_expr *e)
 {
   KJ_ASSERT(e->x);
@@ -179,8 +180,9 @@ static bool is_no_stmt(void *data, const kt_stmt *stmt)
   return false;
 }
 
-/* The hardware's cluster barriers cannot poll for interrupts. Each barrier therefore arrives before
- * it waits, which lowering checks, and no thread of a block may wait in another place. */
+/* The hardware's cluster barriers cannot poll for interrupts. Therefore each barrier first arrives
+ * and then waits, which lowering checks, and no other thread of the block may wait at another
+ * barrier. */
 static void mark_cluster_barriers(kt_compilation *c)
 {
   bool has_any = false;
@@ -210,7 +212,7 @@ void kp_mark_checks(kt_compilation *c)
             "the checks `uninitialized` and `races` do not support kernels in which warps or "
             "blocks wait for each other");
   kt_instance *kernel = c->instances.items[0];
-  /* pass/simt.c adds the checks of the barriers */
+  /* pass/simt.c will add the checks of the barriers */
   if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
   mark_cluster_barriers(c);
   for (size_t i = 0; m.checks && i < c->instances.count; i++)

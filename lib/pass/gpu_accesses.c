@@ -1,19 +1,20 @@
-/* GPU: the order in which global loads are issued, and remarks on how threads access arrays. */
+/* GPU: reorders global loads, and emits remarks on the access patterns of arrays. */
 #include "pass/pass.h"
 
-/* Issues the global loads of adjacent statements before the first of their stores. GPU only.
+/* ---- global loads of adjacent statements are moved before the first of their stores ----
  *
- * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`. As written, each store to shared
- * memory waits for its load before the next load is issued, and the block pays the latency of
- * global memory several times. A load from global memory may move above the thread's own stores to
- * shared memory, because the memories are different and because, without a barrier between them, no
- * other thread can rely on the order.
+ * The motivation is copying a tile to shared memory: `s[i] = A[x]; if edge { s[j] = A[y] }`. In
+ * this order, each store to shared memory waits for its load before the next load is issued, so the
+ * block waits for the latency of global memory several times. A load from global memory may be
+ * moved before stores of the same thread to shared memory, because these are different memories.
+ * Without a barrier, other threads cannot rely on the order.
  *
- * A run is two or more adjacent statements, each a store to shared memory or an `if` around one.
- * Each stored value loads from global memory, and the condition, the value and the indices of the
- * store have no effects (typing/effects.c). Conditions and values are first computed into
- * variables, in order and under the same conditions; the stores follow as written. Needs: typed
- * instances. Guarantees: the same values, and the same stores in the same order. */
+ * A run consists of two or more adjacent statements, each of which is a store to shared memory or
+ * an `if` that contains one. Each stored value contains a load from global memory. The condition,
+ * the value and the indices of the store have no effects (typing/effects.c). Conditions and values
+ * are computed into variables first, in order and under the same conditions; then the stores are
+ * executed in order. Needs: typed instances. Guarantees: values do not change, and neither do the
+ * stores and their order. */
 
 enum { MAX_RUN = 8 };
 
@@ -27,16 +28,16 @@ static ki_space space_of(kt_compilation *c, const kt_expr *array)
   return ki_type(c->types, array->type)->space;
 }
 
-/* Returns whether a value may be computed before the earlier stores of its run: it must not read
- * shared or local memory, which these stores change. */
+/* Returns whether a value may be computed before the earlier stores in its run. It must not read
+ * shared or local memory, which these stores modify. */
 static bool is_movable(const kt_effects *effects)
 {
   return !kt_has_any_effect(effects) && !effects->has_loops &&
          !(effects->reads & (KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL));
 }
 
-/* Returns whether the array and indices of a store have no effect. They stay between the loads that
- * move, and must not change the loaded values. */
+/* Returns whether the array and the indices of a store have no effects. They are evaluated after
+ * the loads that are moved, so they must not change the loaded values. */
 static bool has_plain_place(pass *p, const kt_stmt *store)
 {
   kt_effects place = { 0 };
@@ -46,13 +47,13 @@ static bool has_plain_place(pass *p, const kt_stmt *store)
   return !kt_has_any_effect(&place);
 }
 
-/* Returns whether make_zero can make a zero of the type. */
+/* Returns whether make_zero can create a zero of this type. */
 static bool has_literal(kt_compilation *c, kjit_type type)
 {
   return ki_is_scalar(type) && ki_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
 }
 
-/* Returns the store of a statement that can belong to a run of staging stores, or NULL. */
+/* If the statement can be part of a run, returns its store, otherwise NULL. */
 static kt_stmt *get_staging_store(pass *p, kt_stmt *stmt)
 {
   kt_stmt *store = stmt;
@@ -86,8 +87,8 @@ static void move_to_let(pass *p, kt_stmts *list, const char *name, kt_expr **at)
   (*at)->var = let->var;
 }
 
-/* Appends `let v = value`, or `let c = condition` and `let v = c ? value : 0`; the statement then
- * reads these variables. */
+/* Appends `let v = value`, or `let c = condition` and `let v = c ? value : 0`. The statement is
+ * then changed to read these variables. */
 static void split(pass *p, kt_stmts *list, kt_stmt *stmt, kt_stmt *store)
 {
   if (stmt != store) {
@@ -137,17 +138,18 @@ void kp_issue_loads_early(kt_compilation *c)
   }
 }
 
-/* Remarks on uncoalesced accesses. GPU only.
+/* Remarks on uncoalesced accesses, GPU only.
  *
- * Threads with adjacent threadIdx.x should read adjacent elements, so that the accesses of a warp
- * need few transactions. If threadIdx.x is in an index of an array but the contiguous index does
- * not depend on it, the accesses are a row apart. Needs typed instances; changes nothing. */
+ * Threads whose threadIdx.x is adjacent should access adjacent elements, so that the accesses of a
+ * warp need few memory transactions. If an index of an array contains threadIdx.x but the
+ * contiguous index does not depend on it, adjacent threads access different rows. Needs typed
+ * instances, and does not change them. */
 
 enum { MOST_REMARKS = 4 };
 
 typedef struct remark_pass {
   kt_compilation *c;
-  bool *follows; /* indexed by variable: whether its value differs between adjacent threads */
+  bool *follows; /* indexed by variable: its value differs between adjacent threads */
   bool has_changed;
   uint32_t count;
 } remark_pass;
@@ -205,7 +207,7 @@ static void look_at(remark_pass *p, const kt_expr *array, const kt_exprs *indice
   bool is_c = info->layout == KJIT_LAYOUT_C, walks = false;
   uint32_t contiguous = is_c ? info->rank - 1 : 0;
   const kt_expr *along = indices->items[contiguous];
-  /* a constant index selects a field of a record */
+  /* a constant index probably selects a field of a record */
   if (along->kind == KJ_T_CONST || follows_x(p, along)) return;
   for (uint32_t d = 0; d < info->rank; d++)
     walks = walks || (d != contiguous && follows_x(p, indices->items[d]));

@@ -1,21 +1,21 @@
-/* CPU: code between the thread loops that must not run without an active thread.
+/* CPU: prevents code outside of thread loops from running without an active thread.
  *
- * If some threads are inactive, all threads of a block may be inactive. Thread loops then do
- * nothing, but a loop or a long call between them would still run, and with values that no active
- * thread has it may never end. The builder therefore tracks `may_idle`: whether all threads may be
- * inactive at this point. Before the first statement that needs an active thread, it emits one test
- * for an active thread:
+ * If some threads can be inactive, all threads of a block can be inactive. Thread loops then do
+ * nothing. But a loop or a long call outside of them would still run, possibly without end, because
+ * its values come from no active thread. The builder therefore tracks `may_idle`: all threads can
+ * be inactive at this point. Before the first statement that needs an active thread, it emits a
+ * test for an active thread:
  *
- *   - If threads are inactive only because they have left the kernel, the block returns.
- *   - Otherwise inactive threads wait for a later statement, and the rest of the list goes under an
- * IF.
+ *   - If threads can be inactive only because they have left the kernel, the block returns.
+ *   - Otherwise inactive threads wait for a later statement, and the rest of the list is placed
+ * under an IF.
  *
- * Assignments without loops run without a test. They have no effects, load nothing (uniform.c) and
- * take a bounded time, and a test would split the surrounding thread loops. */
+ * Assignments that contain no loops run without a test. They have no effects, load nothing
+ * (uniform.c) and take a bounded time, and a test would split the surrounding thread loops. */
 #include "pass/simt.h"
 
-/* maximum iterations of constant loops, multiplied over nested loops, that may run without an
- * active thread */
+/* maximum number of iterations of constant loops that may run without an active thread; for nested
+ * loops, of their product */
 enum { MAX_IDLE_ITERATIONS = 4096 };
 
 static bool is_long_call(void *data, const kt_expr *expr)
@@ -36,7 +36,7 @@ bool kp_has_long_operand(const kt_compilation *c, const kt_stmt *stmt)
 
 static bool is_long_list(const kt_compilation *c, const kt_stmts *list, uint64_t iterations);
 
-/* iterations: product of the trip counts of the loops around the statement. */
+/* iterations: the product of the trip counts of the surrounding loops. */
 static bool is_long_stmt(const kt_compilation *c, const kt_stmt *stmt, uint64_t iterations)
 {
   if (kp_has_long_operand(c, stmt)) return true;
@@ -60,7 +60,7 @@ bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
 {
   if (!b->may_idle || !kp_is_masked(b, position) || level == KJ_LEVEL_THREAD) return false;
   if (level == KJ_LEVEL_SCALAR) return is_long_stmt(b->s->c, stmt, 1);
-  /* Their bodies are built statement by statement, each with this test. */
+  /* the statements in their bodies are built one by one, each with this test */
   if (kt_flow_of(stmt) == KJ_FLOW_RANGE) return true;
   if (kt_flow_of(stmt) == KJ_FLOW_LOOP) return kp_needs_active_first(b, stmt, position);
   return stmt->kind == KJ_TS_IF && kp_has_long_operand(b->s->c, stmt);

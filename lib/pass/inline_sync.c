@@ -1,25 +1,26 @@
-/* Inlines functions that synchronize into the kernel, as well as functions that return a local
- * array, which then belongs to the caller. Makes every synchronization a statement.
+/* Inlines functions that synchronize into the kernel, and functions that return a local array,
+ * which then belongs to the caller. Turns every synchronization into a statement.
  *
  * Needs: typed instances. Guarantees: the kernel calls no function that contains a barrier, a warp
  * operation or a grid_range. A barrier or warp operation is the whole value of an ASSIGN or
  * EVALUATE, and its operands are constants or variables. Conditions, ranges and lazily evaluated
- * operands contain none. The evaluation order is kept: a value that is evaluated before a
- * synchronization and that other threads could change meanwhile is first stored in a variable.
+ * operands contain no synchronization. The order of evaluation is preserved: if a value is
+ * evaluated before a synchronization, and other threads could change it in the meantime, it is
+ * first stored in a variable.
  *
- * A call is replaced by lets for the parameters, a variable for the result, and the body in a ONCE,
- * in which `return e` is `result = e; LEAVE`. A final return needs no LEAVE, and `if c { ...;
- * return a } rest` becomes an if with an else, so that most bodies need no ONCE. */
+ * An inlined call is replaced by lets for the parameters, a variable for the result, and the body
+ * in a ONCE statement, in which `return e` becomes `result = e; LEAVE`. A return at the end needs
+ * no LEAVE, and `if c { ...; return a } rest` becomes an if with an else, so that most bodies need
+ * no ONCE. */
 #include "pass/simt.h"
 
-/* Moves synchronizations out of expressions. Each becomes a statement, in the order of
- * evaluation. */
+/* ---- moving synchronizations out of expressions, in the order of evaluation ---- */
 
 bool kp_is_sync_builtin(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP));
 }
-/* Returns whether the call is inlined here. */
+/* Returns whether the call must be inlined here. */
 static bool is_joint_call(const kp_inliner *in, const kt_expr *e)
 {
   return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
@@ -42,8 +43,8 @@ bool kp_has_joint_expr(const kp_inliner *in, const kt_expr *e)
   return kt_any_texpr(e, is_joint_node, (void *)in);
 }
 
-/* Returns whether the expression has the same value if it is evaluated later: neither other threads
- * nor the code in between can change it. */
+/* Returns whether the expression has the same value if it is evaluated later, because neither other
+ * threads nor the code in between can change it. */
 static bool is_stable(const kt_compilation *c, const kt_expr *e)
 {
   kt_effects effects = { 0 };
@@ -58,7 +59,7 @@ static kt_expr *hold(kp_inliner *in, kt_expr *e, kt_stmts *out)
   return kp_new_var(in->s, var, e->location);
 }
 
-/* Operands in order of evaluation, without absent operands (NULL). */
+/* The operands of an expression in the order of evaluation; operands that are NULL are omitted. */
 typedef KJ_LIST(kt_expr **) operand_list;
 
 static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
@@ -66,9 +67,9 @@ static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
-/* Moves synchronizations out of the operands. Operands before the last one with a synchronization
- * are stored in variables if their values could change, so that the order of evaluation stays the
- * same. */
+/* Moves synchronizations out of the operands. Operands that precede the last one with a
+ * synchronization are stored in variables if their values could change. This preserves the order of
+ * evaluation. */
 static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
 {
   size_t last = list->count;
@@ -80,7 +81,7 @@ static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
   }
 }
 
-/* Moves synchronizations out of all operands of an expression. */
+/* Moves the synchronizations in all operands of an expression out of it. */
 static void hoist_all(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
   operand_list list = { 0 };
@@ -96,7 +97,7 @@ static void hoist_all_of_stmt(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
   hoist_operands(in, &list, out);
 }
 
-/* Rewrites x and y, or x or y: y is evaluated under an if. */
+/* Rewrites `x and y`, or `x or y`: y is then evaluated under an if. */
 static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
   KJ_ASSERT(e->kind == KJ_T_LOGIC);
@@ -165,17 +166,18 @@ kt_expr *kp_hoist(kp_inliner *in, kt_expr *e, kt_stmts *out)
   return var ? kp_new_var(in->s, var, e->location) : NULL;
 }
 
-/* Limits on inlining. The number of inlined statements can grow exponentially with the depth of
- * calls. */
+/* Limits on inlining, because the number of inlined statements can grow exponentially with the
+ * depth of calls. */
 enum { MAX_STATEMENTS = 100000, MAX_DEPTH = 200 };
 
 typedef struct kp_activation kp_activation;
 
-/* The kernel, or one inlined call. */
+/* The kernel, or a call that is inlined. */
 struct kp_activation {
   kp_activation *caller;
   const kt_instance *instance;
-  kt_var **map; /* indexed by variable: the kernel's variable; NULL for the kernel itself */
+  /* indexed by variable: the kernel's variable that replaces it; NULL for the kernel itself */
+  kt_var **map;
   kt_var *result;
   uint32_t result_count, leave_count;
   uint32_t depth;
@@ -212,7 +214,7 @@ static void find_joint_instances(kp_inliner *in)
 {
   kt_compilation *c = in->s->c;
   bool has_changed = true;
-  while (has_changed) { /* more than one round only if there is recursion */
+  while (has_changed) { /* if there is recursion, this needs more than one round */
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       scan found = { .in = in };
@@ -221,7 +223,7 @@ static void find_joint_instances(kp_inliner *in)
       in->is_joint[i] |= found.is_joint;
     }
   }
-  /* functions that return a local array, but not their callers */
+  /* this applies to functions that return a local array, but not to their callers */
   for (size_t i = 0; i < c->instances.count; i++)
     in->is_joint[i] |= kt_holds_local(c->types, c->instances.items[i]->result);
 }
@@ -298,8 +300,8 @@ static void check_recursion(kp_inliner *in, const kt_expr *call)
             "calls of `%s` are nested more than %d deep", name, MAX_DEPTH);
 }
 
-/* Returns whether the only return is the last statement. The result is then assigned once, in the
- * same list as its uses. */
+/* Returns whether the only return is the last statement, so that the result is assigned once, in
+ * the list that also uses it. */
 static bool has_single_return(const kt_instance *instance)
 {
   const kt_stmts *body = &instance->body;
@@ -400,7 +402,8 @@ static void rewrite_if(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_st
   kp_push_inlined(in, out, stmt);
 }
 
-/* Rewrites a while. A condition that synchronizes is evaluated at the top of an endless loop. */
+/* Rewrites a while statement. If its condition synchronizes, the loop becomes an endless loop that
+ * evaluates the condition at its start. */
 static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
@@ -484,8 +487,8 @@ static bool ends_in_return(const kt_stmts *list)
   return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN;
 }
 
-/* Returns whether the statement is `if c { ...; return a }` followed by a rest in an inlined body,
- * where the end of the rest also returns. */
+/* Returns whether the statement has the form `if c { ...; return a }` in an inlined body, is
+ * followed by further statements, and the end of these statements also returns. */
 static bool takes_rest(const kp_inliner *in, const kt_stmt *stmt, bool is_tail)
 {
   return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count &&

@@ -1,12 +1,13 @@
 /* Decides where interruptible code polls for an interrupt (docs/architecture/interrupts.md).
  *
- * Needs typed instances. Guarantees: .poll is set for every loop that may run for long, and the
- * polls of instances are set. A loop with a small constant number of iterations has no poll; it
- * counts as that number of copies of its body. Every other loop polls about once for each BUDGET
- * expressions: every n iterations, or in each iteration if a loop in its body polls. A `while`
- * without inner loops polls every few iterations and is unrolled by that number. Some short
- * innermost loops are compiled twice, and the version for few iterations does not poll
- * (lower/poll.c). On the CPU these are only the loops that cannot be divided into chunks. */
+ * Needs typed instances. Guarantees: .poll is set for every loop that can run for long, and the
+ * polls of instances are set. A loop with a small constant number of iterations does not poll; its
+ * cost is that number times the cost of its body. Every other loop polls about once for every
+ * BUDGET expressions, that is, every n iterations, or in each iteration if its body contains a loop
+ * that polls. A `while` loop without inner loops polls every few iterations, and is unrolled by
+ * this number. Some short innermost loops are compiled in two versions, of which the one for few
+ * iterations does not poll (lower/poll.c). On the CPU these are only the loops that cannot be
+ * divided into chunks. */
 #include "pass/pass.h"
 
 enum {
@@ -14,19 +15,20 @@ enum {
   MOST_ITERATIONS = 1 << 13,
   MOST_COPIES = 8,
   COPIED = 400, /* expressions of all copies together */
-  /* expressions of an iteration; in a larger iteration the cost of a poll is negligible */
+  /* maximum number of expressions in an iteration; in a larger iteration, the cost of a poll is
+   * negligible */
   MOST_TWICE = 512,
-  CALL_COST = BUDGET, /* cost of a call of a function that polls in its own loops */
+  CALL_COST = BUDGET, /* cost of calling a function that polls in its own loops */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
   WAIT_COST = 1024, /* a few microseconds */
-  /* threads of a GPU wait until the application's thread has written their lines */
+  /* the threads of a GPU wait until the application's thread has output their lines */
   PRINT_COST = 1 << 20
 };
 
-/* Cost and properties of code that is executed once: its size in expressions, whether it contains a
- * loop that polls, whether it contains a loop, whether it contains an operation that threads have
- * to reach together, and whether it contains products of a warpgroup. */
+/* Cost and properties of code that is executed once: its number of expressions; whether it contains
+ * a loop that polls; whether it contains a loop; whether it contains an operation that threads must
+ * reach together; and whether it contains warpgroup products. */
 typedef struct cost {
   uint64_t size;
   bool polls, has_loops, meets, has_products;
@@ -52,8 +54,8 @@ static cost scale(cost a, uint64_t times)
 
 /* ---- expressions ---- */
 
-/* Returns whether the built-in is a product of a warpgroup, which runs asynchronously, or waits for
- * such products. */
+/* Returns whether the built-in is a warpgroup product, which runs asynchronously, or waits for such
+ * products. */
 static bool is_product(const ki_builtin *builtin)
 {
   return builtin->id >= KJ_BUILTIN_WGMMA_F16 && builtin->id <= KJ_BUILTIN_WGMMA_WAIT;
@@ -65,7 +67,7 @@ static bool waits(const ki_builtin *builtin)
   return builtin->flags & KJ_WAITS || builtin->id == KJ_BUILTIN_GRID_SYNC;
 }
 
-/* Returns whether threads have to execute the built-in together. All of them must then run the same
+/* Returns whether threads must execute the built-in together. All of them must then run the same
  * version of a loop. */
 static bool meets(const ki_builtin *builtin)
 {
@@ -75,8 +77,8 @@ static bool meets(const ki_builtin *builtin)
 
 static bool is_gpu(const marker *m) { return m->c->request->target.kind != KJ_TARGET_CPU; }
 
-/* Estimates a call. On a GPU a function that is not inlined counts the cost of its loops itself, so
- * CALL_COST is a guess. */
+/* Estimates the cost of a call. On a GPU, a function that is not inlined subtracts the cost of its
+ * own loops, so CALL_COST is only a guess. */
 static cost measure_call(const marker *m, const kt_instance *callee)
 {
   if (callee->function->is_extern) return (cost){ .size = EXTERN_COST, .meets = true };
@@ -106,7 +108,7 @@ static cost measure_expr(const marker *m, const kt_expr *e)
 
 static cost measure_list(const marker *m, const kt_stmts *list);
 
-/* Returns the constant number of iterations, or 0 if it is not constant. */
+/* Returns the number of iterations if it is constant, otherwise 0. */
 static uint64_t count_iterations(const kt_stmt *loop)
 {
   if (loop->kind != KJ_TS_FOR || !kt_is_constant(loop->first) || !kt_is_constant(loop->stop) ||
@@ -119,8 +121,8 @@ static uint64_t count_iterations(const kt_stmt *loop)
   return count > UINT32_MAX ? UINT32_MAX : (uint64_t)count;
 }
 
-/* Returns by how much a `while` is unrolled, with an exit test in each copy. Loops with @unroll are
- * unrolled elsewhere. */
+/* Returns the unroll factor of a `while` loop; each copy of its body has an exit test. Loops with
+ * @unroll are unrolled elsewhere. */
 static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
 {
   uint32_t copies = 1;
@@ -141,9 +143,9 @@ static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost bo
   return chunk;
 }
 
-/* Returns whether a second version of the loop without polls is compiled. The number of iterations
- * must be computable before the loop, and threads must not synchronize in the body. The CPU divides
- * other loops into chunks, so only loops with a step that is not constant need a second version. */
+/* Returns whether the loop also gets a version without polls. This requires that the number of
+ * iterations can be computed before the loop, and that threads do not synchronize in the body. The
+ * CPU divides loops into chunks, so only loops whose step is not constant need a second version. */
 static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
 {
   kt_counter counter;
@@ -152,8 +154,8 @@ static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
   return loop->kind != KJ_TS_WHILE || kt_find_counter(loop, &counter);
 }
 
-/* Returns whether the loop only waits for another thread. In C functions no loop counts as one,
- * because the caller may itself run the thread that the loop waits for. */
+/* Returns whether the loop only waits for another thread. In C functions this is never assumed,
+ * because the caller itself may run the thread for which the loop waits. */
 static bool is_wait(const marker *m, const kt_stmt *loop)
 {
   return !is_gpu(m) && !m->c->request->symbol && kp_only_waits(loop);
@@ -196,11 +198,11 @@ static cost measure_list(const marker *m, const kt_stmts *list)
 
 /* ---- the pass ---- */
 
-/* Recursive functions poll on entry: their depth is bounded, but the number of calls can be
- * exponential. The same holds for a chain of functions if each function calls the next twice. A
- * function therefore also polls on entry if its estimated cost exceeds BUDGET. On a GPU every call
- * of a polling function counts as CALL_COST, because the callee starts with a fresh counter and may
- * never poll if its loops are short. */
+/* Recursive functions poll on entry, because their depth is bounded, but the number of calls can be
+ * exponential. The same is true of a chain of functions in which each function calls the next one
+ * twice. A function therefore also polls on entry if its estimated cost exceeds BUDGET. On a GPU
+ * every call of a polling function counts as CALL_COST, because the called function starts with a
+ * new counter and may never poll if its loops are short. */
 static void mark_entry(const marker *m, kt_instance *instance)
 {
   cost *of = &m->of[instance->id];
@@ -221,7 +223,7 @@ void kp_mark_polls(kt_compilation *c)
     m.of[i % count] = add(m.of[i % count], measure_list(&m, &instance->body));
     mark_entry(&m, instance);
   }
-  /* each block polls where it begins */
+  /* each block polls at its start */
   if (c->request->target.kind == KJ_TARGET_CPU && !c->request->symbol)
     c->instances.items[0]->polls = true;
   c->code->is_interruptible = c->instances.items[0]->polls;

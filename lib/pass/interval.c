@@ -1,4 +1,4 @@
-/* Intervals of integers: see interval.h. Each operator has a row in a table. */
+/* Operations on intervals of integers (interval.h). A table has a row for each operator. */
 #include "pass/interval.h"
 
 #include "ir/arithmetic.h"
@@ -63,7 +63,7 @@ static bool is_number(kt_interval x) { return x.least == x.most; }
 static const __int128 far = (__int128)1 << 126; /* larger than any 64-bit result */
 
 /* Wraps an exact result into the range of the type. If the interval lies within one period of the
- * type, it is shifted as a whole; otherwise the result is the whole range. */
+ * type, it is shifted as a whole; otherwise the result is the whole range of the type. */
 kt_interval kp_wrap_interval(kp_integer type, kt_interval exact)
 {
   kt_interval all = kp_whole_interval(type);
@@ -78,7 +78,8 @@ kt_interval kp_wrap_interval(kp_integer type, kt_interval exact)
 
 typedef __int128 (*corner)(__int128 x, __int128 y);
 
-/* Multiplies and saturates. The product of two u64 values may not fit into 128 signed bits. */
+/* Multiplies and saturates, because the product of two u64 values may not fit into 128 signed
+ * bits. */
 static __int128 multiply(__int128 x, __int128 y)
 {
   __int128 product, rim = (__int128)(((unsigned __int128)1 << 127) - 1);
@@ -107,8 +108,8 @@ static __int128 ceil_divide(__int128 x, __int128 y)
   return -ki_floor_divide(-x, y);
 }
 
-/* Returns the interval of a function that is monotonic in each operand: its extremes are at the
- * corners. */
+/* Returns the interval of a function that is monotonic in each operand, so that its minimum and
+ * maximum are at the ends of the operands' intervals. */
 static kt_interval at_corners(kt_interval x, kt_interval y, corner f)
 {
   KJ_ASSERT(x.known && y.known);
@@ -132,7 +133,7 @@ static kt_interval negative_part(kt_interval x)
   return kp_meet_intervals(x, kp_make_interval(-far, -1));
 }
 
-/* Divides. Quotients are monotonic for divisors of one sign. */
+/* Returns the interval of quotients. They are monotonic if all divisors have the same sign. */
 static kt_interval divide(kt_interval x, kt_interval y, corner f)
 {
   KJ_ASSERT(x.known && y.known);
@@ -144,8 +145,8 @@ static kt_interval divide(kt_interval x, kt_interval y, corner f)
            : result;
 }
 
-/* Returns whether all values of x have the same quotient by the constant divisor. The remainder is
- * then x minus a constant. */
+/* Returns whether all values of x have the same quotient for the constant divisor. In this case,
+ * the remainder is x minus a constant. */
 static bool has_one_quotient(kt_interval x, kt_interval y, corner f)
 {
   return is_number(y) && y.least != 0 && f(x.least, y.least) == f(x.most, y.least);
@@ -155,8 +156,8 @@ static kt_interval shifted(kt_interval x, __int128 by)
   return kp_make_interval(x.least - by, x.most - by);
 }
 
-/* Returns the interval of a remainder that has the sign of the divisor and a smaller absolute
- * value. */
+/* Returns the interval of a remainder that has the sign of the divisor and an absolute value less
+ * than that of the divisor. */
 static kt_interval floor_remainder(kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -168,8 +169,8 @@ static kt_interval floor_remainder(kt_interval x, kt_interval y)
   return all;
 }
 
-/* Returns the interval of a remainder that has the sign of the dividend and an absolute value
- * smaller than the divisor. */
+/* Returns the interval of a remainder that has the sign of the dividend and an absolute value less
+ * than that of the divisor. */
 static kt_interval truncated_remainder(kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -218,9 +219,9 @@ static __int128 all_bits(__int128 x, __int128 y)
 
 static kt_interval inverted(kt_interval x) { return kp_make_interval(-1 - x.most, -1 - x.least); }
 
-/* Returns the interval of x & y. For two nonnegative operands, the result is between 0 and the
- * smaller one. Otherwise the result is negative only if both are, and no bits are added to an
- * operand. */
+/* Returns the interval of x & y. If both operands are nonnegative, the result is between 0 and the
+ * smaller operand. Otherwise the result is negative only if both operands are, and it has no bits
+ * that an operand does not have. */
 static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -242,8 +243,8 @@ static kt_interval bits_in_either(kp_integer type, kt_interval x, kt_interval y)
   return inverted(bits_in_both(type, inverted(x), inverted(y)));
 }
 
-/* Returns the interval of x ^ y, which has no bit above the highest bit of either operand except
- * for the sign. */
+/* Returns the interval of x ^ y. Apart from the sign, it has no bit above the highest bit of either
+ * operand. */
 static kt_interval bits_in_one(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -255,7 +256,7 @@ static kt_interval bits_in_one(kp_integer type, kt_interval x, kt_interval y)
   return (x.most < 0) == (y.most < 0) ? kp_make_interval(0, most) : kp_make_interval(-1 - most, -1);
 }
 
-/* Returns the interval of a shift count modulo the number of bits of the type. */
+/* Returns the interval of a shift count taken modulo the number of bits of the type. */
 static kt_interval find_count(kp_integer type, kt_interval y)
 {
   kp_integer count = { .bits = 0 };
@@ -343,7 +344,7 @@ kt_interval kp_range_interval(kt_interval extent)
   return kp_make_interval(0, larger(extent.known ? extent.most - 1 : INT64_MAX - 1, 0));
 }
 
-/* CUDA's limits, which the runtime also enforces on the CPU. */
+/* CUDA's limits, which the runtime enforces on the CPU as well. */
 enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535 };
 
 kp_launch_limits kp_find_limits(const kt_compilation *c)

@@ -1,13 +1,14 @@
-/* Bounds in a loop. An expression that does not change in the loop is its own bound. Assumptions
- * that cannot be proved beforehand become conditions on such expressions.
+/* Bounds during a loop (bounds.h). An expression that does not change during the loop, an
+ * invariant, is its own bound. An assumption that cannot be proved becomes a condition on such
+ * expressions.
  *
- * The conditions are tested once, when the loop starts. If one does not hold, the loop runs with
- * its checks. Conditions may therefore be stronger than necessary, but never weaker. */
+ * The conditions are tested once, before the loop starts. If a condition is false, the loop runs
+ * with its checks. Conditions may therefore be stronger than necessary, but never weaker. */
 #include "pass/bounds.h"
 
 /* ---- conditions ---- */
 
-/* Returns whether two expressions without effects are the same. */
+/* Returns whether two expressions, which have no effects, are the same. */
 static bool is_same(const kt_expr *a, const kt_expr *b)
 {
   if (a == b) return true;
@@ -69,7 +70,7 @@ void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
 
 /* ---- invariants ---- */
 
-/* maximum number of nodes of an invariant, because several conditions may compute it */
+/* maximum number of nodes of an invariant, because several conditions can compute it */
 enum { MOST_PARTS = 32 };
 
 static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts);
@@ -123,15 +124,16 @@ bool kp_is_invariant(const kp_prover *p, const kt_expr *e)
 
 /* ---- their bounds ---- */
 
-/* Returns the largest absolute value that an invariant may have. No array needs sums of indices and
- * strides that are larger. If offsets fit 32 bits, products of two invariants are exact as well. */
+/* Returns the maximum absolute value that an invariant may have. No array needs larger sums of
+ * indices and strides. If offsets fit into 32 bits, products of two invariants are exact as
+ * well. */
 static int64_t most_of(const kp_prover *p)
 {
   enum { NARROW = 31, WIDE = 40 };
   return (int64_t)1 << (p->c->request->signature->offsets32 ? NARROW : WIDE);
 }
 
-/* Returns the numeric bounds that hold without conditions. */
+/* Returns the numeric bounds that are valid without conditions. */
 static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
 {
   KJ_ASSERT(p->inside);
@@ -144,8 +146,8 @@ static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
   return b.known && is_free ? b : all;
 }
 
-/* Adds the condition that a u64 value is at most `most`, because larger values would be negative as
- * i64. */
+/* Adds the condition that a u64 value is at most `most`, because a larger value would be negative
+ * as an i64. */
 static void confine_unsigned(kp_prover *p, kp_bounds *b, kt_expr *e, int64_t most)
 {
   KJ_ASSERT(e->type == KJIT_U64 && most >= 0);

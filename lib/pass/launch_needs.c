@@ -1,13 +1,15 @@
-/* Finds the requirements that a kernel has of its launch: fibers on the CPU, threads or none, and
- * the dynamic shared memory. Also rejects operations that a C function must not contain. */
+/* Determines what a kernel requires of its launch: fibers on the CPU, a block of threads or none,
+ * and the size of dynamic shared memory. Also rejects operations that a C function must not
+ * contain. */
 #include "pass/interval.h"
 #include "pass/simt.h"
 #include "pass/pass.h"
 
-/* Finds synchronization beyond one block. grid_sync requires that all blocks are resident at once;
- * cluster operations require clusters. On the CPU both need fibers, one for each block of the
- * cluster or grid. Named barriers and mbarriers, where a warp waits for another warp, need one
- * fiber for each warp. */
+/* ---- synchronization beyond a block ----
+ *
+ * grid_sync requires that all blocks are resident at once; cluster operations require clusters. On
+ * the CPU, both need a fiber for each block of the cluster or grid. Named barriers and mbarriers,
+ * with which a warp waits for another warp, need a fiber for each warp. */
 
 static bool is_of_cluster(ki_builtin_id id)
 {
@@ -40,10 +42,11 @@ void kp_find_fibers(kt_compilation *c)
     c->code->cpu_fibers = KJ_FIBERS_BLOCKS;
 }
 
-/* CPU: finds range-only kernels, which need no threads. Such a kernel consists of grid_ranges,
- * reads no position and uses no shared memory, so the number of threads in a block makes no
- * difference. Code outside of the ranges must have no effect, because the effect would happen once
- * for each thread. */
+/* ---- CPU: range-only kernels, which need no threads ----
+ *
+ * Such a kernel consists of grid_ranges, reads no position and uses no shared memory. Its result
+ * therefore does not depend on the number of threads in a block. Code outside of the ranges must
+ * have no effect, because the effect would happen once for each thread. */
 
 typedef struct range_check {
   bool has_position, has_sync, has_storage;
@@ -80,8 +83,9 @@ static void check_stmt(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_BLOCK_FOR) check->has_sync = true;
 }
 
-/* Returns whether the extents of a range have effects other than failing. Every piece of the range
- * evaluates the extents, so an effect would be repeated. Only the first failure is reported. */
+/* Returns whether the extents of a range have effects other than failing. Each block evaluates the
+ * extents for its part of the range, so an effect would be repeated. Only the first failure is
+ * reported. */
 static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
 {
   kt_effects effects = { 0 };
@@ -90,7 +94,7 @@ static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
   return effects.acts || effects.writes;
 }
 
-/* Returns whether the statements of the list have no effect outside of their grid_ranges. */
+/* Returns whether the statements in the list have no effect outside of their grid_ranges. */
 static bool only_ranges_write(const kt_compilation *c, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
@@ -116,8 +120,8 @@ static bool only_ranges_write(const kt_compilation *c, const kt_stmts *list)
   return true;
 }
 
-/* Returns whether any instance has shared memory. This includes functions that the kernel inlines
- * or calls. */
+/* Returns whether any instance has shared memory, including functions that the kernel inlines or
+ * calls. */
 static bool has_shared(const kp_simt *s)
 {
   for (size_t i = 0; i < s->c->instances.count; i++) {
@@ -136,16 +140,19 @@ bool kp_is_range_only(const kp_simt *s)
   return !check.has_position && !check.has_sync && only_ranges_write(s->c, &s->kernel->body);
 }
 
-/* Finds the size that every launch uses of the dynamic shared array (`shared x: T[]`), so that a
- * launch with less dynamic shared memory is rejected instead of accessing memory out of bounds.
+/* ---- dynamic shared memory that every launch uses ----
  *
- * The pass considers accesses that every thread makes, before any statement through which a thread
- * can leave the kernel. Their index is a constant, or threadIdx or thread_rank plus a constant. It
- * also considers views of the array's bytes that have a static shape. Needs: typed instances.
- * Guarantees: the size is never more than the launch uses. */
+ * The pass finds the minimum size of the dynamic shared array (`shared x: T[]`) that every launch
+ * uses. A launch with less dynamic shared memory is then rejected, instead of accessing memory out
+ * of bounds.
+ *
+ * The pass considers accesses that every thread makes before any statement with which a thread can
+ * leave the kernel. The index must be a constant, or threadIdx or thread_rank plus a constant. The
+ * pass also considers views of the array's bytes that have a static shape. Needs: typed instances.
+ * Guarantees: the size is never larger than the size that the launch uses. */
 
-/* The value of an index or the start of an array. An index is base plus offset, where base 0 means
- * a constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. An array starts offset bytes
+/* The value of an index, or the start of an array. An index is base plus offset. base 0 means a
+ * constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. An array starts `offset` bytes
  * after the start of the dynamic shared array. */
 typedef struct position {
   bool known;
@@ -156,8 +163,8 @@ typedef struct position {
 typedef struct pass {
   kt_compilation *c;
   kp_launch_limits limits;
-  position *lets;  /* value of each let variable, indexed by variable */
-  int64_t largest; /* size in bytes of the largest element type of a shared array */
+  position *lets;  /* indexed by variable: the value of each let */
+  int64_t largest; /* size in bytes of the largest element type of the shared arrays */
 } pass;
 
 /* ---- indices ---- */
@@ -197,8 +204,8 @@ static position find_exact(const pass *p, const kt_expr *e)
 }
 
 /* Returns whether the type can represent the value of every thread. For example, u8(threadIdx.x)
- * differs from threadIdx.x in a block of more than 256 threads. For types other than integers the
- * answer is no, because the conversion may round. */
+ * differs from threadIdx.x in a block of more than 256 threads. For types that are not integers the
+ * answer is no, because the conversion can round. */
 static bool is_held(const pass *p, kjit_type type, position at)
 {
   KJ_ASSERT(at.known && at.base <= THREAD_RANK && at.offset >= 0);
@@ -259,8 +266,8 @@ static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
   if (at.known) need(p, at.base, at.offset + 1);
 }
 
-/* A need is a number of elements. Dividing by the size of the largest element type never gives more
- * elements than the view covers. */
+/* A requirement is a number of elements. Dividing by the size of the largest element type never
+ * gives more elements than the view contains. */
 static void note_view(pass *p, const kt_expr *view)
 {
   const ki_type_info *to = ki_type(p->c->types, view->type);
@@ -296,7 +303,7 @@ static bool may_leave(const kt_stmts *list)
   return false;
 }
 
-/* Sets *data if the expression calls a function that may fail, because a thread can leave the
+/* Sets *data if the expression calls a function that can fail, because a thread can leave the
  * kernel in that call. */
 static void find_call(void *data, kt_expr **at)
 {
@@ -343,10 +350,12 @@ void kp_find_shared_need(kt_compilation *c)
   }
 }
 
-/* Rejects operations that have no meaning in a C function, because no kernel surrounds the call.
+/* ---- operations that a C function must not contain ----
  *
- * Needs: typed instances, checks marked. Guarantees: on the CPU the function uses no thread, block
- * or grid, and on no target does it print. If the caller passes no failure record, no instance is
+ * There is no kernel around the call of a C function.
+ *
+ * Needs: typed instances with marked checks. Guarantees: on the CPU the function uses no thread,
+ * block or grid; on no target does it print. If the caller passes no failure record, no instance is
  * marked as failing, and a failure aborts the process like abort in C. */
 
 typedef struct finder {
@@ -396,8 +405,8 @@ static void refuse(const finder *f, const char *where)
             where, name);
 }
 
-/* Rejects an untrusted function that can fail if its caller passes no failure record, because the
- * failure would trap. */
+/* Rejects an untrusted function (of a guest) that can fail if its caller passes no failure record,
+ * because the failure would trap. */
 static void refuse_trap(kt_compilation *c)
 {
   const kt_instance *root = c->instances.items[0];

@@ -1,27 +1,29 @@
-/* Compiles loops twice on a GPU and in C functions, with their checks and without.
+/* On a GPU and in C functions, compiles loops in two versions: with their checks and without.
  *
- * Before a thread enters such a loop, it tests once whether a check in the loop can fail in any
- * iteration. If none can, the thread runs the version without checks, which the compiler unrolls
- * and whose loads do not wait for branches. The other version fails at the place and time that its
- * checks define. The conditions may therefore be too strict, and early exits from the loop need no
- * analysis. Inner loops may have versions of their own inside the unchecked version, for checks
- * that remain there.
+ * Before a thread enters such a loop, it tests once whether a check in any iteration of the loop
+ * can fail. If none can, the thread runs the version without checks, which the compiler unrolls,
+ * and whose loads need not wait for branches. The other version fails at the point at which its
+ * checks fail. The conditions can therefore be stricter than necessary, and early exits from the
+ * loop need no analysis. Inside of the unchecked version, inner loops can have two versions as
+ * well, for checks that remain there.
  *
- * Loops in which threads synchronize have no versions, because the threads would meet in different
- * code. Ranges over the threads of the grid or of a block distribute their iterations differently
- * in each version, so all threads must choose the same version.
+ * Loops in which threads synchronize do not have two versions, because the threads would meet in
+ * different code. A range over the threads of the grid or of a block distributes its iterations
+ * differently in each version, so all threads must choose the same version.
  *
- * Needs: typed instances with is_checked, proved. Guarantees: no value and no failure changes. */
+ * Needs: typed instances with is_checked, after pass/prove.c. Guarantees: values and failures do
+ * not change. */
 #include "pass/pass.h"
 
-/* Limits, in expressions and statements: of one loop, of all loops that are compiled twice, of all
- * loops that are analyzed. */
+/* Limits, in expressions and statements: for one loop, for all loops that are compiled twice, and
+ * for all loops that are analyzed. */
 enum { MOST_SIZE = 4000, MOST_TOTAL = 20000, MOST_LOOKED_AT = 200000 };
 
 typedef struct pass {
   kt_compilation *c;
   kt_instance *instance;
-  /* indexed by the variables that the instance had before the pass: the value of each LET */
+  /* indexed by the variables that the instance had before the pass: the value of each LET
+   * variable */
   const kt_expr **values;
   size_t value_count;
   uint32_t total, looked_at;
@@ -34,8 +36,9 @@ typedef struct look {
   bool has_checks, meets, is_long;
 } look;
 
-/* Returns whether the function is a math function that takes long to run and to compile. Next to it
- * checks cost little, but another copy takes as long to compile as the rest. */
+/* Returns whether the expression is a math function that takes long to run and to compile. Compared
+ * with it, checks cost little, but a copy of it takes as long to compile as the rest of the
+ * loop. */
 static bool is_long_function(const kt_expr *e)
 {
   if (e->kind == KJ_T_BINARY) return e->op == KJIT_OP_POW;
@@ -61,7 +64,7 @@ static void look_at_stmt(void *data, kt_stmt *stmt)
 
 static void look_at_expr(void *data, kt_expr **at);
 
-/* Analyzes a called function. A loop that is too large already needs no further analysis. */
+/* Analyzes a called function. If the loop is too large already, it needs no further analysis. */
 static void look_into(look *l, kt_instance *instance)
 {
   if (l->size > MOST_SIZE || instance->is_recursive) return;
@@ -102,7 +105,7 @@ static bool is_shared_builtin(const sharing *s, const kt_expr *e)
   ki_builtin_id id = e->builtin->id;
   bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
                       id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  /* the others are positions of the block */
+  /* the other ones are positions of the block */
   if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
     return is_dimension || s->of_block;
   return (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) &&
@@ -122,8 +125,8 @@ static bool differs(void *data, const kt_expr *e)
   return true;
 }
 
-/* Returns whether the value is the same in all threads of the grid, or of a block. This holds only
- * in kernels, whose parameters are the same for all threads. */
+/* Returns whether the value is the same in all threads of the grid, or of the block. This is only
+ * possible in kernels, whose parameters are the same for all threads. */
 static bool is_shared(const pass *p, const kt_expr *e, bool of_block)
 {
   sharing s = { p, of_block };
@@ -139,8 +142,8 @@ static bool are_shared(const pass *p, const kt_exprs *list, bool of_block)
 
 /* ---- bounds of a counter ---- */
 
-/* Returns whether the expression cannot be evaluated twice, or earlier. Views could, but it is
- * cheaper to hold them in a variable. */
+/* Returns whether the expression must not be evaluated twice or earlier. Views could be, but
+ * storing them in a variable is cheaper. */
 static bool is_bound_by_place(void *data, const kt_expr *e)
 {
   (void)data;
@@ -175,8 +178,8 @@ static void insert(pass *p, kt_stmts *list, size_t at, kt_stmt *stmt)
   list->items[at] = stmt;
 }
 
-/* Moves bounds that load or call into variables before the loop, in their order of evaluation.
- * Returns the number of variables. */
+/* Moves loop bounds that contain loads or calls into variables before the loop, in their order of
+ * evaluation. Returns the number of these variables. */
 static size_t hold_bounds(pass *p, kt_stmts *list, size_t at)
 {
   KJ_ASSERT(list->items[at]->kind == KJ_TS_FOR);

@@ -1,18 +1,19 @@
-/* Neighbours in a period. In a loop over i from 0 to n - 1, the remainders (i + 1) % n, (i - 1) % n
- * and (i + n - 1) % n are i + 1 and i - 1, except at one end. The pass replaces them by a
- * comparison and a selection, because a remainder of 64 bits takes a GPU about 70 instructions.
+/* Replaces remainders by selections in loops over a period. In a loop over i from 0 to n - 1, the
+ * remainders (i + 1) % n, (i - 1) % n and (i + n - 1) % n are i + 1 and i - 1, except at one end.
+ * The pass replaces them by a comparison and a selection, because a 64-bit remainder takes about 70
+ * instructions on a GPU.
  *
- * Needs: typed instances whose checks are marked. Guarantees: no value changes. A sum that could
- * leave the range of its type stays as it is, and so does a remainder of unsigned i - 1, which
- * wraps. */
+ * Needs: typed instances whose checks are marked. Guarantees: no value changes. The pass does not
+ * replace a sum that could leave the range of its type. It does not replace a remainder of an
+ * unsigned i - 1 either, because i - 1 wraps around. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 
 typedef struct pass {
   kt_compilation *c;
   const kt_instance *instance;
-  uint32_t *assignments;       /* number of assignments of each variable of the instance */
-  const kt_expr **definitions; /* indexed by variable: the value of its last assignment */
+  uint32_t *assignments;       /* number of assignments to each variable of the instance */
+  const kt_expr **definitions; /* indexed by variable: the value that is assigned to it last */
   const kt_expr **periods; /* indexed by variable: the variable is at least 0 and less than this */
 } pass;
 
@@ -26,7 +27,7 @@ static void count_assignment(void *data, kt_stmt *stmt)
   p->definitions[stmt->var->index] = stmt->value;
 }
 
-/* Returns the expression without the conversions that keep its value. */
+/* Returns the expression without conversions that preserve its value. */
 static const kt_expr *strip(const pass *p, const kt_expr *e)
 {
   while (e->kind == KJ_T_CONVERT) {
@@ -41,8 +42,8 @@ static const kt_expr *strip(const pass *p, const kt_expr *e)
   return e;
 }
 
-/* Returns whether the variable is one of the instance. The period of a variable that another pass
- * has copied may name a variable of another instance. */
+/* Returns whether the variable belongs to the instance. If another pass has copied a variable, its
+ * period may refer to a variable of another instance. */
 static bool is_of_instance(const pass *p, const kt_var *var)
 {
   const kt_vars *params = &p->instance->params, *locals = &p->instance->locals;
@@ -57,8 +58,8 @@ static bool is_fixed(const pass *p, const kt_var *var)
   return p->assignments[var->index] <= (var->kind == KJ_V_PARAM ? 0 : 1);
 }
 
-/* Returns whether the expression has one value in the whole loop: the extent of an array, or a
- * variable. */
+/* Returns whether the expression has the same value during the whole loop. It must be the extent of
+ * an array, or a variable. */
 static bool is_period(const pass *p, const kt_expr *e)
 {
   const kt_var *of = e->kind == KJ_T_EXTENT ? e->x->var : e->var;
@@ -81,15 +82,16 @@ static bool assigns(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_ASSIGN && stmt->var == data;
 }
 
-/* Returns whether the value is a parameter or the extent of one, which no statement changes. */
+/* Returns whether the value is a parameter or the extent of a parameter, which no statement
+ * changes. */
 static bool is_of_parameter(const pass *p, const kt_expr *e)
 {
   if (e->kind == KJ_T_EXTENT) e = e->x;
   return e->kind == KJ_T_VAR && e->var->kind == KJ_V_PARAM && is_fixed(p, e->var);
 }
 
-/* Returns the period that the expression stands for: without conversions, and with the extent of an
- * array or a parameter in place of the variable that holds it. */
+/* Returns the period for which the expression stands. Conversions are removed, and a variable that
+ * holds a parameter or the extent of an array is replaced by it. */
 static const kt_expr *resolve(const pass *p, const kt_expr *e)
 {
   e = strip(p, e);
@@ -100,7 +102,7 @@ static const kt_expr *resolve(const pass *p, const kt_expr *e)
   return is_of_parameter(p, value) ? value : e;
 }
 
-/* Notes the period of a loop variable, unless the body assigns the period. */
+/* Records the period of a loop variable, unless the body assigns the period. */
 static void note_period(pass *p, const kt_stmt *loop, const kt_var *var, const kt_expr *end)
 {
   const kt_expr *period = resolve(p, end);
@@ -126,7 +128,7 @@ static void note_loop(void *data, kt_stmt *stmt)
 
 /* ---- remainders ---- */
 
-/* Returns whether the expression is a variable that is at least 0 and less than the period. */
+/* Returns whether the expression is a variable whose value is from 0 to the period - 1. */
 static bool is_inside(const pass *p, const kt_expr *e, const kt_expr *period)
 {
   e = strip(p, e);
@@ -140,7 +142,7 @@ static bool is_binary(const kt_expr *e, kjit_op op)
   return e->kind == KJ_T_BINARY && e->op == op;
 }
 
-/* Returns i if the expression is i + 1 or 1 + i; otherwise NULL. */
+/* If the expression is i + 1 or 1 + i, returns i, otherwise NULL. */
 static const kt_expr *find_next(const pass *p, const kt_expr *e, const kt_expr *period)
 {
   if (!is_binary(e, KJIT_OP_ADD)) return NULL;
@@ -148,14 +150,14 @@ static const kt_expr *find_next(const pass *p, const kt_expr *e, const kt_expr *
   return is_number(e->x, 1) && is_inside(p, e->y, period) ? e->y : NULL;
 }
 
-/* Returns i if the expression is i - 1; otherwise NULL. */
+/* If the expression is i - 1, returns i, otherwise NULL. */
 static const kt_expr *find_before(const pass *p, const kt_expr *e, const kt_expr *period)
 {
   bool is_less = is_binary(e, KJIT_OP_SUB) && is_number(e->y, 1);
   return is_less && is_inside(p, e->x, period) ? e->x : NULL;
 }
 
-/* Returns i if the sum has the terms i and n, and the number -1, in any order. */
+/* If the sum has the terms i, n and -1, in any order, returns i, otherwise NULL. */
 static const kt_expr *find_before_with_period(const pass *p, const kt_expr *e,
                                               const kt_expr *period)
 {

@@ -1,16 +1,17 @@
-/* Removes or hoists checks that need not be made for each element.
+/* Removes checks that cannot fail, and hoists checks so that they are executed once per block
+ * instead of once per element.
  *
  * An index that is computed from positions, counters, extents and constants has a minimum and a
- * maximum within a block of threads, and both are known when the block starts. If they are within
+ * maximum within a block of threads. Both are known when the block starts. If both are inside of
  * the array in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons at the start of
- * the block can prove it, the check is hoisted (KJ_PROOF_BLOCK). On the CPU the kernel is then
- * compiled twice, with these checks and without. Blocks that pass all comparisons run the version
- * without them, which the compiler can vectorize as if nothing were checked. The proof ignores
- * conditions in the kernel: a block at the edge of an array, whose threads only a condition keeps
- * inside the array, runs the version with checks. The checks of divisors are removed or hoisted in
- * the same way.
+ * the block can prove that they are, the check is hoisted (KJ_PROOF_BLOCK). On the CPU, the kernel
+ * is then compiled in two versions, with these checks and without. A block for which all
+ * comparisons are true runs the version without them, which the compiler can vectorize as if there
+ * were no checks. The proof ignores conditions in the kernel. For example, the threads of a block
+ * at the edge of an array may stay inside of the array only because of a condition; such a block
+ * runs the version with checks. The checks of divisors are removed or hoisted in the same way.
  *
- * Needs: typed instances with is_checked. Guarantees: a removed check cannot fail; bounds are
+ * Needs: typed instances with is_checked. Guarantees: a removed check cannot fail, and bounds are
  * computed without overflow. */
 #include "pass/bounds.h"
 #include "pass/pass.h"
@@ -35,7 +36,7 @@ static bool is_same_extent(const kt_expr *a, const kt_expr *b)
 }
 
 /* Returns whether high has the form len(a) - 1 and extent is len(a). A range over the extent of an
- * array gives this form. */
+ * array has bounds of this form. */
 static bool is_below(const kt_expr *high, const kt_expr *extent)
 {
   bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_OP_SUB &&
@@ -43,8 +44,8 @@ static bool is_below(const kt_expr *high, const kt_expr *extent)
   return is_less && is_same_extent(high->x, extent);
 }
 
-/* Proves one index of a subscript. The caller drops the added conditions if another index of the
- * subscript cannot be proved. */
+/* Proves that an index is in bounds. If another index of the same access cannot be proved, the
+ * caller removes the conditions that this function has added. */
 static kt_proof prove_index(kp_prover *p, const kt_expr *index, const kp_bounds *extent)
 {
   kp_bounds b = kp_find_bounds(p, index);
@@ -70,14 +71,14 @@ static kt_proof prove_subscript(kp_prover *p, const kt_expr *array, const kt_exp
   return proof;
 }
 
-/* Returns whether the divisor does not change in the loop, so that it can be compared with 0 when
- * the loop starts. The divisor may have any scalar type. */
+/* Returns whether the divisor does not change during the loop, so that it can be compared with 0
+ * before the loop. The divisor may have any scalar type. */
 static bool is_known_divisor(const kp_prover *p, const kt_expr *divisor)
 {
   return p->inside && !p->at->depth && ki_is_scalar(divisor->type) && kp_is_invariant(p, divisor);
 }
 
-/* Returns the constant 0 of a scalar type. A complex zero consists of two components. */
+/* Returns the constant 0 of a scalar type, which for a complex type has two components. */
 static kt_expr *make_zero(kp_prover *p, kjit_type type, kj_location location)
 {
   if (ki_type(p->c->types, type)->class_ != KJ_CLASS_COMPLEX)
@@ -140,7 +141,7 @@ static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_
 static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
   kt_exprs others = p->conditions;
-  /* start with no conditions, so that this value also records conditions that another value has
+  /* start without conditions, so that this value also records the conditions that another value has
    * added already */
   p->conditions = (kt_exprs){ 0 };
   if (!ki_is_weak(var->type) && ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY)
@@ -150,8 +151,8 @@ static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_
   p->conditions = others;
 }
 
-/* Returns whether the function is not inlined. All calls share its code, so a loop cannot remove
- * checks in it. */
+/* Returns whether the function is not inlined. All calls share its code, so checks in it cannot be
+ * removed for the sake of one loop. */
 static bool stays_function(const kt_instance *instance)
 {
   return instance->is_recursive ||
@@ -188,8 +189,8 @@ static void visit_expr(kp_prover *p, kt_expr *e)
 
 static bool is_one_number(const kp_bounds *b) { return b->known && b->least == b->most; }
 
-/* Returns the bounds of a counter's last value if first, stop and step are constants. With a step
- * other than 1 or -1 the last value need not be next to `stop`. */
+/* Returns the bounds of a counter's last value for constant first, stop and step. If the step is
+ * neither 1 nor -1, the last value need not be next to `stop`. */
 static kp_bounds find_last(kp_prover *p, int64_t first, int64_t stop, int64_t step)
 {
   KJ_ASSERT(step != 0);
@@ -290,8 +291,8 @@ typedef struct dropper {
   kt_proof most;
 } dropper;
 
-/* Returns whether a check is removed. A check that the walk never met (KJ_PROOF_UNSEEN) is in code
- * that is never called, and stays. */
+/* Returns whether a check is removed. A check that the walk has not visited (KJ_PROOF_UNSEEN) is in
+ * code that is never called. It is not removed. */
 static bool is_dropped(const dropper *d, kt_proof proof)
 {
   return proof != KJ_PROOF_UNSEEN && proof <= d->most;
@@ -320,8 +321,8 @@ static void mark_inside(void *data, kt_stmt *stmt)
   for (size_t i = 0; i < stmt->vars.count; i++) inside[stmt->vars.items[i]->index] = true;
 }
 
-/* Returns the checks that were proved in all calls in which the loop meets them. Resets the proof
- * of every check that was met. */
+/* Returns the checks that were proved in all calls in which the loop executes them. Resets the
+ * proof state of every check that the walk has visited. */
 static kt_loop_checks *take_proved(kp_prover *p)
 {
   kt_loop_checks *proved = KJ_NEW(p->c->arena, kt_loop_checks);

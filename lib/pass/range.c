@@ -1,14 +1,15 @@
-/* Value ranges and 32-bit indices (docs/ir.md, `index`).
+/* Computes value ranges, and uses 32-bit arithmetic where possible (docs/ir.md, `index`).
  *
- * Needs: typed instances; on the CPU the thread loops have been made. Guarantees: no value, and
- * therefore no result, changes.
+ * Needs: typed instances; on the CPU the thread loops have been made. Guarantees: values do not
+ * change.
  *
- * An expression is computed in 32 bits for one of two reasons. (1) Its range fits into 32 bits:
- * extents, positions and counters under the facts "offsets fit" and "grid fits", and expressions
- * computed from them. (2) The range is not known, but the expression is a `let` that is used only
- * in subscripts, through sums, differences, products and left shifts. It is computed modulo 2^32 if
- * "offsets fit": the offset is in the range of i32, and these operations commute with the
- * reduction. Lowering does the same for subscripts themselves without marks. */
+ * An expression is computed in 32 bits for one of two reasons. (1) Its range fits into 32 bits.
+ * This includes extents, positions and counters under the facts "offsets fit" and "grid fits", and
+ * expressions computed from them. (2) The range is not known, but the expression is the value of a
+ * `let` that is used only in array indices, in sums, differences, products and left shifts. It is
+ * then computed modulo 2^32 if "offsets fit": the offset is in the range of i32, and these
+ * operations can be done modulo 2^32. For the array indices themselves, lowering does the same
+ * without marks. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 
@@ -17,11 +18,12 @@ typedef struct pass {
   const kj_signature *signature;
   kt_instance *instance;
   kp_launch_limits limits;
-  bool has_reshape;         /* some array is reshaped, and may therefore have any extents */
-  uint32_t *assignments;    /* number of assignments of each variable of the instance */
+  bool has_reshape;         /* some array is reshaped, so it can have any extents */
+  uint32_t *assignments;    /* number of assignments to each variable of the instance */
   uint32_t *uses;           /* number of reads of each variable */
-  uint32_t *subscript_uses; /* number of these reads that only feed a subscript */
-  kt_interval **shapes;     /* indexed by variable: extents of arrays that are assigned once */
+  uint32_t *subscript_uses; /* number of reads that are used only in an array index */
+  /* indexed by variable: the extents of an array variable that is assigned once */
+  kt_interval **shapes;
 } pass;
 
 static kt_interval whole(const pass *p, kjit_type type)
@@ -33,9 +35,9 @@ static kt_interval whole(const pass *p, kjit_type type)
 
 static kt_interval extent_range(pass *p, const kt_expr *array, uint32_t d);
 
-/* Returns the range of a view's extent. A slice has no more elements than its dimension, because a
- * slice outside of the array is an error of the program. A reshaped array may have any extents if
- * it has no elements. */
+/* Returns the range of an extent of a view. A slice does not have more elements than its dimension,
+ * because a slice that is not inside of the array is an error of the program. A reshaped array that
+ * has no elements can have any extents. */
 static kt_interval view_range(pass *p, const kt_expr *view, uint32_t d)
 {
   const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME },
@@ -90,7 +92,7 @@ static kt_interval builtin_range(pass *p, const kt_expr *e)
   return kp_exact_builtin(e->builtin->id, operands, e->args.count);
 }
 
-/* Returns the range before the type wraps it. Unknown means any value of the type. */
+/* Returns the range before the type wraps the value. Unknown means any value of the type. */
 static kt_interval exact_range(pass *p, const kt_expr *e, kp_integer type)
 {
   switch (KJ_AMONG(e->kind)) {
@@ -131,7 +133,8 @@ static bool can_compute_narrow(const kt_expr *e)
     for (size_t i = 0; i < e->args.count; i++)
       if (!is_narrow_operand(e->args.items[i])) return false;
     return true;
-  case KJ_T_CONVERT: /* converted from an integer; no other range fits */
+  /* it was converted from an integer; a conversion from another type has no known range */
+  case KJ_T_CONVERT:
   case KJ_T_CONST:
   case KJ_T_VAR:
   case KJ_T_EXTENT: return true;
@@ -159,15 +162,15 @@ static void count_list(pass *p, const kt_exprs *list, bool feeds_subscript)
   for (size_t i = 0; i < list->count; i++) count_uses(p, list->items[i], feeds_subscript);
 }
 
-/* Returns whether the fact "offsets fit" covers the array. It does not cover memory that pointers
- * point to. */
+/* Returns whether the fact "offsets fit" applies to the array. It does not apply to memory that
+ * pointers point to. */
 static bool has_small_offsets(pass *p, const kt_expr *array)
 {
   return !array || ki_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
 }
 
-/* Returns whether the expression is a tensor copy. Its box may start far outside of the array, so
- * the start is a value and not an offset. */
+/* Returns whether the expression is a tensor copy. Its box can start far outside of the array, so
+ * the start is used as a value and not as an offset. */
 static bool is_tensor_copy(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR ||
@@ -179,8 +182,8 @@ static void count_operands(pass *p, const kt_expr *e)
   for (size_t i = 0; i < kt_operand_count(e); i++) count_uses(p, kt_operand(e, i), false);
 }
 
-/* Counts the uses in a tensor copy. The array and the start of a copy's source are operands of a
- * LOAD. */
+/* Counts the uses of variables in a tensor copy. The array and the start of the source are operands
+ * of a LOAD node. */
 static void count_tensor_copy(pass *p, const kt_expr *copy)
 {
   for (size_t i = 0; i < kt_operand_count(copy); i++) {
@@ -208,7 +211,7 @@ static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript)
   count_uses(p, e->z, false);
   count_list(p, &e->args,
              (e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW) && has_small_offsets(p, e->x));
-  /* extents and steps of a view are values */
+  /* the extents and steps of a view are used as values */
   count_list(p, &e->indices, e->kind != KJ_T_VIEW && has_small_offsets(p, e->x));
 }
 
@@ -240,7 +243,7 @@ static void narrow_let(pass *p, const kt_stmt *s)
   var->range = s->value->range;
   if (ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY) keep_shape(p, var, s->value);
   if (var->type != KJIT_I64) return;
-  /* a bounds check needs the whole index */
+  /* a bounds check needs all bits of the index */
   bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
   bool wraps = !is_exact && p->signature->offsets32 && p->c->request->target.kind != KJ_TARGET_CPU;
   bool only_subscripts =
@@ -249,7 +252,7 @@ static void narrow_let(pass *p, const kt_stmt *s)
   p->c->used_offsets32 |= only_subscripts;
 }
 
-/* Computes a counter in 32 bits if the value after the last step also fits. */
+/* Marks a counter as 32-bit if the value after the last step also fits into 32 bits. */
 static void narrow_counter(const kt_stmt *s)
 {
   KJ_ASSERT(s->kind == KJ_TS_FOR);
@@ -259,8 +262,8 @@ static void narrow_counter(const kt_stmt *s)
                       kp_fits32(s->stop->range) && kp_fits32(s->step->range);
 }
 
-/* Sets the ranges of a range's variables. A variable is narrow only if the extent is, because the
- * two are compared. */
+/* Sets the ranges of the variables of a range loop. A variable is narrow only if the extent is
+ * narrow, because the two are compared. */
 static void set_range_loop(const kt_stmt *s)
 {
   KJ_ASSERT(s->vars.count == s->extents.count);
@@ -301,8 +304,8 @@ static void find_ranges(kt_compilation *c)
     p.uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
     p.subscript_uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
     p.shapes = KJ_NEW_ARRAY(c->arena, kt_interval *, count);
-    /* Two visits: only after the first are the number of assignments of each variable and the
-     * ring-operation shifts known. */
+    /* The visits are repeated, because the number of assignments to each variable, and the shifts
+     * that can be done modulo 2^32, are known only after the first visit. */
     visit_stmts(&p, &instance->body);
     count_in_stmts(&p, &instance->body);
     visit_stmts(&p, &instance->body);
@@ -320,7 +323,7 @@ static void drop_wrap(void *data, kt_expr **at)
   if (e->is_wrap && e->z->range.known && e->z->range.least >= 0) *at = e->z;
 }
 
-/* Forgets the ranges, because other passes change the tree and find them again. */
+/* Removes the ranges, because other passes change the tree. They are computed again later. */
 static void forget_range(void *data, kt_expr **at)
 {
   (void)data;
@@ -336,8 +339,8 @@ static void forget_ranges(const kt_vars *vars)
   }
 }
 
-/* Replaces `i < 0 ? i + extent : i` by i if the range of i is nonnegative. Needs: typed instances.
- * Guarantees: no value changes. */
+/* Replaces `i < 0 ? i + extent : i` by i if i is never negative. Needs: typed instances.
+ * Guarantees: values do not change. */
 void kp_drop_wraps(kt_compilation *c)
 {
   if (!c->has_wraps) return;

@@ -1,25 +1,27 @@
-/* CPU: turns the kernel for one thread into loops over the threads of a block
+/* CPU: converts the kernel, which describes one thread, to loops over the threads of a block
  * (kp_make_thread_loops).
  *
- * Needs: typed instances, a known block shape. Guarantees: the kernel's body consists of uniform
- * control flow, uniform assignments, THREADS loops around all other statements, and WARP and
- * BARRIER_REDUCE between these loops. Variables that live across thread loops are is_slot. Code
- * inside THREADS does not synchronize.
+ * Needs: typed instances, and a known block shape. Guarantees: the body of the kernel consists of
+ * uniform control flow, uniform assignments, THREADS loops that contain all other statements, and
+ * WARP and BARRIER_REDUCE statements between these loops. Variables whose values are used in
+ * several thread loops are slots (is_slot). Code inside THREADS does not synchronize.
  *
- * A run of statements without synchronization becomes one THREADS; a barrier is the boundary
- * between two. Control flow that contains a synchronization stays outside the thread loops. If all
- * threads take it together it is unchanged (uniform.c); otherwise it runs under a mask. The mask is
- * the slot variable `off`. A thread is active while its `off` is 0. Otherwise `off` holds the code
- * of the statement where the thread becomes active again: the else part or end of a divergent if,
- * the next iteration or end of a loop, or the end of an inlined function. One more code means that
- * the thread has left the kernel. A uniform assignment moves before the run that it interrupts,
- * unless the run has used the variable already or writes memory that the value is loaded from.
+ * A run of statements without synchronization becomes a THREADS loop. A barrier is the boundary
+ * between two of them. Control flow that contains a synchronization stays outside of the thread
+ * loops. If all threads take it together, it does not change (uniform.c). Otherwise it is executed
+ * under a mask. The mask is the slot variable `off`. A thread is active while its `off` is 0.
+ * Otherwise `off` holds a code for the point at which the thread becomes active again: the else
+ * part or the end of a divergent if, the next iteration or the end of a loop, or the end of an
+ * inlined function. Another code means that the thread has left the kernel. A uniform assignment is
+ * moved before the run in which it occurs, unless the run has already used the variable or writes
+ * to the memory from which the value is loaded.
  *
- * A kernel of grid_ranges that reads no position and has no shared memory needs no threads. It
- * stays as it is, and each block runs one contiguous piece (is_range_only). */
+ * A kernel that consists of grid_ranges, reads no position and has no shared memory needs no
+ * threads. It is not converted, and each block runs a contiguous part of each range
+ * (kp_is_range_only). */
 #include "pass/simt.h"
 
-/* Tracks active threads with the slot variable `off`; see the head of this file. */
+/* ---- active threads: the slot variable `off`, which the head of this file describes ---- */
 
 enum { PLACES_A_SITE = 2 };
 
@@ -82,8 +84,8 @@ void kp_restore_active(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place,
 
 /* ---- the end ---- */
 
-/* Removes all assignments to `off`. No statement reads it, because only the last run makes threads
- * inactive. */
+/* Removes all assignments to `off`. This is possible if only the last run makes threads inactive,
+ * because then no statement reads it. */
 static kt_stmts drop_off(kp_simt_builder *b, const kt_stmts *list)
 {
   kt_stmts kept = { 0 };
@@ -98,7 +100,7 @@ static kt_stmts drop_off(kp_simt_builder *b, const kt_stmts *list)
   return kept;
 }
 
-/* Removes an unused variable from the kernel's list. */
+/* Removes an unused variable from the kernel's list of variables. */
 static void drop_local(kt_instance *kernel, const kt_var *var)
 {
   KJ_ASSERT(var->index < kernel->params.count + kernel->locals.count && var->kind != KJ_V_PARAM);
@@ -150,8 +152,8 @@ void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location
   kp_emit_joint(b, reduce);
 }
 
-/* Returns whether the boundary between two thread loops implements the barrier. It does not if each
- * warp has its own thread loops. */
+/* Returns whether the boundary between two thread loops is sufficient for the barrier. It is not if
+ * each warp has its own thread loops. */
 static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
 {
   KJ_ASSERT(barrier->kind == KJ_T_BUILTIN);
@@ -159,8 +161,8 @@ static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
          b->s->c->code->cpu_fibers != KJ_FIBERS_WARPS;
 }
 
-/* Builds the check of a divergent barrier. Each thread must wait at the barrier or have left the
- * kernel. If some thread waits, threads in other places would never arrive. */
+/* Builds the check of a divergent barrier. Each thread must either wait at the barrier or have left
+ * the kernel. If some thread waits, threads that took another path would never arrive. */
 static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt_position *position)
 {
   KJ_ASSERT(position->divergence);
@@ -191,7 +193,7 @@ static void build_barrier(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_posit
     return;
   }
   if (stmt->kind == KJ_TS_EVALUATE) {
-    /* advances the time of the watch */
+    /* advances the time of the watch (native/watch.h) */
     if (b->s->c->code->is_watched) kp_emit_reduce(b, NULL, stmt->value, stmt->location, position);
     return;
   }
@@ -212,8 +214,9 @@ void kp_build_sync(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *po
   else build_barrier(b, stmt, position);
 }
 
-/* Collects runs of statements without synchronization; each run becomes one THREADS. Uniform
- * assignments move before the run that they interrupt. */
+/* ---- runs: statements without synchronization, which become one THREADS loop ----
+ *
+ * Uniform assignments are moved before the run in which they occur. */
 
 void kp_flush_run(kp_simt_builder *b)
 {
@@ -248,8 +251,8 @@ static void append_to_run(kp_simt_builder *b, kt_stmt *stmt)
   kp_append_stmt(b->s, &b->run, stmt);
 }
 
-/* Adds a statement for the active threads. A run continues after it has made some threads inactive,
- * because these threads have jumped to its end. */
+/* Adds a statement for the active threads. If a statement of the run makes some threads inactive,
+ * the run still continues, because these threads jump to its end. */
 void kp_push_active(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
   bool masked = kp_is_masked(b, position);
@@ -299,12 +302,12 @@ kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_
 
 /* ---- ranges ---- */
 
-/* Returns a uniform extent. The language requires that extents are the same in all threads. If this
- * cannot be proved, the value of the first active thread is used. */
+/* Returns an extent that is uniform. The language requires that extents are the same in all
+ * threads. If this cannot be proved, the value in the first active thread is used. */
 static kt_expr *make_extent(kp_simt_builder *b, kt_expr *extent, const kp_simt_position *position)
 {
   if (kp_is_uniform(b->s, extent)) return extent;
-  /* no thread may be active after a failure; then the loop has no iterations */
+  /* after a failure there may be no active thread; the loop then has no iterations */
   bool may_fail = kp_may_fail(extent);
   kt_var *slot = kp_new_holder(b->s, may_fail ? KJ_V_VAR : KJ_V_LET, "extent", extent);
   if (may_fail)
@@ -326,7 +329,7 @@ static void build_range(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_positio
     stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
   kp_flush_run(b);
   stmt->body = kp_drop_declarations(b->s, &stmt->body);
-  /* a thread may leave in an early round, before other threads run theirs */
+  /* a thread may leave in an early round, before other threads have executed theirs */
   if (kp_stmt_may_fail(stmt)) b->has_left = b->may_idle = true;
   kp_guard(b, stmt, position);
   kp_emit_joint(b, stmt);
@@ -378,7 +381,7 @@ static void build_kernel(kp_simt *s)
   kp_simt_builder b = { .s = s, .out = &to, .run_number = 1 };
   kp_simt_position top = { 0 };
   if (s->has_mask)
-    /* needed even without barriers, because a change of a uniform variable ends a run */
+    /* needed even without barriers, because changing a uniform variable ends a run */
     kp_push_for_all(&b, kp_set_off(&b, kp_off_const(&b, 0)), &top);
   kp_build_joint_list(&b, &from, &top);
   kp_flush_run(&b);
@@ -386,7 +389,7 @@ static void build_kernel(kp_simt *s)
   kp_settle_off(&b);
 }
 
-/* Finds lines that are printed, which need the positions of the thread, and watched accesses. */
+/* Finds prints, which need the position of the thread, and monitored accesses. */
 static void find_print(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_PRINT || stmt->is_watched) *(bool *)data = true;

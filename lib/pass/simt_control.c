@@ -1,8 +1,9 @@
-/* Builds control flow that contains a synchronization and therefore stays outside of the thread
- * loops. It is unchanged if all threads take it together, and otherwise runs under the mask. */
+/* Builds control flow that contains a synchronization and is therefore outside of the thread loops.
+ * If all threads take it together, it does not change; otherwise it is executed under the mask
+ * (simt.c). */
 #include "pass/simt.h"
 
-/* Constructors and copies of typed trees. */
+/* ---- constructing and copying typed trees ---- */
 
 kt_expr *kp_new_const(kp_simt *s, kjit_type type, __int128 value, kj_location location)
 {
@@ -102,12 +103,12 @@ kt_stmts kp_drop_declarations(kp_simt *s, const kt_stmts *list)
   return kept;
 }
 
-/* Builds statements that each thread executes on its own. */
+/* ---- statements that each thread executes separately: assignments ---- */
 
 /* ---- assignments ---- */
 
-/* Replaces a mutable uniform variable in the value of a cheap let by a copy of its current value,
- * because the let is computed again in later regions. */
+/* The value of a cheap let is computed again in later regions. Replaces a mutable uniform variable
+ * in it by a copy of the variable's current value. */
 static void catch_variable(void *data, kt_expr **expr)
 {
   kp_simt_builder *b = data;
@@ -125,8 +126,8 @@ static bool is_array(kp_simt_builder *b, const kt_expr *expr)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Stores a scalar operand of a view in a variable, so that the view itself can be computed again
- * anywhere. */
+/* Stores a scalar operand of a view in a variable, so that the view itself can be computed again at
+ * any point. */
 static void hold_part(kp_simt_builder *b, kt_expr **part, const kp_simt_position *position)
 {
   if (!*part || kp_is_cheap(*part, UINT32_MAX)) return;
@@ -187,8 +188,8 @@ static bool leaves_statement(const kt_stmt *stmt, depth inside)
   }
 }
 
-/* Replaces jumps out of a thread's statements: the thread becomes inactive and skips the rest of
- * the run. */
+/* Replaces jumps out of a list of statements that each thread executes: the thread becomes inactive
+ * and skips the rest of the run. */
 static kt_stmts mask_jumps(kp_simt_builder *b, const kt_stmts *list,
                            const kp_simt_position *position, depth inside)
 {
@@ -223,7 +224,7 @@ void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *
   kt_stmts one = { .items = &stmt, .count = 1 };
   kt_stmts masked = mask_jumps(b, &one, position, (depth){ 0, 0 });
   bool has_left = b->has_left;
-  b->has_left = had_left; /* the statement itself starts before threads leave */
+  b->has_left = had_left; /* the statement itself starts before any thread leaves */
   for (size_t i = 0; i < masked.count; i++) kp_push_active(b, masked.items[i], position);
   b->has_left |= has_left;
 }
@@ -298,8 +299,8 @@ static void build_divergent_if(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_
 
 /* ---- loops ---- */
 
-/* Returns whether the list contains a RETURN, a failure, or a LEAVE of a ONCE around the list.
- * onces: number of ONCEs inside the list. */
+/* Returns whether the list contains a RETURN, a failure, or a LEAVE that leaves a ONCE around the
+ * list. onces: number of ONCEs around the current position, inside of the list. */
 static bool has_exit(const kt_stmts *list, uint32_t onces)
 {
   for (size_t i = 0; i < list->count; i++) {
@@ -323,8 +324,9 @@ static void emit_stop_unless_any(kp_simt_builder *b, const kp_simt_position *pos
   kp_emit_joint(b, stop);
 }
 
-/* Builds the body of a joint loop. If may_empty, the loop ends when no thread is left in it.
- * Threads that have continued become active again at the end of the body. */
+/* Builds the body of a loop that contains a synchronization. If may_empty is set, the loop ends
+ * when it has no threads left. Threads that have continued become active again at the end of the
+ * body. */
 static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *from,
                             kt_stmt *condition, bool may_empty, const kp_simt_position *inner)
 {
@@ -346,7 +348,7 @@ static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *f
   stmt->body = filled;
 }
 
-/* Returns whether the loop must test in each iteration for an active thread. */
+/* Returns whether the loop must test for an active thread in each iteration. */
 static bool asks_each_time(kp_simt_builder *b, const kt_stmt *loop, const kp_simt_position *inner)
 {
   if (!kp_has_uniform_header(b->s, loop) || loop->masks_break) return true;
@@ -372,7 +374,7 @@ static void build_loop(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
   if (b->s->masks_return && has_return(&stmt->body)) b->has_left = true;
   kt_stmts body = stmt->body;
   kt_stmt *condition = NULL;
-  if (!is_uniform) { /* a divergent while: threads make themselves inactive */
+  if (!is_uniform) { /* in a divergent while loop, threads make themselves inactive */
     int64_t leave = kp_off_code(b, stmt, KJ_OFF_BREAK);
     condition =
       kp_set_off(b, kp_new_cond(b->s, stmt->value, kp_off_const(b, 0), kp_off_const(b, leave)));
@@ -383,8 +385,8 @@ static void build_loop(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
   if (!is_uniform || stmt->masks_break) kp_restore_active(b, stmt, KJ_OFF_BREAK, position);
 }
 
-/* Turns a for whose range differs between threads into a while over the number of iterations. The
- * arithmetic is unsigned, so that no step overflows. */
+/* Converts a for loop whose range differs between threads to a while loop over the number of
+ * iterations. The arithmetic is unsigned, so that the steps cannot overflow. */
 static kt_expr *count_up(kp_simt_builder *b, kt_var *from, kt_var *to, kt_expr *step)
 {
   kp_simt *s = b->s;

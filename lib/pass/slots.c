@@ -1,10 +1,10 @@
 /* CPU: decides where the variables of thread loops are stored.
  *
- * A region is one THREADS or the body of one grid_range. A variable that only one region mentions
- * is a local variable of its iterations. If several regions mention a let that is cheap to compute
- * from positions, extents and the like, each region computes it again at its start. The optimizer
- * then sees, for example, that `col` is consecutive in x, which a load would hide. All other
- * variables are slots, with one element for each thread. */
+ * A region is a THREADS loop or the body of a grid_range. If only one region uses a variable, it is
+ * a local variable of the region's iterations. If several regions use a let that is cheap to
+ * compute, for example from positions and extents, each region computes it again at its start. The
+ * optimizer can then see, for example, that `col` is consecutive in x, which a load from memory
+ * would hide. All other variables are slots, with one element for each thread. */
 #include <string.h>
 
 #include "pass/simt.h"
@@ -29,7 +29,7 @@ static uint32_t cost_of(const kt_expr *e)
 
 static bool is_cheap_node(const kt_expr *e)
 {
-  /* views are computed again anywhere without checks; their checks stay at the let */
+  /* views are computed again at any point, without checks; the checks are executed at the let */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
   if (!kt_is_cheap_kind(e->kind)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
@@ -49,12 +49,14 @@ bool kp_is_cheap(const kt_expr *e, uint32_t budget) { return !kt_any_texpr(e, is
 
 typedef struct scan {
   kp_simt *s;
-  /* some code takes the address of an element of a local array; the pointer may be used anywhere */
+  /* some code takes the address of an element of a local array, and the pointer can be used
+   * anywhere */
   bool has_local_address;
   uint32_t region, region_count, loops;
 } scan;
 
-/* Returns whether the variable belongs to a thread and its storage has not been decided. */
+/* Returns whether the variable belongs to a thread and it has not been decided where it is
+ * stored. */
 static bool is_own(const kt_var *var)
 {
   return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED &&
@@ -66,7 +68,7 @@ static void note(scan *at, kt_var *var)
   if (!is_own(var)) return;
   kp_simt_variable *own = var->simt;
   if (own->region && own->region != at->region) own->is_shared_out = true;
-  /* lives from one iteration to the next */
+  /* its contents are used in later iterations */
   if (var->kind == KJ_V_LOCAL && at->loops) own->is_shared_out = true;
   own->region = at->region;
 }
@@ -156,8 +158,8 @@ static bool is_array(kp_simt *s, const kt_var *var)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Returns whether the value of a let may use the variable when it is computed again. keep: make the
- * variable a slot if necessary. */
+/* Returns whether the value of a let can use the variable when the let is computed again. keep:
+ * makes the variable a slot if necessary. */
 static bool can_use(kp_simt *s, kt_var *var, bool keep)
 {
   if (var->is_slot || !is_own(var)) return var->kind != KJ_V_VAR;
@@ -195,7 +197,7 @@ static bool can_remake(kp_simt *s, kt_var *var)
     bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
                kp_is_cheap(own->value, budget) && !kt_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
-    /* the let's own value is rewritten for its region */
+    /* the region gets a copy of the let's value, which is then rewritten */
     if (can) {
       own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
       kt_walk_texpr(&own->value, drop_check, NULL);
@@ -204,8 +206,8 @@ static bool can_remake(kp_simt *s, kt_var *var)
   return own->remake == KJ_REMAKE_YES;
 }
 
-/* Returns whether the variable is a slot that refers to a local array, and no code records which
- * array it is. */
+/* Returns whether the variable is a slot that refers to a local array, and no code records to which
+ * array it refers. */
 static bool leads_to_local(kp_simt *s, kt_var *var)
 {
   return is_own(var) && var->kind != KJ_V_LOCAL && kt_holds_local(s->c->types, var->type) &&
@@ -267,9 +269,9 @@ static void count_home_use(void *data, kt_expr **expr)
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
-/* Removes top-level lets that only other regions used, from last to first because they can use
- * earlier lets. A let whose value may fail stays: the other regions compute it without checks, and
- * may have no iterations. */
+/* Removes lets at the top level that only other regions used. They are removed from last to first,
+ * because they can use earlier lets. If the value of a let can fail, it is not removed: the other
+ * regions compute it without checks, and they may have no iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {
   kt_stmts kept = { 0 }, in_order = { 0 };
@@ -322,8 +324,8 @@ static uint64_t unroll_list(kt_stmts *list)
   return nodes;
 }
 
-/* Marks short loops for unrolling, inner loops first: LLVM vectorizes the loop over x only if no
- * loop is left inside it. Returns the size, counting unrolled loops in full. */
+/* Marks short loops for unrolling, starting with inner loops: LLVM vectorizes the loop over x only
+ * if it contains no other loop. Returns the size of the code after unrolling. */
 static uint64_t unroll(kt_stmt *stmt)
 {
   uint64_t nodes = 1;
@@ -370,7 +372,7 @@ static bool is_threadless(const kt_compilation *c, kt_stmt *stmt)
 
 static void finish_list(remaking *at, kt_stmts *list);
 
-/* Finishes a statement and returns whether it still has an effect. */
+/* Completes a statement. Returns whether it still has an effect. */
 static bool finish_stmt(remaking *at, kt_stmt *stmt)
 {
   bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;

@@ -1,13 +1,14 @@
-/* CPU: finds variables that are the same in all threads of a block, control flow that all threads
- * take together, and places where some threads may be inactive.
+/* CPU: finds the variables that are the same in all threads of a block, the control flow that all
+ * threads take together, and the points at which some threads can be inactive.
  *
- * The analysis is optimistic. Every variable starts as uniform and every jump as unmasked; rounds
- * over the kernel revoke this until nothing changes. A variable stays uniform if every value
- * assigned to it is uniform and each assignment is under the same divergent control flow as the
- * declaration: threads that are inactive at the assignment then never see the variable. A uniform
- * value may be computed once for the block, even if no thread is active, so an expression that
- * loads is not uniform where threads may be inactive. A load from the same address gives the same
- * value in all threads, unless there is a race. */
+ * The analysis is optimistic. It assumes that every variable is uniform and that all threads take
+ * every jump together. Rounds over the kernel revoke these assumptions until nothing changes. A
+ * variable is uniform if all values that are assigned to it are uniform, and if each assignment is
+ * in the same divergent control flow as the declaration. In this case, threads that are inactive at
+ * the assignment never read the variable. A uniform value can be computed once for the block even
+ * if no thread is active. An expression that contains a load is therefore not uniform at a point
+ * where threads can be inactive. A load from the same address is assumed to return the same value
+ * in all threads; otherwise there is a data race. */
 #include "pass/simt.h"
 
 /* ---- expressions ---- */
@@ -61,8 +62,8 @@ bool kp_has_uniform_header(const kp_simt *s, const kt_stmt *stmt)
          kp_is_uniform(s, stmt->stop) && kp_is_uniform(s, stmt->step);
 }
 
-/* Number of loops and ONCEs around the current position, within the analyzed statement. Jumps to
- * them do not leave the statement. */
+/* Number of loops and ONCEs that contain the current position and are inside of the analyzed
+ * statement. Jumps that end them do not leave the statement. */
 typedef struct depth {
   uint32_t loops, onces;
 } depth;
@@ -82,7 +83,7 @@ static bool escapes(const kt_stmt *jump, depth inside)
 
 static bool is_scalar_list(const kp_simt *s, const kt_stmts *list, depth inside);
 
-/* Returns whether the statement only computes uniform variables from uniform values. */
+/* Returns whether the statement only assigns uniform values to uniform variables. */
 static bool is_scalar_stmt(const kp_simt *s, const kt_stmt *stmt, depth inside)
 {
   if (is_jump(stmt)) return !escapes(stmt, inside);
@@ -119,8 +120,8 @@ bool kp_is_masked_jump(const kt_stmt *jump, const kp_simt_position *position)
 
 static bool has_real_jump(const kp_simt *s, const kt_stmts *list, const kp_simt_position *position);
 
-/* Returns whether the statement is a uniform IF with a jump that all threads take together. It
- * becomes control flow between thread loops. */
+/* Returns whether the statement is a uniform IF that contains a jump, which all threads take
+ * together. It becomes control flow outside of thread loops. */
 static bool is_lifted(const kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
   if (stmt->kind != KJ_TS_IF || !kp_has_uniform_header(s, stmt)) return false;
@@ -269,8 +270,8 @@ static void analyze_joint(kp_simt *s, kt_stmt *stmt, const kp_simt_position *pos
   analyze_list(s, &stmt->otherwise, &inner);
 }
 
-/* Analyzes a statement at its level. In a nested statement, declarations have that statement as
- * their scope. */
+/* Analyzes a statement at its level. The scope of a declaration in a nested statement is that
+ * statement. */
 static void analyze_stmt(kp_simt *s, kt_stmt *stmt, const kp_simt_position *position)
 {
   switch (kp_find_level(s, stmt, position)) {

@@ -1,11 +1,11 @@
-/* Finds loops in which a thread only waits for another thread. On the CPU the threads of a
- * block run one after the other, so interruptible code reports a failure in such a loop
- * (lower/poll.c); on a GPU the other thread would run. */
+/* Finds loops in which a thread only waits for another thread. On the CPU, the threads of a block
+ * are executed one after the other, so the other thread never runs; interruptible code reports a
+ * failure in such a loop (lower/poll.c). On a GPU the other thread would run. */
 #include "pass/pass.h"
 
 typedef struct waiting {
   const kt_stmt *loop;
-  bool reads; /* reads memory that other threads may write */
+  bool reads; /* it reads memory to which other threads can write */
 } waiting;
 
 #define AT_ALL_SCOPES(id) \
@@ -18,9 +18,9 @@ static bool is_among(ki_builtin_id id, const ki_builtin_id *ids, size_t count)
   return false;
 }
 
-/* Returns whether the atomic operation changes nothing if it is repeated while no other thread
- * runs, because it stores the same value again or adds 0. Atomic loads are often written as
- * additions of 0. */
+/* Returns whether repeating the atomic operation has no effect as long as no other thread runs,
+ * because it stores the same value again or adds 0. Atomic loads are often written as additions of
+ * 0. */
 static bool is_idle_atomic(const kt_expr *e)
 {
   static const ki_builtin_id always[] = { AT_ALL_SCOPES(CAS),  AT_ALL_SCOPES(EXCH),
@@ -72,8 +72,8 @@ static bool is_assignment_of(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_ASSIGN && stmt->var == ((const assigned *)data)->var;
 }
 
-/* Returns whether the expression is a variable that the loop assigns, so that an iteration may see
- * the value of an earlier one. */
+/* Returns whether the expression is a variable that the loop assigns, so that an iteration can read
+ * a value from an earlier iteration. */
 static bool is_carried(void *data, const kt_expr *e)
 {
   assigned of = { .loop = ((const waiting *)data)->loop, .var = e->var };

@@ -1,6 +1,6 @@
-/* Memory aligned to cache lines inside a larger malloc block, whose address is stored before the
- * memory. malloc caches blocks of ordinary size for each thread, but splits and merges aligned
- * blocks each time. */
+/* Memory that is aligned to cache lines, inside of a larger malloc block. The address of the block
+ * is stored before the memory. aligned_alloc is not used: malloc caches blocks of ordinary sizes
+ * for each thread, but splits and merges aligned blocks each time. */
 #ifndef KJ_SUPPORT_ALIGNED_H
 #define KJ_SUPPORT_ALIGNED_H
 
@@ -10,7 +10,7 @@
 
 enum { KJ_ALIGNMENT = 64 };
 
-/* Returns memory with undefined contents, or NULL if no memory is left. */
+/* Returns memory with undefined contents, or NULL when out of memory. */
 static inline void *kj_allocate_aligned(size_t size_bytes)
 {
   char *block = size_bytes > SIZE_MAX - KJ_ALIGNMENT ? NULL : malloc(size_bytes + KJ_ALIGNMENT);

@@ -1,5 +1,6 @@
-/* Assertions of kjit's own invariants and preconditions, never of properties of the application's
- * input. Debug and sanitizer builds check them; release builds do not evaluate them. */
+/* Assertions that check kjit's own invariants and preconditions, but never properties of the
+ * application's input. Debug and sanitizer builds check them. Release builds do not evaluate
+ * them. */
 #ifndef KJ_SUPPORT_ASSERT_H
 #define KJ_SUPPORT_ASSERT_H
 
@@ -9,8 +10,8 @@ _Noreturn void kj_fail_assertion(const char *condition, const char *file, int li
 
 #ifdef NDEBUG
 enum { KJ_HAS_ASSERTIONS = 0 };
-/* The condition is compiled but never evaluated. It therefore stays valid, and variables in it
- * count as used, but it generates no code. */
+/* The condition is compiled but never evaluated. It must therefore stay valid, and variables in it
+ * are treated as used, but it generates no code. */
 #define KJ_ASSERT(condition) ((void)(KJ_HAS_ASSERTIONS && (condition)))
 #else
 enum { KJ_HAS_ASSERTIONS = 1 };
@@ -19,8 +20,8 @@ enum { KJ_HAS_ASSERTIONS = 1 };
 #endif
 
 /* A switch over an enumeration normally lists every value, and the compiler reports missing ones
- * (-Wswitch-enum). If a switch only concerns some values, and its default is correct for all
- * others, including future ones, write switch (KJ_AMONG(kind)). */
+ * (-Wswitch-enum). Use switch (KJ_AMONG(kind)) if a switch handles only some values, and its
+ * default is correct for all others, including values that are added later. */
 #define KJ_AMONG(value) ((int)(value))
 
 #endif

@@ -1,4 +1,4 @@
-/* Arenas, maps in an arena, growing strings. */
+/* Arenas, maps in arenas, and growing strings. */
 #include "support/containers.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 /* ---- formats ---- */
 
-/* Writes text like snprintf: text that does not fit is only counted. */
+/* Writes text like snprintf: text that does not fit is not written, but is counted. */
 typedef struct printer {
   char *at, *end;
   size_t length;
@@ -38,8 +38,8 @@ static void put_signed(printer *p, int64_t number)
   put_number(p, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
 }
 
-/* Formats strings and integers without the C library, which takes several times as long. Returns
- * false if the format contains anything else. */
+/* Formats strings and integers without the C library, which would take several times as long.
+ * Returns false if the format contains anything else. */
 static bool print_plainly(printer *p, const char *format, va_list list)
 {
   for (;;) {
@@ -79,7 +79,7 @@ struct kj_arena_block {
   size_t size_bytes;
 };
 
-/* Each block is twice as large as the previous one, so that small uses clear little memory. */
+/* Each block is twice as large as the previous one, so that small arenas clear little memory. */
 enum { ALIGNMENT = 16, LEAST_BYTES = KJ_SIZE(1 << 12, 1), MOST_BYTES = KJ_SIZE(1 << 16, 1) };
 _Static_assert(sizeof(kj_arena_block) <= ALIGNMENT, "what a block holds is behind its head");
 
@@ -107,8 +107,8 @@ void kj_free_arena(kj_arena *arena)
   kj_init_arena(arena, arena->on_failure);
 }
 
-/* Jumps to on_failure. When the limit was exceeded, removes it, because reporting the error needs
- * memory. */
+/* Jumps to on_failure. If the limit was exceeded, removes the limit, because reporting the error
+ * needs memory. */
 static _Noreturn void fail(kj_arena *arena)
 {
   int jump = arena->is_over ? KJ_JUMP_LIMIT : KJ_JUMP_MEMORY;
@@ -140,7 +140,7 @@ static bool add_block(kj_arena *arena, size_t size_bytes)
   return true;
 }
 
-/* Returns NULL when out of memory or if the limit would be exceeded. */
+/* Returns NULL when out of memory, or if the limit would be exceeded. */
 static void *try_allocate(kj_arena *arena, size_t size_bytes)
 {
   KJ_ASSERT(arena->next <= arena->end);
@@ -173,7 +173,7 @@ char *kj_format(kj_arena *arena, const char *format, ...)
   va_list list, again;
   va_start(list, format);
   va_copy(again, list);
-  /* usually the text fits in the current block, at its final address */
+  /* usually the text fits into the current block, so it is written to its final address */
   char *place = arena->next;
   size_t room = (size_t)(arena->end - place), length = print(place, room, format, list);
   if (length >= room && room) memset(place, 0, room);
@@ -197,7 +197,7 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 
 /* ---- map ---- */
 
-/* FNV-1a, because keys are short identifiers. */
+/* The FNV-1a hash, because keys are short identifiers. */
 static uint64_t hash(const char *key, size_t length)
 {
   uint64_t h = 0xcbf29ce484222325u;
@@ -207,7 +207,7 @@ static uint64_t hash(const char *key, size_t length)
 
 static kj_map_entry **find_bucket(const kj_map *map, const char *key, size_t length)
 {
-  KJ_ASSERT(map->count < map->capacity); /* a free bucket ends the search */
+  KJ_ASSERT(map->count < map->capacity); /* the search ends at a free bucket */
   KJ_ASSERT((map->capacity & (map->capacity - 1)) == 0);
   size_t at = hash(key, length) & (map->capacity - 1);
   while (map->buckets[at] &&
@@ -326,7 +326,7 @@ void kj_free_buffer(kj_buffer *buffer)
   *buffer = (kj_buffer){ 0 };
 }
 
-/* Validates by RFC 3629: no overlong forms, no surrogates. */
+/* Accepts only valid UTF-8 by RFC 3629: no overlong forms and no surrogates. */
 size_t kj_character_bytes(const char *start, size_t left)
 {
   const unsigned char *text = (const unsigned char *)start;

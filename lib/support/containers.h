@@ -1,4 +1,4 @@
-/* Arenas, lists and maps in arenas, and growing strings in memory from malloc. */
+/* Arenas, lists and maps in arenas, and growing strings that use malloc. */
 #ifndef KJ_SUPPORT_CONTAINERS_H
 #define KJ_SUPPORT_CONTAINERS_H
 
@@ -14,15 +14,15 @@
 
 typedef struct kj_arena_block kj_arena_block;
 
-/* An arena is used by one thread at a time. When out of memory, an allocation jumps to *on_failure
- * with value KJ_JUMP_MEMORY, so callers never test for NULL. A public function sets on_failure
- * before it allocates. */
+/* An arena must be used by only one thread at a time. When out of memory, an allocation jumps to
+ * *on_failure with the value KJ_JUMP_MEMORY, so callers never test for NULL. A public function must
+ * set on_failure before it allocates. */
 typedef struct kj_arena {
   kj_arena_block *blocks;
   char *next, *end;
   jmp_buf *on_failure;
-  /* Size of all blocks and its limit; a limit of 0 means none. Exceeding it jumps with
-   * KJ_JUMP_LIMIT. */
+  /* The total size of all blocks, and the limit for it; 0 means that there is no limit. Exceeding
+   * the limit jumps with KJ_JUMP_LIMIT. */
   size_t used_bytes, most_bytes;
   bool is_over; /* the current allocation would exceed the limit */
 } kj_arena;
@@ -30,10 +30,10 @@ typedef struct kj_arena {
 enum { KJ_JUMP_ERROR = 1, KJ_JUMP_MEMORY = 2, KJ_JUMP_LIMIT = 3 };
 
 void kj_init_arena(kj_arena *arena, jmp_buf *on_failure);
-/* Clears memory of the caller, which the arena uses before it allocates blocks. */
+/* Clears memory that the caller provides. The arena uses it before it allocates blocks. */
 void kj_lend_memory(kj_arena *arena, void *memory, size_t size_bytes);
 void kj_free_arena(kj_arena *arena); /* frees all blocks; the arena can be used again */
-/* Returns zeroed memory that is aligned for any type. */
+/* Returns zeroed memory that is aligned for every type. */
 void *kj_allocate(kj_arena *arena, size_t size_bytes);
 char *kj_copy_string(kj_arena *arena, const char *text, size_t length); /* adds a 0 byte */
 char *kj_format(kj_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -43,7 +43,7 @@ char *kj_format(kj_arena *arena, const char *format, ...) __attribute__((format(
   ((type *)kj_allocate((arena), sizeof(type) * (size_t)(count)))
 
 /* A growing array in an arena: KJ_LIST(ki_stmt *) list; KJ_PUSH(arena, &list, x). When it grows,
- * its previous memory stays in the arena. */
+ * its previous memory is not freed until the arena is. */
 #define KJ_LIST(type) \
   struct { \
     type *items; \
@@ -58,7 +58,8 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 /* ---- hash maps from strings to pointers, in an arena ---- */
 
 typedef struct kj_map_entry {
-  /* 0-terminated, in the arena of the map or of the caller; NULL means that the bucket is free */
+  /* 0-terminated string in the arena of the map or of the caller; NULL means that the bucket is
+   * free */
   const char *key;
   size_t length;
   void *value;
@@ -71,19 +72,20 @@ typedef struct kj_map {
 } kj_map;
 
 void kj_init_map(kj_map *map, kj_arena *arena);
-/* Returns the entry of the key, or NULL if the map does not have the key. */
+/* Returns the entry for the key, or NULL if the map does not contain the key. */
 kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length);
-/* Returns the entry of the key. A new entry has the value NULL and a copy of the key. Entries never
- * move. */
+/* Returns the entry for the key. A new entry has the value NULL and a copy of the key. Entries
+ * never move. */
 kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length);
 
-/* ---- growing strings in memory from malloc, which kjit_copy_* functions give to the application
- * ---- */
+/* ---- growing strings in memory from malloc ----
+ *
+ * The kjit_copy_* functions give them to the application. */
 
 /* When out of memory, a call sets `failed`, and further calls have no effect. Callers therefore
- * need to test it only once, at the end. */
+ * need to test `failed` only once, at the end. */
 typedef struct kj_buffer {
-  char *text; /* 0-terminated after the first append, NULL before */
+  char *text; /* 0-terminated after the first append; NULL before */
   size_t length, capacity;
   int failed;
 } kj_buffer;
@@ -97,12 +99,12 @@ void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
 /* Returns the text, which the caller must free with free(), or NULL when out of memory. Empties the
  * buffer. */
 char *kj_take_text(kj_buffer *buffer);
-/* Moves the text to an arena. Frees the buffer, even if the arena is out of memory and jumps. */
+/* Moves the text to an arena. Frees the buffer, even if the arena jumps when out of memory. */
 char *kj_keep_text(kj_arena *arena, kj_buffer *buffer);
 void kj_free_buffer(kj_buffer *buffer);
 
-/* Returns the number of bytes of the UTF-8 character at text; 0 for an invalid character or a 0
- * byte. left, the number of available bytes, is at least 1. */
+/* Returns the number of bytes of the UTF-8 character at text, or 0 for an invalid character or a 0
+ * byte. left, the number of available bytes, must be at least 1. */
 size_t kj_character_bytes(const char *text, size_t left);
 
 #endif

@@ -1,7 +1,7 @@
 /* Shortest decimals by the free-format algorithm of Steele and White ("How to print floating-point
- * numbers accurately", 1990), with exact integers. A decimal reads back as the number if their
- * difference is less than half the distance from the number to its neighbours. The algorithm
- * therefore produces digits until the remainder is smaller than this bound. */
+ * numbers accurately", 1990), with exact integers. A decimal number reads back as the original
+ * number if their difference is less than half the distance to the next floating-point number. The
+ * algorithm therefore produces digits until the remainder is less than this bound. */
 #include "support/decimal.h"
 
 #include <fenv.h>
@@ -16,8 +16,8 @@
 
 /* ---- large integers ---- */
 
-/* The smallest f64 has a denominator of 2^1074. Three more bits are needed for quarters of a step,
- * and four for a factor of 10. The largest f64 is less than 2^1024. */
+/* The denominator of the smallest f64 is 2^1074. Three further bits are needed for quarters of a
+ * step, and four for a factor of 10. The largest f64 is less than 2^1024. */
 enum { WORDS = 36, WORD_BITS = 32 };
 typedef struct large {
   uint32_t words[WORDS]; /* least significant first */
@@ -105,21 +105,21 @@ static int precision_of(kjit_type type)
   return type == KJIT_F16 ? 11 : type == KJIT_BF16 ? 8 : type == KJIT_F32 ? 24 : 53;
 }
 
-/* Returns the exponent of the smallest positive number, which is a power of two. */
+/* Returns the exponent of the smallest positive number of the type, which is a power of two. */
 static int least_exponent_of(kjit_type type)
 {
   return type == KJIT_F16 ? -24 : type == KJIT_BF16 ? -133 : type == KJIT_F32 ? -149 : -1074;
 }
 
-/* The number is rest / whole. A decimal between rest - below and rest + above (divided by whole)
- * reads back as the number. */
+/* The number is rest / whole. Every decimal number between (rest - below) / whole and (rest +
+ * above) / whole reads back as this number. */
 typedef struct scaled {
   large rest, whole, below, above;
-  bool is_even; /* the ends read back as the number, too */
+  bool is_even; /* the two limits themselves also read back as the number */
 } scaled;
 
-/* Uses quarters of the distance to the next number as unit, because the number below a power of two
- * is only half as far away as the one above it. */
+/* The unit is a quarter of the distance to the next number, because for a power of two, the
+ * distance to the number below it is half the distance to the number above it. */
 static scaled scale(double magnitude, kjit_type type)
 {
   enum { QUARTERS = 2 };
@@ -139,8 +139,8 @@ static scaled scale(double magnitude, kjit_type type)
   return s;
 }
 
-/* Scales rest / whole to at least 1 and less than 10. Returns the exponent of the removed power of
- * ten. */
+/* Scales rest / whole so that it is at least 1 and less than 10. Returns the exponent of the power
+ * of ten that was removed. */
 static int scale_to_one_digit(scaled *s, double magnitude)
 {
   int exponent = (int)floor(log10(magnitude)); /* may be off by one */
@@ -166,8 +166,8 @@ static char take_digit(scaled *s)
   return digit;
 }
 
-/* Returns whether the last digit is rounded up: to the nearer digit, or to the even one in a tie.
- */
+/* Returns whether the last digit is rounded up: to the nearer digit or, in a tie, to the even
+ * digit. */
 static bool rounds_up(const scaled *s, char digit)
 {
   large twice = add(&s->rest, &s->rest);
@@ -177,8 +177,9 @@ static bool rounds_up(const scaled *s, char digit)
 
 /* ---- short decimals ---- */
 
-/* Returns whether `near`, the f64 that is nearest to a decimal, shows that the decimal reads back
- * as the number. The bound is at most half the distance to the next number. */
+/* `near` is the f64 that is nearest to a decimal number. Returns whether it proves that the decimal
+ * number reads back as the original number. The bound is at most half the distance to the next
+ * number. */
 static bool reads_back(double near, double magnitude, kjit_type type)
 {
   const double margin = 1 - 0x1p-20; /* near is rounded */
@@ -187,9 +188,10 @@ static bool reads_back(double near, double magnitude, kjit_type type)
   return fabs(near - magnitude) < ldexp(magnitude, -precision - 1) * margin;
 }
 
-/* Finds the decimal `whole` / 10^k of most literals without large integers. Both numbers are exact
- * in f64, so that the quotient is the f64 that is nearest to the decimal. Two decimals of so few
- * digits never read back as the same number. A decimal that is found is therefore the shortest. */
+/* Finds the decimal number `whole` / 10^k for most literals without large integers. whole and 10^k
+ * are exact in f64, so the quotient is the f64 that is nearest to the decimal number. No two
+ * decimal numbers with so few digits read back as the same number. A decimal number that is found
+ * is therefore the shortest one. */
 static bool find_short(double magnitude, kjit_type type, kj_decimal *d)
 {
   enum { EXACT_POWERS = 22 };
@@ -231,7 +233,9 @@ kj_decimal kj_find_shortest(double magnitude, kjit_type type)
     multiply(&s.below, 10);
     multiply(&s.above, 10);
   }
-  if (d.digits[d.count - 1] > '9') { /* no earlier digit: one more there would have been enough */
+  /* no digit before the last one is increased, because fewer digits would then have been
+   * sufficient */
+  if (d.digits[d.count - 1] > '9') {
     KJ_ASSERT(d.count == 1);
     d.digits[0] = '1';
     d.exponent++;

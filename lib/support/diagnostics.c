@@ -7,8 +7,8 @@
 
 static bool is_inside_character(char c) { return ((unsigned char)c & 0xc0) == 0x80; } /* of UTF-8 */
 
-/* Replaces invalid UTF-8 and control characters, which a terminal would execute, by question marks,
- * because a quoted source can contain anything. Columns do not change. text may be NULL. */
+/* Replaces invalid UTF-8, and control characters, to which a terminal would react, by question
+ * marks. A quoted source can contain anything. Columns do not change. text can be NULL. */
 static char *clean(char *text, const char *kept)
 {
   size_t left = text ? strlen(text) : 0, bytes;
@@ -43,10 +43,11 @@ static char *copy_line(const kj_source *source, uint32_t line)
   return copy;
 }
 
-/* Shortens a message, because names and texts of a kernel in it can be as long as their source. */
+/* Shortens a message, because it can contain names and texts of a kernel, which can be as long as
+ * the source. */
 static char *shorten(char *message)
 {
-  enum { MOST_BYTES = 8192 }; /* enough for the log of an assembler */
+  enum { MOST_BYTES = 8192 }; /* sufficient for the log of an assembler */
   static const char mark[] = "...";
   if (!message || strlen(message) <= MOST_BYTES) return message;
   size_t end = MOST_BYTES - sizeof mark;
@@ -57,7 +58,7 @@ static char *shorten(char *message)
 
 /* ---- phrases ---- */
 
-/* The format without marks, and the phrases with their positions in the message. */
+/* A format without its marks, and the marked phrases with their positions in the message. */
 typedef struct marked_format {
   char *format;
   kjit_phrase *phrases;
@@ -78,8 +79,7 @@ static kjit_phrase_code find_phrase(const char *name, size_t length)
   return KJIT_PHRASE_NONE;
 }
 
-/* Returns the size of the message up to the end of `format`, which is the beginning of the whole
- * format. */
+/* Returns the size of the message for a format that is cut off at this point. */
 static uint32_t measure_message(const char *format, va_list list)
 {
   va_list copy;
@@ -89,7 +89,7 @@ static uint32_t measure_message(const char *format, va_list list)
   return length < 0 ? 0 : (uint32_t)length;
 }
 
-/* Removes the marks from a format. `to->format` and `to->phrases` have the capacity for all. */
+/* Removes the marks from a format. `to->format` and `to->phrases` must have sufficient capacity. */
 static void read_marks(const char *format, va_list list, marked_format *to)
 {
   char *end = to->format;
@@ -117,7 +117,8 @@ static void read_marks(const char *format, va_list list, marked_format *to)
   }
 }
 
-/* Returns whether there is enough memory. A format without marks is not copied. */
+/* Removes the marks from the format of a message. Returns false when out of memory. A format
+ * without marks is not copied. */
 static bool remove_marks(const char *format, va_list list, marked_format *marked)
 {
   size_t count = 0;
@@ -131,7 +132,7 @@ static bool remove_marks(const char *format, va_list list, marked_format *marked
   return true;
 }
 
-/* Leaves out phrases after the end of a shortened message. */
+/* Removes phrases that are after the end of a shortened message. */
 static void keep_phrases(marked_format *marked, const char *message)
 {
   size_t length = strlen(message);
@@ -149,9 +150,9 @@ static void free_marked(marked_format *marked)
 
 /* ---- messages ---- */
 
-/* Returns a new element for a message. The message is allocated before the list grows, because a
- * caller that sees no messages does not free the list. When out of memory, frees the message and
- * returns NULL. */
+/* Returns a new element for a message. The message must be allocated before the list grows, because
+ * a caller that receives no messages does not free the list. When out of memory, frees the message
+ * and returns NULL. */
 static kjit_diagnostic *add_item(kj_diagnostics *diagnostics, char *message)
 {
   if (diagnostics->count == diagnostics->capacity) {
@@ -288,13 +289,13 @@ void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count)
     free_items(diagnostics, count);
     diagnostics->count = count;
   }
-  /* a caller that sees no messages does not free the list */
+  /* a caller that receives no messages does not free the list */
   if (count == 0) kj_free_diagnostics(diagnostics);
   diagnostics->error_count = 0;
   diagnostics->status = KJIT_OK;
 }
 
-/* The part of a line that is shown: all of it, or the surroundings of the caret. */
+/* The part of a source line that is shown: the whole line, or the part around the caret. */
 typedef struct window {
   size_t first, end;
   bool is_cut_before, is_cut_after;
@@ -317,14 +318,14 @@ static window choose_window(const char *line, size_t caret)
   return w;
 }
 
-/* Prints the source line and the caret. The column counts bytes. Tabs are copied, and a character
- * of several bytes counts once, so that the caret is below its character. */
+/* Prints the source line and the caret. Columns count bytes. Tabs are copied, and a character of
+ * several bytes is counted once, so that the caret is below its character. */
 static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
 {
   static const char mark[] = "...";
   const char *line = item->source_line;
   if (!line) return;
-  /* 0 means that the front end gave only the line */
+  /* column 0 means that the front end has given only the line */
   size_t caret = item->column ? item->column - 1 : 0;
   window w = choose_window(line, caret);
   kj_append_format(buffer, "  %s%.*s%s\n", w.is_cut_before ? mark : "", (int)(w.end - w.first),

@@ -1,8 +1,8 @@
-/* The hostile build (CMake's KJIT_HOSTILE), modelled on Lua's ltests.h. Growing objects start with
- * the minimum size and grow by the minimum step. An arena allocates each object separately, so that
- * AddressSanitizer detects accesses past its end. A test can make any allocation of kjit fail. In
- * this build the compiler includes this header before each of kjit's sources; in other builds the
- * header only defines the usual sizes. */
+/* The hostile build (CMake's KJIT_HOSTILE), modelled on Lua's ltests.h. In this build, objects that
+ * grow start with the minimum size and grow by the minimum step. An arena allocates each object
+ * separately, so that AddressSanitizer detects accesses past its end. A test can make any memory
+ * allocation of kjit fail. In this build, the compiler includes this header before each source file
+ * of kjit. In other builds, the header only defines the usual sizes. */
 #ifndef KJ_SUPPORT_HOSTILE_H
 #define KJ_SUPPORT_HOSTILE_H
 
@@ -13,11 +13,11 @@
 #ifdef KJIT_HOSTILE
 
 #define KJ_SIZE(usual, least) (least)
-/* Grows by one element while that is cheap. */
+/* Grows by a single element as long as that is cheap. */
 #define KJ_GROWN(capacity, first) ((capacity) < 32 ? (capacity) + 1 : 2 * (capacity))
 
-/* A test can define this function, which returns whether the next allocation fails. Without it none
- * fails. */
+/* A test can define this function, which returns whether the next allocation must fail. Without it,
+ * no allocation fails. */
 __attribute__((weak, visibility("default"))) int kjit_fails_allocation(void);
 static inline int kj_fails_allocation(void)
 {

@@ -2,7 +2,8 @@
 
 #include <stdint.h>
 
-/* The held mutexes, sorted by order: each was locked while the previous ones were held. */
+/* The mutexes that this thread holds, sorted by order: each was locked while the previous ones were
+ * held. */
 static _Thread_local struct {
   unsigned count;
   uint8_t orders[KJ_LOCK_WORKERS + 1];

@@ -1,6 +1,6 @@
-/* The runtime's mutexes. Builds with assertions record which mutexes each thread holds. They check
- * that all threads lock mutexes in the same order, that a thread holds no mutex while the
- * application's code runs, and that it holds the mutex of the data that it accesses
+/* The runtime's mutexes. In builds with assertions, kjit records which mutexes each thread holds,
+ * and checks three rules. All threads lock mutexes in the same order. A thread holds no mutex while
+ * code of the application runs. A thread holds the mutex that protects the data that it accesses
  * (kj_is_locked_here). */
 #ifndef KJ_LOCK_H
 #define KJ_LOCK_H
@@ -10,8 +10,8 @@
 
 #include "support/assert.h"
 
-/* The order of mutexes. A thread that holds a mutex may lock only mutexes further down in this
- * list. It never holds two mutexes of the same kind. */
+/* The order of mutexes. A thread that holds a mutex can lock only mutexes that come later in this
+ * list. It never holds two mutexes with the same order. */
 typedef enum kj_lock_order {
   KJ_LOCK_ALGORITHMS,      /* the cache of the algorithms' kernels */
   KJ_LOCK_RUNTIME,         /* context->runtime_mutex */
@@ -20,12 +20,12 @@ typedef enum kj_lock_order {
   KJ_LOCK_SPECIALIZATION,  /* kjit_specialization.mutex */
   KJ_LOCK_COMPILER,        /* kj_runtime.compiler_mutex */
   KJ_LOCK_BACKGROUND,      /* the background threads */
-  KJ_LOCK_COMPILE_THREADS, /* the threads that run compilations of other threads */
+  KJ_LOCK_COMPILE_THREADS, /* the threads that run compilations for other threads */
   KJ_LOCK_CHILDREN,        /* the child processes that compile */
-  KJ_LOCK_AHEAD,           /* the threads that compile ahead of time */
+  KJ_LOCK_AHEAD,           /* the threads that compile kernels before they are launched */
   KJ_LOCK_DISK,            /* kj_disk.mutex */
-  KJ_LOCK_STREAMS,         /* streams and captures of a device, and their order */
-  KJ_LOCK_POOL,            /* a memory pool; never held during a driver call */
+  KJ_LOCK_STREAMS,         /* streams and captures of a device */
+  KJ_LOCK_POOL,            /* a memory pool; it is never held during a driver call */
   KJ_LOCK_PRINTS,          /* kj_prints.mutex */
   KJ_LOCK_INTERRUPTS,      /* kj_interrupts.mutex */
   KJ_LOCK_DEVICE,          /* kjit_device.mutex */
@@ -35,7 +35,7 @@ typedef enum kj_lock_order {
   KJ_LOCK_WORKERS          /* the worker threads of CPU launches */
 } kj_lock_order;
 
-/* lock.c: records the mutexes that this thread holds, in builds with assertions only. */
+/* lock.c: record the mutexes that this thread holds; only in builds with assertions. */
 void kj_note_locked(const pthread_mutex_t *mutex, kj_lock_order order);
 void kj_note_unlocked(const pthread_mutex_t *mutex, kj_lock_order order);
 unsigned kj_count_locks(void);
@@ -44,7 +44,8 @@ bool kj_is_locked_here(const pthread_mutex_t *mutex);
 
 static inline void kj_lock(pthread_mutex_t *mutex, kj_lock_order order)
 {
-  if (KJ_HAS_ASSERTIONS) kj_note_locked(mutex, order); /* before it can block in a deadlock */
+  /* recorded before the call can block in a deadlock */
+  if (KJ_HAS_ASSERTIONS) kj_note_locked(mutex, order);
   pthread_mutex_lock(mutex);
 }
 
@@ -54,7 +55,8 @@ static inline void kj_unlock(pthread_mutex_t *mutex, kj_lock_order order)
   if (KJ_HAS_ASSERTIONS) kj_note_unlocked(mutex, order);
 }
 
-/* Waits until the condition is signalled. The caller holds the mutex; the wait releases it. */
+/* Waits until the condition variable is signalled. The caller must hold the mutex, which the wait
+ * releases. */
 static inline void kj_wait_for(pthread_cond_t *changed, pthread_mutex_t *mutex)
 {
   KJ_ASSERT(kj_is_locked_here(mutex));
@@ -69,9 +71,9 @@ static inline void kj_destroy_mutex(pthread_mutex_t *mutex)
   (void)failure;
 }
 
-/* Must precede each call of the application's code (deleters, allocators, on_print, executors,
- * stores). The application's code can wait for a lock of the application, whose holder may be
- * waiting for a lock of kjit. */
+/* Must be called before each call of the application's code (deleters, allocators, on_print,
+ * executors, stores). That code can wait for a lock of the application, and the thread that holds
+ * it may be waiting for a lock of kjit. */
 static inline void kj_assert_no_locks(void)
 {
   if (KJ_HAS_ASSERTIONS) KJ_ASSERT(!kj_count_locks());

@@ -1,7 +1,7 @@
-/* Serialization of structs. Each struct, array and string is at an offset that is a multiple of 16
- * bytes. A pointer is stored as this offset. At offset 0 is the length, so 0 represents NULL.
- * Structs that still have to be processed are in a list, so that long chains of pointers need no
- * stack. */
+/* Serialization of structs. The offset of each struct, array and string is a multiple of 16 bytes.
+ * A pointer is stored as this offset. The total length is stored at offset 0, so the offset 0
+ * represents NULL. Structs that have not been processed yet are in a list, so that long chains of
+ * pointers need no stack. */
 #include "support/pack.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static void set_slot(void *item, size_t offset, uint64_t slot)
 
 typedef struct packer {
   kj_buffer *bytes;
-  size_t start; /* index in bytes at which the serialized data begin */
+  size_t start; /* index of the byte at which the serialized data begin */
   kj_arena *arena;
   const kj_pack_numbers *numbers;
   kj_map places; /* maps addresses to offsets */
@@ -161,12 +161,12 @@ typedef struct unpacker {
   size_t size_bytes, left_bytes; /* left_bytes: limit for further copies */
   kj_arena *arena;
   const kj_pack_numbers *numbers;
-  kj_map copies; /* maps offsets and outlines to copies */
+  kj_map copies; /* maps an offset and an outline to the copy of the struct */
   steps left;
 } unpacker;
 
-/* Copies bytes to the arena. In valid data each byte belongs to one object, so all copies together
- * are not larger than the data. */
+/* Copies bytes to the arena. In valid data, each byte belongs to a single object, so all copies
+ * together are not larger than the data. */
 static char *copy_bytes(unpacker *u, uint64_t place, uint64_t count, size_t each_bytes)
 {
   bool is_in = place >= UNIT_BYTES && place % UNIT_BYTES == 0 && place <= u->size_bytes &&
@@ -220,7 +220,8 @@ static bool get_array(unpacker *u, const step *s, const kj_field *field, uint64_
   return true;
 }
 
-/* Returns whether the pointer to an array may be NULL, because its number of elements is 0. */
+/* Returns whether the pointer to an array is allowed to be NULL, because the array has 0
+ * elements. */
 static bool has_no_array(unpacker *u, const step *s, const kj_field *field)
 {
   bool is_array = field->kind == KJ_FIELD_POINTERS || field->kind == KJ_FIELD_ITEMS ||

@@ -1,6 +1,6 @@
-/* Serialization of structs for a process of the same build. The data are one struct and all objects
- * that it refers to, directly or through others. Tables (outlines) describe the pointers in each
- * struct, for both writing and reading. */
+/* Serialization of structs for another process of the same build. The data consist of a struct and
+ * all objects to which it refers directly or indirectly. Tables (outlines) describe the pointers in
+ * each struct, both for writing and for reading. */
 #ifndef KJ_SUPPORT_PACK_H
 #define KJ_SUPPORT_PACK_H
 
@@ -12,15 +12,18 @@
 typedef struct kj_outline kj_outline;
 
 typedef enum kj_field_kind {
-  KJ_FIELD_POINTER,  /* pointer to one struct of .outline, which can be shared */
+  /* pointer to a struct of .outline; several pointers can refer to the same struct */
+  KJ_FIELD_POINTER,
   KJ_FIELD_POINTERS, /* pointer to an array of such pointers */
-  KJ_FIELD_ITEMS,    /* pointer to an array of structs of .outline, which is not shared */
-  KJ_FIELD_TEXT,     /* pointer to a 0-terminated string */
-  KJ_FIELD_TEXTS,    /* pointer to an array of such pointers */
-  KJ_FIELD_BYTES,    /* pointer to bytes without pointers, in units of .size_bytes */
-  KJ_FIELD_ROW,      /* pointer to a row of the static table .rows */
-  KJ_FIELD_NUMBER,   /* 32-bit number that differs between processes, see kj_pack_numbers */
-  KJ_FIELD_DROPPED   /* .size_bytes bytes that are replaced by 0 */
+  /* pointer to an array of structs of .outline, to which no other pointer refers */
+  KJ_FIELD_ITEMS,
+  KJ_FIELD_TEXT,  /* pointer to a 0-terminated string */
+  KJ_FIELD_TEXTS, /* pointer to an array of such pointers */
+  /* pointer to bytes that contain no pointers; .size_bytes is the size of an element */
+  KJ_FIELD_BYTES,
+  KJ_FIELD_ROW,    /* pointer to a row of the static table .rows */
+  KJ_FIELD_NUMBER, /* 32-bit number that differs between processes (kj_pack_numbers) */
+  KJ_FIELD_DROPPED /* .size_bytes bytes, which are replaced by 0 */
 } kj_field_kind;
 
 typedef struct kj_static_rows {
@@ -31,8 +34,8 @@ typedef struct kj_static_rows {
 typedef struct kj_field {
   kj_field_kind kind;
   size_t offset;
-  /* The number of elements of an array: either a field of the struct, given by its offset and size,
-   * or the result of measure, which can use the fields before this one. */
+  /* The number of elements of an array. It is either a field of the struct, given by its offset and
+   * size, or the result of measure, which can use the fields that precede this one. */
   size_t count_offset, count_bytes;
   size_t (*measure)(const void *item, const void *user);
   size_t size_bytes;
@@ -53,23 +56,23 @@ struct kj_outline {
                             sizeof name##_fields / sizeof *name##_fields }
 
 /* Handles NUMBER fields. While writing, map is called for each number, and its result is ignored.
- * While reading, map replaces *number and returns false if it is invalid. user is also passed to
- * measure. */
+ * While reading, map replaces *number, and returns false if the number is invalid. user is also
+ * passed to measure. */
 typedef struct kj_pack_numbers {
   bool (*map)(void *user, uint32_t *number);
   void *user;
 } kj_pack_numbers;
 
-/* Appends root and all objects that it refers to to bytes. arena is used for temporary data. When
- * out of memory, sets bytes->failed or jumps through the arena. */
+/* Appends root, and all objects to which it refers, to bytes. arena is used for temporary data.
+ * When out of memory, sets bytes->failed or jumps through the arena. */
 void kj_pack(const void *root, const kj_outline *outline, const kj_pack_numbers *numbers,
              kj_arena *arena, kj_buffer *bytes);
 
-/* Returns the struct that kj_pack has written, in the arena. The bytes are not trusted, because the
- * process that wrote them may be corrupted. All pointers in the result are valid according to the
- * outlines, and the memory use is bounded by the size of the bytes plus that of a map of the
- * objects in them. The caller must check other fields. Returns NULL if the bytes are invalid. Jumps
- * when out of memory. */
+/* Returns the struct that kj_pack has written. It is allocated in the arena. The bytes are not
+ * trusted, because the process that wrote them may be corrupted. All pointers in the result are
+ * valid according to the outlines, and the memory that is used is bounded by the size of the bytes
+ * and the size of a map of the objects in them. The caller must check all other fields. Returns
+ * NULL if the bytes are invalid. Jumps when out of memory. */
 void *kj_unpack(const void *bytes, size_t size_bytes, const kj_outline *outline,
                 const kj_pack_numbers *numbers, kj_arena *arena);
 

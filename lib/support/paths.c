@@ -42,7 +42,7 @@ static bool add_matches(kj_paths *paths, path_list *list, const char *folder, co
   return is_whole;
 }
 
-/* Replaces each folder in the list by its entries that match the next component. */
+/* Replaces each folder in the list by its entries that match the next component of the pattern. */
 static bool descend(kj_paths *paths, path_list *list, const char *component, size_t length)
 {
   path_list next = { 0 };
@@ -61,8 +61,8 @@ static int compare(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds the folder at which the pattern starts: the root, or the folder of this code if it is known.
- * Returns the rest of the pattern. */
+/* Adds the folder at which the pattern starts: the root folder, or the folder of this code if it is
+ * known. Returns the rest of the pattern. */
 static const char *start(kj_paths *paths, path_list *list, const char *pattern)
 {
   size_t length = strlen(KJ_OWN_FOLDER);
@@ -138,8 +138,9 @@ static void append_mapped_folder(kj_buffer *path, uintptr_t address)
   if (maps) fclose(maps);
 }
 
-/* The loader's name of a library can be relative to an earlier current directory. The name of the
- * program itself is empty. In these cases the mappings give the path. */
+/* The name that the loader has for a library can be relative to an earlier current directory. The
+ * name of the program itself is empty. In these cases, the path is taken from the memory
+ * mappings. */
 void kj_append_own_folder(kj_buffer *path)
 {
   static const char anchor = 0;

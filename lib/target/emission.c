@@ -1,4 +1,5 @@
-/* The code that all targets share: LLVM diagnostics, target machines, optimization, emission. */
+/* The steps that all targets share: LLVM diagnostics, target machines, optimization and
+ * emission. */
 #include "target/emission.h"
 #include "support/host_process.h"
 
@@ -15,15 +16,15 @@
 #include "target/llvm.h"
 #include "target/target.h"
 
-/* LLVM set-up that all targets share. */
+/* ---- LLVM set-up ---- */
 
 /* ---- protection against fatal errors ----
  *
- * LLVM ends the process if it cannot select code for an operation. kjit rejects all such operations
- * first. If it misses one, the compilation in this thread fails instead. */
+ * LLVM ends the process if it cannot select instructions for an operation. kjit rejects all such
+ * operations before. If it has missed one, only the compilation in this thread fails. */
 
 static _Thread_local struct {
-  kt_compilation *c; /* NULL means that this thread is not inside LLVM */
+  kt_compilation *c; /* NULL means that this thread is not calling LLVM */
   kg_llvm_errors *errors;
 } running;
 
@@ -45,15 +46,15 @@ void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
 
 void kg_leave_llvm(void) { running.c = NULL; }
 
-/* Sets options that LLVM-C offers in no other way.
+/* Sets LLVM options that LLVM-C does not offer in another way.
  *
- * One pass of code generation, for NVPTX only among kjit's targets, reassociates sums to share
- * equal parts. It takes up to a tenth of a kernel's emission and finds almost nothing, because
- * other passes of LLVM and ptxas do the same.
+ * A pass of code generation, which among kjit's targets only NVPTX uses, reassociates sums in order
+ * to share equal parts. It takes up to a tenth of a kernel's emission and finds almost nothing,
+ * because other passes of LLVM and ptxas do the same.
  *
- * The scheduler of CPU code generation compares each load and store of a block with up to 1000
- * earlier ones by default, which takes seconds. Above the number set here, the older half of them
- * keeps its order. */
+ * By default, the scheduler of CPU code generation compares each load and store in a block with up
+ * to 1000 earlier ones, which takes seconds. If there are more than the number set here, the older
+ * half of them keeps its order. */
 static void set_options(void)
 {
   static const char *const options[] = { "kjit", "-opt-disable=nary-reassociate",
@@ -83,11 +84,12 @@ void kg_start_llvm(void)
 
 /* ---- errors ---- */
 
-/* Reads the size of a frame from a warning. LLVM-C reports the size only in the warning that a
- * frame exceeds a limit. */
+/* Reads the size of a stack frame from a warning. LLVM-C reports the size only in the warning that
+ * a frame exceeds a limit. */
 static void note_frame(kg_llvm_errors *errors, const char *warning)
 {
-  enum { CALL_BYTES = 64 }; /* stack bytes of a call for the return address and alignment */
+  /* bytes of stack that a call uses for the return address and alignment */
+  enum { CALL_BYTES = 64 };
   static const char start[] = "stack frame size (";
   const char *at = strstr(warning, start);
   unsigned long long bytes = at ? strtoull(at + sizeof start - 1, NULL, 10) : 0;
@@ -160,8 +162,8 @@ void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 #endif
 }
 
-/* Returns the size class of the module. Many loops count as large, because scalar evolution sorts
- * the values that depend on loops by each loop. */
+/* Returns the size class of the module. A module with many loops is treated as large, because
+ * scalar evolution compares values that depend on loops with each loop. */
 kg_module_size kg_measure_emission(const kg_emission *e)
 {
   enum { MOST_LOOPS = 128 };
@@ -182,8 +184,8 @@ void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipel
   kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "optnone", 0);
 }
 
-/* Copies the data. Returns false if there is no memory; the caller reports this after it has freed
- * the source. */
+/* Copies the data. Returns false when out of memory; the caller frees the source and then reports
+ * the error. */
 static bool set_data(kt_compilation *c, const char *start, size_t size)
 {
   char *copy = malloc(size + 1);
@@ -321,8 +323,8 @@ static void prepare(kg_emission *e)
   LLVMSetModuleDataLayout(e->module, e->machine->layout);
 }
 
-/* Lowers the kernel. The data layout is the one of the module: a layout caches structs by address,
- * and another context may use the same address again. */
+/* Lowers the kernel. It uses the data layout of the module, because a layout caches structs by
+ * address, and another LLVM context can use the same address again. */
 static void lower(kg_emission *e)
 {
   e->lowering = (kl_lowering){ .c = e->c,
@@ -336,7 +338,8 @@ static void lower(kg_emission *e)
   kg_check_module(e->c, e->module);
 }
 
-/* Returns whether the request accepts plain code, and the target saves time with it. */
+/* Returns whether the request accepts plain code (code made with few optimizations) and the target
+ * saves time with it. */
 static bool is_plain(const kg_emission *e)
 {
   const kj_compile_request *request = e->c->request;
@@ -347,8 +350,8 @@ static bool is_plain(const kg_emission *e)
   return request->plain == KJ_PLAIN_ANY || kg_has_one_result(e->module);
 }
 
-/* Takes a machine without optimization for code generation, if that is enough. It differs from the
- * machine for lowering only in its level. */
+/* Uses a target machine without optimization for code generation if that is sufficient. Apart from
+ * its optimization level, it is the same as the machine for lowering. */
 static void select_emission(kg_emission *e)
 {
   if (!kg_is_unoptimized(e) && !e->c->code->is_plain && !e->steps->is_emitted_unoptimized(e))

@@ -12,24 +12,25 @@ typedef struct kg_emission kg_emission;
 /* The steps that differ between the targets. */
 typedef struct kg_emission_steps {
   const kl_lower_target *lowering;
-  /* Called after kl_lower. May be NULL. */
+  /* Called after kl_lower. Can be NULL. */
   void (*finish_lowering)(kg_emission *e);
   void (*optimize)(kg_emission *e);
-  /* Makes plain code in place of optimize: few passes, and then code generation without
-   * optimization. Called only if saves_time returns true. Both may be NULL. */
+  /* Makes plain code (few passes, and code generation without optimization) in place of optimize.
+   * optimize_little is called only if saves_time returns true. Both can be NULL. */
   bool (*saves_time)(const kg_emission *e);
   void (*optimize_little)(kg_emission *e);
-  /* Called after optimize: returns whether code generation needs no optimization. Full debug
-   * information never has any. */
+  /* Called after optimize: returns whether code generation can run without optimization. With full
+   * debug information, it always does. */
   bool (*is_emitted_unoptimized)(const kg_emission *e);
-  /* Called before code generation without optimization, except with full debug information. May be
-   * NULL. */
+  /* Called before code generation without optimization, unless there is full debug information. Can
+   * be NULL. */
   void (*prepare_unoptimized)(kg_emission *e);
-  /* Releases state of the target; called after a failure as well. May be NULL. */
+  /* Releases the target's state. It is called after an error as well. Can be NULL. */
   void (*finish)(kg_emission *e);
 } kg_emission_steps;
 
-/* First member of the target's own emission struct, which is in the compilation's arena. */
+/* The first member of the target's own emission struct. That struct is in the arena of the
+ * compilation. */
 struct kg_emission {
   /* set by the target */
   kt_compilation *c;
@@ -45,16 +46,17 @@ struct kg_emission {
   kl_lowering lowering;
 };
 
-/* Emits the code. Fails through kt_fail and frees LLVM's objects in that case. */
+/* Emits the code. If there is an error, frees LLVM's objects and reports it with kt_fail. */
 void kg_emit_code(kg_emission *e);
 bool kg_is_unoptimized(const kg_emission *e); /* full debug information was requested */
 
-/* Optimizes the function with a pipeline of function passes and excludes it from later passes. It
- * no longer counts in the size of the module, and its code generation is the fast one. */
+/* Optimizes a function with a pipeline of function passes, and excludes it from all later passes.
+ * The function no longer counts toward the size of the module, and its code is generated without
+ * optimization. */
 void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipeline);
-/* Returns the size class of the module in its current state. */
+/* Returns the current size class of the module. */
 kg_module_size kg_measure_emission(const kg_emission *e);
-/* Returns whether unrolling may make a small function large, so that the size has to be measured
+/* Returns whether unrolling can make a small function large, so that the size must be measured
  * again afterwards. */
 bool kg_unrolls_much(const kg_emission *e);
 

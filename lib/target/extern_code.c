@@ -1,4 +1,5 @@
-/* Application code for extern funcs, as LLVM IR: reads it under a guard, checks it and links it. */
+/* Application code for extern funcs in the form of LLVM IR: reads it while faults are caught,
+ * checks it and links it. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
@@ -12,12 +13,14 @@
 #include "target/llvm.h"
 #include "target/target.h"
 
-/* LLVM's bitcode reader trusts its input, and a damaged file may make it follow an invalid pointer.
- * Untrusted input is therefore read under a guard, as in LLVM's own tools. A fault of this thread
- * becomes a failure, and the reader's state is leaked. Faults of other threads are passed to the
- * previous handlers. */
+/* ---- reading untrusted input ----
+ *
+ * LLVM's bitcode reader trusts its input, so a damaged file can make it follow an invalid pointer.
+ * Input is therefore read while faults are caught, as in LLVM's own tools. A fault in this thread
+ * becomes an error, and the memory of the reader is leaked. Faults of other threads are passed to
+ * the previous handlers. */
 
-/* a handler for a stack overflow needs a stack of its own */
+/* a signal handler for stack overflows needs its own stack */
 enum { STACK_BYTES = 64 * 1024 };
 
 static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
@@ -38,7 +41,7 @@ static void on_fault(int signal)
   kg_fault_guarded();
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
-  /* the other signals occur again when the instruction is repeated */
+  /* the other signals are raised again when the instruction is repeated */
   if (signal == SIGABRT) raise(signal);
 }
 
@@ -71,20 +74,22 @@ bool kg_run_guarded(void (*run)(void *data), void *data)
   return has_returned;
 }
 
-/* Reads the application's LLVM IR for extern funcs, checks it and links it into the kernel's
+/* ---- linking ----
+ *
+ * Reads the application's LLVM IR for extern funcs, checks it and links it into the kernel's
  * module.
  *
  * LLVM's reader reports input that it does not support, such as bitcode of a newer version;
- * everything else is verified. A call would be undefined if the function had other types than the
- * declaration, so the types are compared. All symbols of the application's module become internal,
- * so that functions without calls are removed. */
+ * everything else is checked by LLVM's verifier. If the function had other types than the
+ * declaration, calling it would be undefined behaviour, so the types are compared. All symbols of
+ * the application's module become internal, so that functions that are not called are removed. */
 
 typedef struct linking {
   kt_compilation *c;
   LLVMModuleRef module;
   kg_llvm_errors *errors;
   const kt_instance *instance;
-  LLVMModuleRef source; /* module being checked; owned by this struct */
+  LLVMModuleRef source; /* the module that is being checked, which this struct owns */
 } linking;
 
 static _Noreturn void fail(linking *k, const char *what, const char *detail)
@@ -95,7 +100,7 @@ static _Noreturn void fail(linking *k, const char *what, const char *detail)
           what, *detail ? ": " : "", detail);
 }
 
-/* Returns the first line of LLVM's message, in the arena, and disposes the message. */
+/* Returns the first line of LLVM's message, which is copied to the arena. Disposes the message. */
 static const char *take_message(linking *k, char *message)
 {
   if (!message) return "";
@@ -104,7 +109,8 @@ static const char *take_message(linking *k, char *message)
   return copy;
 }
 
-/* A trial: the code is read and verified in a separate context, to find out whether this works. */
+/* A trial: reads and verifies the code in a separate LLVM context, in order to find out whether
+ * this succeeds. */
 typedef struct trial {
   ki_code_kind kind;
   LLVMContextRef context;
@@ -142,8 +148,8 @@ static LLVMMemoryBufferRef make_buffer(const linking *k, const ki_bound_extern *
                                                bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
-/* Tries to read the code. If this faults, only the trial's context is lost. Otherwise the code can
- * be read again. */
+/* Tries to read the code. If this faults, only the context of the trial is lost; otherwise the code
+ * is safe to be read again. */
 static void try_source(linking *k, const ki_bound_extern *bound)
 {
   kg_llvm_errors *errors = KJ_NEW(k->c->arena, kg_llvm_errors);
@@ -199,7 +205,7 @@ static void check_types(linking *k, LLVMValueRef function)
   fail(k, "has another type than its declaration", detail);
 }
 
-/* Removes the attributes of another processor, which would prevent inlining. */
+/* Removes the attributes that specify another processor, which would prevent inlining. */
 static void forget_processor(LLVMValueRef function)
 {
   static const char *const names[] = { "target-cpu", "target-features" };
@@ -208,8 +214,9 @@ static void forget_processor(LLVMValueRef function)
                                      names[i], (unsigned)strlen(names[i]));
 }
 
-/* Rejects a call of a function that the code does not define. Otherwise the declaration could be
- * linked to the kernel or another function of the kernel's module with the same name. */
+/* Rejects a call of a function that the code does not define. Otherwise LLVM could link the
+ * declaration to the kernel, or to another function in the kernel's module, that has the same
+ * name. */
 static void check_call(linking *k, LLVMValueRef declaration)
 {
   size_t length;
@@ -227,7 +234,7 @@ static void hide(LLVMValueRef value)
 }
 
 /* Makes all symbols of the application's module internal. Equal names in two such modules, or in
- * the kernel, belong to unrelated functions and variables; the linker renames internal symbols. */
+ * the kernel, belong to unrelated functions and variables. The linker renames internal symbols. */
 static void hide_source(linking *k)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {
@@ -251,8 +258,8 @@ static bool is_llvm_ir(const ki_bound_extern *bound)
   return bound && (bound->kind == KJ_CODE_BITCODE || bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
-/* Makes the function of the instance visible under the instance's symbol. The function already has
- * this symbol if two extern funcs are bound to it. */
+/* Makes the function of the instance visible under the instance's symbol. If two extern funcs are
+ * bound to the function, it may have this symbol already. */
 static void show_function(linking *k)
 {
   const char *name = k->instance->function->decl->name, *symbol = k->instance->symbol;
@@ -290,7 +297,7 @@ static void link_source(linking *k)
   LLVMSetTarget(k->source, LLVMGetTarget(k->module));
   LLVMSetDataLayout(k->source, LLVMGetDataLayoutStr(k->module));
   LLVMModuleRef source = k->source;
-  k->source = NULL; /* the linker owns the module now */
+  k->source = NULL; /* from here on, the linker owns the module */
   kg_llvm_errors before = *k->errors;
   LLVMBool has_failed = LLVMLinkModules2(k->module, source);
   const char *detail = kj_copy_string(k->c->arena, k->errors->first, strlen(k->errors->first));
@@ -298,8 +305,8 @@ static void link_source(linking *k)
   if (has_failed) fail(k, "cannot be linked", detail);
 }
 
-/* Returns whether the code has been linked for an earlier instance. One code may be bound to
- * several funcs. */
+/* Returns whether the code has already been linked for an earlier instance. Several funcs can be
+ * bound to the same code. */
 static bool is_linked(const kt_compilation *c, size_t index)
 {
   const ki_bound_extern *bound = c->instances.items[index]->function->bound;

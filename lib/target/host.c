@@ -1,5 +1,5 @@
-/* The CPU target: compiles a typed kernel, which has been turned into loops over threads, to native
- * code of this machine (PIC, small code model). */
+/* The CPU target: compiles a typed kernel, which pass/simt.c has converted to loops over threads,
+ * to native code (position-independent, small code model) for this machine. */
 #include "target/host.h"
 
 #include <llvm-c/Core.h>
@@ -20,7 +20,7 @@ static bool has_feature(const char *features, const char *name)
   return false;
 }
 
-/* Returns the features of this machine. Dispose the result like an LLVM message. */
+/* Returns the features of this machine. The result must be disposed like an LLVM message. */
 static char *find_features(void)
 {
   static const char own[] = KJ_OWN_FEATURES;
@@ -35,7 +35,8 @@ static char *find_features(void)
 
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-/* Describes the named levels. LLVM knows the features of a level by the name of a processor. */
+/* Describes the named processor levels. LLVM provides the features of a level under the name of a
+ * processor. */
 static void describe_levels(kg_processor *processors)
 {
 #define KJ_CPU_LEVEL(NAME, text, name, avx, avx2, avx512, bytes) \
@@ -117,12 +118,13 @@ typedef struct host_emission {
 
 static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 
-/* Inner loops are unrolled before the loop vectorizer. Loops over threads and pieces are not
- * unrolled before it. Full unrolling runs before the analysis of induction variables, which takes
- * long and finds nothing that the copies do not show. Elements of arrays of the thread have
- * constant indices only after early-cse has simplified the unrolled counters. The conditions of
- * checks in the copies are then constants, too. sccp removes all of these branches at once; gvn
- * would remove one after the other, in a time that grows with the square of their number. */
+/* Inner loops are unrolled before the loop vectorizer runs. Loops over threads, and over the
+ * elements of ranges, are not unrolled before. Full unrolling runs before the analysis of induction
+ * variables, which takes long and finds nothing that is not also visible in the copies. The
+ * elements of thread-local arrays have constant indices only after early-cse has simplified the
+ * counters of unrolled loops. The conditions of checks in the copies are then constants, too. sccp
+ * removes the branches of all these checks at once; gvn would remove one after the other, in a time
+ * that grows with the square of their number. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 #define UNROLLING \
   "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>," \
@@ -133,7 +135,7 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 #define VECTORS \
   "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
   "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
-/* LARGE has no pass that compares blocks or conditions pairwise. */
+/* LARGE has no pass that compares blocks or conditions in pairs. */
 #define LARGE SCALAR ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 static const char *const pipelines[] = {
@@ -150,7 +152,7 @@ static const char *const remaining[] = {
   [KJ_SIZE_HUGE] = "function(" HUGE_ "),globaldce",
 };
 
-/* Adds the facts that the unchecked version relies on, because the whole code relies on them. */
+/* Adds the facts on which the unchecked version relies, because the code contains both versions. */
 static void join_facts(kt_compilation *c, const kt_compilation *unchecked)
 {
   c->used_aligned16 |= unchecked->used_aligned16;
@@ -188,8 +190,9 @@ static void finish_lowering(kg_emission *e)
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
-/* Simplifies a large checked version and excludes it from later passes. It runs only at array edges
- * and before a failure. From KJ_SIZE_LARGE on, no part of the module gets more passes. */
+/* Simplifies the checked version of a kernel if it is large, and excludes it from later passes.
+ * That version runs only at array edges and before a failure. If the module is of size
+ * KJ_SIZE_LARGE or more, no part of it gets further passes. */
 static void settle_checked(kg_emission *e, const char *pipeline)
 {
   enum { MOST_BLOCKS = 128, MOST_INSTRUCTIONS = 1024 };
@@ -202,7 +205,7 @@ static void settle_checked(kg_emission *e, const char *pipeline)
     kg_settle_function(e, function, pipeline);
 }
 
-/* Runs the first passes. Returns the size class that decides which passes follow. */
+/* Runs the first passes. Returns the size class, which decides which passes follow. */
 static kg_module_size simplify(kg_emission *e)
 {
   LLVMTargetMachineRef machine = e->machine->machine;
@@ -225,8 +228,8 @@ static void optimize(kg_emission *e)
   kg_module_size size = simplify(e);
   settle_checked(e, HUGE_);
   bool vectorizes = size == KJ_SIZE_USUAL && !kg_has_long_block(e->module);
-  /* An untrusted kernel may have races, whose effects are limited to wrong values; the assertions
-   * would end the process. */
+  /* An untrusted kernel may have data races, which only lead to wrong values; assertions would end
+   * the process. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
   /* assertions make the code longer */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
@@ -243,7 +246,7 @@ static void optimize(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Plain code takes a third of the time or less: neither loops nor vectors are optimized, and code
+/* Plain code takes at most a third of the time. Loops and vectors are not optimized. Code
  * generation selects instructions block by block and keeps values on the stack between blocks.
  * Large modules (KJ_SIZE_LARGE) are always compiled in this way. */
 static bool saves_time(const kg_emission *e) { return kg_measure_emission(e) < KJ_SIZE_LARGE; }
@@ -257,17 +260,18 @@ static void optimize_little(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Returns whether code generation runs without optimization. For blocks with many loads and stores,
- * or with very many uses of a value, this skips the scheduler. For many blocks it skips the
- * register allocator that splits live ranges between them. */
+/* Returns whether code generation runs without optimization. If a block has many loads and stores,
+ * or very many uses of a value, this avoids the scheduler. If there are many blocks, it avoids the
+ * register allocator that splits live ranges between blocks. */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   return kg_is_dense(e->module) || kg_has_frequent_value(e->c->arena, e->module) ||
          kg_measure_emission(e) >= KJ_SIZE_LARGE;
 }
 
-/* Computes the stack size of a thread that runs the code: all frames once, because a function that
- * is not recursive occurs only once in a chain of calls, plus the limit for recursion. */
+/* Computes the stack size of a thread that runs the code. It is the sum of all frames, because a
+ * chain of calls contains a function that is not recursive only once, plus the limit for
+ * recursion. */
 static void bound_stack(kg_emission *e)
 {
   const kl_lowering *lowerings[] = { &e->lowering, &own_of(e)->unchecked };

@@ -8,7 +8,7 @@
 
 typedef struct kg_jit kg_jit;
 
-/* The processor that code is compiled for. */
+/* The processor for which code is compiled. */
 typedef struct kg_processor {
   const char *cpu, *features; /* LLVM's names */
   kl_cpu_features lowering;
@@ -25,24 +25,24 @@ typedef struct kg_host {
 
 void kg_destroy_jit(kg_jit *jit);
 
-/* host_parallel.c: call it before the vectorizer. asserts: adds calls to the loops that check
- * whether their iterations are independent; such loops are not vectorized. */
+/* host_parallel.c: call it before the vectorizer. asserts: adds code to the loops that checks that
+ * their iterations are independent; such loops are not vectorized. */
 void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 
 /* host_wrapping.c: call it before the vectorizer, which handles counters of few bits
  * incorrectly. */
 void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);
 
-/* host_paths.c: returns whether the vectorizer would take exponential time for a loop of the
+/* host_paths.c: returns whether the vectorizer would take exponential time for some loop of the
  * module. */
 bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
 
-/* host_streams.c: call it after the vectorizer. In loops that write large results, it adds a
- * version that writes them past the caches. */
+/* host_streams.c: call it after the vectorizer. Adds to loops that write large output arrays a
+ * version that writes them with non-temporal stores. */
 void kg_stream_results(kl_lowering *l);
 
-/* host_products.c: call it after the passes. Rewrites the high bits of products of 16-bit numbers,
- * which LLVM's code generation computes incorrectly. */
+/* host_products.c: call it after the passes. Rewrites the computation of the high bits of products
+ * of 16-bit numbers, which LLVM's code generation translates incorrectly. */
 void kg_narrow_products(LLVMModuleRef module);
 
 #endif

@@ -1,5 +1,6 @@
-/* CPU: expresses addresses in a proposed parallel loop as linear functions of the iteration number,
- * if possible. Needs and guarantees: see host_parallel.c. */
+/* CPU: analyzes the addresses in a loop that is proposed as parallel, and expresses them as linear
+ * functions of the iteration number if possible. host_parallel.c describes what it needs and
+ * guarantees. */
 #include "target/host_parallel.h"
 
 enum { MOST_DEPTH = 24 };
@@ -45,7 +46,7 @@ static kg_linear sum(kg_linear x, kg_linear y)
 
 static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t depth);
 
-/* Evaluates a phi that increases by a constant in each iteration. */
+/* Evaluates a phi that is increased by a constant in each iteration. */
 static kg_linear evaluate_counter(const kg_loop_view *v, LLVMValueRef phi)
 {
   KJ_ASSERT(LLVMIsAPHINode(phi));
@@ -118,13 +119,15 @@ static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t de
 
 /* ---- addresses that have no constant step ---- */
 
-/* A value that is not kg_linear may still be simplified later: `x & 31` is x if x stays below 32.
- * The value is therefore computed for the first iterations, with 0 for all inputs of the loop. 0
- * satisfies every fact about an input: a multiple, a bound, a sum that does not overflow. */
+/* A value that is not kg_linear can still be simplified later: `x & 31` is x if x is always below
+ * 32. Such values are therefore computed for the first iterations, with 0 for all inputs of the
+ * loop. 0 satisfies every fact about an input: that it is a multiple, that it is below a limit, or
+ * that a sum does not overflow. */
 typedef struct sample {
   const kg_loop_view *v;
   int64_t iteration;
-  uint32_t budget; /* remaining operations; 0 means that the evaluation was given up */
+  /* number of operations that are left; 0 means that the evaluation was given up */
+  uint32_t budget;
 } sample;
 
 enum { MOST_ITERATIONS = 40, MOST_OPERATIONS = 4000 };
@@ -148,7 +151,7 @@ static int64_t as_signed(LLVMValueRef value, uint64_t x)
   return (int64_t)(x << shift) >> shift;
 }
 
-/* Computes a value. Numbers are sign-extended from their width. */
+/* Computes a value. Numbers are sign-extended from their width to 64 bits. */
 static int64_t compute(sample *s, LLVMValueRef value);
 
 static int64_t compute_operation(sample *s, LLVMValueRef value)
@@ -212,7 +215,7 @@ static int64_t compute_address(sample *s, LLVMValueRef pointer)
   return at;
 }
 
-/* Returns whether the address does not change by the same step in every iteration. */
+/* Returns whether the difference of the addresses in two consecutive iterations is not constant. */
 static bool has_no_step(const kg_loop_view *v, LLVMValueRef pointer)
 {
   int64_t before = 0, step = 0;

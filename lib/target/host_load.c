@@ -1,8 +1,8 @@
 /* Loads native objects into this process with ORC.
  *
- * Every object has its own empty JITDylib, so that the symbols of two specializations of a kernel
- * do not collide. JITDylibs of unloaded objects are reused. An object may call only the functions
- * of native/functions.def, and nothing else in the process. */
+ * Every object has its own JITDylib without a search order, so that the symbols of two
+ * specializations of a kernel do not conflict. The JITDylibs of unloaded objects are reused. An
+ * object can call only the functions in native/functions.def. */
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/LLJITUtils.h>
@@ -39,7 +39,7 @@ struct kj_loaded {
   LLVMOrcResourceTrackerRef tracker;
 };
 
-/* Ignores an error report, because the call that failed returns the error as well. */
+/* Ignores an error report, because the failing call also returns the error. */
 static void ignore_error(void *data, LLVMErrorRef error)
 {
   (void)data;
@@ -139,7 +139,7 @@ static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_
   if (!error && count == 1) found->address = result[0].Sym.Address;
 }
 
-/* Looks up a name. The callback runs before LLVM's function returns. */
+/* Looks up a name. LLVM calls the callback before the function returns. */
 static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 {
   lookup found = { 0 };
@@ -153,8 +153,8 @@ static lookup look_up(kg_jit *jit, dylib *d, const char *name)
   return found;
 }
 
-/* Defines the functions of the application. They come before the functions of the list, which is
- * used only for undefined names. */
+/* Defines the functions of the application. They take precedence over the functions in
+ * functions.def, which are used only for names that are still undefined. */
 static LLVMErrorRef define_outside(kg_jit *jit, dylib *d, const kj_outside *outside)
 {
   size_t count = outside ? outside->count : 0;
@@ -205,7 +205,8 @@ static kjit_status start_jit(kg_host *host, kj_diagnostics *diagnostics)
   return is_made ? KJIT_OK : report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* Makes every later object known to debuggers, which takes some milliseconds for each. */
+/* Makes every object that is loaded later known to debuggers, which takes some milliseconds per
+ * object. */
 static LLVMErrorRef tell_debuggers(kg_jit *jit)
 {
   pthread_mutex_lock(&jit->mutex);

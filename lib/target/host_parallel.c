@@ -1,14 +1,16 @@
-/* CPU: prepares the loops that lowering proposes as parallel for the vectorizer.
+/* CPU: prepares loops, which lowering proposes as parallel, for the vectorizer.
  *
- * LLVM treats a loop as parallel if every access in it carries the loop's id, and then assumes that
- * the iterations are independent. But it assumes more. It combines loads and stores with a constant
- * step into groups (interleaved accesses). Loads move up to the first load of their group and
- * stores move down to the last store, past other accesses of the same iteration; in a parallel loop
- * no dependence prevents this. So if a store precedes an access to possibly the same memory in the
- * same iteration, this file hides the steps of both addresses, and neither is in a group.
+ * LLVM treats a loop as parallel if every access in it carries the loop's id. It then assumes that
+ * the iterations are independent. But it also assumes more: it combines loads and stores with a
+ * constant step into groups (interleaved accesses). In a group, loads are moved up to the first
+ * load and stores down to the last store, across other accesses of the same iteration. In a
+ * parallel loop no dependence prevents this. If a store precedes an access that may be to the same
+ * memory in the same iteration, this file therefore hides the steps of both addresses, so that
+ * neither becomes part of a group.
  *
  * Needs: scalar code after all passes that precede the vectorizer. Guarantees: a loop that this
- * file cannot analyze is not parallel, and an access that it cannot analyze is in no group. */
+ * file cannot analyze is not parallel, and an access that it cannot analyze is not part of a
+ * group. */
 #include <string.h>
 
 #include "native/support_routines.h"
@@ -26,8 +28,8 @@ size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block)
   return i;
 }
 
-/* Collects the blocks of the loop: the latch and all blocks from which control reaches it without
- * passing the header. Returns false if `header` is not the header of a loop. */
+/* Collects the basic blocks of the loop: the latch, and all blocks from which control flow reaches
+ * it without passing through the header. Returns false if `header` is not the header of a loop. */
 static bool collect_blocks(kg_loop_view *v)
 {
   v->blocks.count = 0;
@@ -50,12 +52,12 @@ static bool collect_blocks(kg_loop_view *v)
 typedef struct block_order {
   char *states; /* indexed like kg_loop_view.blocks */
   LLVMBasicBlockRef *blocks;
-  size_t first; /* index of the first ordered block */
+  size_t first; /* index of the first block that has been ordered */
 } block_order;
 enum { IS_NEW, IS_OPEN, IS_DONE };
 
-/* Puts a block and all blocks of the loop that follow it before the ordered ones. Returns false if
- * the loop contains another loop. */
+/* Places a block, and all blocks of the loop that follow it, before the blocks that have been
+ * ordered. Returns false if the loop contains another loop. */
 static bool order_from(kg_loop_view *v, block_order *o, size_t at)
 {
   KJ_ASSERT(at < v->blocks.count && o->first);
@@ -106,7 +108,8 @@ static void find_order(kg_loop_view *v)
   }
 }
 
-/* Finds the loop of a latch: one of the latch's two successors is the header. */
+/* Finds the loop that a branch in its latch belongs to. One of the two successors of the latch is
+ * the header. */
 bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch)
 {
   v->latch = LLVMGetInstructionParent(branch);
@@ -157,8 +160,8 @@ static bool has_operand(LLVMValueRef list, LLVMValueRef wanted)
   return i < count;
 }
 
-/* Returns whether alias scopes (kl_annotate_access) separate the accesses: all scopes of b are
- * among the noalias scopes of a. */
+/* Returns whether alias scopes (kl_annotate_access) prove that the accesses do not overlap: all
+ * scopes of b are among the noalias scopes of a. */
 static bool are_scopes_apart(const kg_loop_view *v, LLVMValueRef a, LLVMValueRef b)
 {
   LLVMValueRef scopes = LLVMGetMetadata(b, v->scope_kind),
@@ -173,7 +176,7 @@ static bool are_scopes_apart(const kg_loop_view *v, LLVMValueRef a, LLVMValueRef
 }
 
 /* is_own: the root is the kernel's scratch memory or memory of this function. is_handed: the root
- * is an address in the kernel's parameters. */
+ * is an address in the parameters of the kernel. */
 static bool is_own(LLVMValueRef root) { return LLVMIsAArgument(root) || LLVMIsAAllocaInst(root); }
 static bool is_handed(LLVMValueRef root)
 {
@@ -200,7 +203,7 @@ bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b)
          (is_own(a->root) && is_handed(b->root)) || (is_own(b->root) && is_handed(a->root));
 }
 
-/* Returns whether two accesses of one iteration may overlap. */
+/* Returns whether two accesses in the same iteration may overlap. */
 static bool may_meet(const kg_loop_view *v, const kg_access *a, const kg_access *b)
 {
   KJ_ASSERT(a->block == b->block || comes_behind(v, a->block, b->block));
@@ -209,8 +212,8 @@ static bool may_meet(const kg_loop_view *v, const kg_access *a, const kg_access 
          (a->at.constant < b->at.constant + b->size && b->at.constant < a->at.constant + a->size);
 }
 
-/* Finds accesses that must not be in a group, so that the accesses of an iteration keep their
- * order. */
+/* Finds the accesses that must not be part of a group, because the accesses of an iteration must
+ * keep their order. */
 static void find_ordered(const kg_loop_view *v)
 {
   for (size_t i = 0; i < v->accesses.count; i++) {
@@ -226,7 +229,7 @@ static void find_ordered(const kg_loop_view *v)
   }
 }
 
-/* Hides the steps of their addresses with a freeze. */
+/* Hides the steps of the addresses of these accesses with freeze instructions. */
 static void hide_steps(const kg_loop_view *v, LLVMContextRef context)
 {
   LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
@@ -249,7 +252,7 @@ typedef struct asserter {
   LLVMContextRef context;
   LLVMBuilderRef builder;
   LLVMValueRef id; /* id of the parallel loop */
-  /* the loop will be vectorized, so accesses of one iteration may be combined and move */
+  /* the loop will be vectorized, so the accesses of an iteration can be combined and moved */
   bool is_vectorized;
   LLVMTypeRef i64, i32, pointer;
 } asserter;
@@ -263,7 +266,7 @@ static void call_routine(asserter *a, const char *name, LLVMTypeRef *types, LLVM
   LLVMBuildCall2(a->builder, type, routine, args, count, "");
 }
 
-/* Adds a counter that numbers the iterations, because the loop's own counter may have any form. */
+/* Adds a counter for the iterations, because the loop's own counter can have any form. */
 static void number_iterations(asserter *a)
 {
   KJ_ASSERT(LLVMGetBasicBlockTerminator(a->v->latch));
@@ -296,7 +299,7 @@ static const char *find_place(const asserter *a, LLVMValueRef access)
   return place ? LLVMGetMDString(text, &length) : LLVMGetValueName2(function, &name_length);
 }
 
-/* Adds an assertion before each access that carries the loop's id, because LLVM treats these
+/* Adds an assertion before each access that carries the id of the loop, because LLVM treats these
  * accesses as independent. */
 static void assert_loop(asserter *a)
 {
@@ -338,7 +341,7 @@ static void assert_claims(const kg_loop_view *v, LLVMModuleRef module, LLVMValue
 
 /* ---- entry point ---- */
 
-/* Returns the id that the loop is to get, or NULL if none is proposed. */
+/* Returns the id that is proposed for the loop, or NULL if none is proposed. */
 static LLVMValueRef find_proposal(LLVMValueRef id)
 {
   LLVMValueRef properties[8], parts[2];
@@ -357,8 +360,8 @@ static LLVMValueRef find_proposal(LLVMValueRef id)
   return NULL;
 }
 
-/* Returns whether the id was copied from an inner loop. LLVM copies an id when the last blocks of
- * an inner and an outer loop are merged. */
+/* Returns whether the id was copied from an inner loop. LLVM copies an id when it merges the last
+ * blocks of an inner and an outer loop. */
 static bool is_copied_from_inner(const kg_loop_view *v, unsigned kind, LLVMValueRef proposal)
 {
   for (size_t i = 0; i < v->blocks.count; i++) {
@@ -370,8 +373,8 @@ static bool is_copied_from_inner(const kg_loop_view *v, unsigned kind, LLVMValue
 }
 
 /* Returns whether the loop has too many branches. If an access has no masked form, the vectorizer
- * emits a branch for each lane. A loop with many branches then has thousands of blocks, takes
- * seconds to compile, and is hardly faster than scalar code. */
+ * creates a branch for each lane. For a loop with many branches, this gives thousands of blocks,
+ * takes seconds to compile, and is hardly faster than scalar code. */
 static bool is_branchy(const kg_loop_view *v)
 {
   enum { MOST_BLOCKS = 48 };

@@ -1,4 +1,5 @@
-/* CPU: a view of a loop that is proposed as parallel, for host_parallel.c and host_address.c. */
+/* CPU: the analysis of a loop that is proposed as parallel, for host_parallel.c and
+ * host_address.c. */
 #ifndef KJ_TARGET_HOST_PARALLEL_H
 #define KJ_TARGET_HOST_PARALLEL_H
 
@@ -6,9 +7,9 @@
 
 enum { KJ_MOST_TERMS = 8 };
 
-/* An address or number in an iteration: constant + step * number of the iteration + scale * value
- * for each term, all in bytes. kind tells whether terms change in the loop. OTHER means that there
- * is no constant step, LOST that nothing is known. */
+/* An address or number in an iteration, as the sum of a constant, step * number of the iteration,
+ * and scale * value for each term, all in bytes. kind says whether terms change in the loop. OTHER
+ * means that there is no constant step, and LOST that nothing is known. */
 typedef struct kg_linear {
   enum { KJ_LINEAR_KNOWN, KJ_LINEAR_OTHER, KJ_LINEAR_UNKNOWN, KJ_LINEAR_LOST } kind;
   int64_t constant, step;
@@ -20,7 +21,7 @@ typedef struct kg_linear {
 } kg_linear;
 
 typedef struct kg_access {
-  LLVMValueRef instruction, root; /* the address that `at` is relative to */
+  LLVMValueRef instruction, root; /* root: the address relative to which `at` is given */
   size_t block;                   /* number of its block */
   bool is_store, may_be_grouped, is_hidden;
   int64_t size;
@@ -30,35 +31,37 @@ typedef struct kg_access {
 typedef struct kg_loop_view {
   kt_compilation *c;
   LLVMTargetDataRef layout;
-  int64_t start, iterations;         /* start of the counter; 0 iterations means not known */
+  /* start of the counter; iterations is 0 if their number is not known */
+  int64_t start, iterations;
   unsigned scope_kind, noalias_kind; /* metadata kinds */
   LLVMBasicBlockRef header, latch;
-  bool is_innermost;                 /* if false, the blocks and accesses have no order */
-  KJ_LIST(LLVMBasicBlockRef) blocks; /* topological order: each block comes before its successors */
-  KJ_LIST(kg_access) accesses;       /* accesses in the order of the blocks */
+  bool is_innermost;                 /* if it is false, the blocks and accesses are not ordered */
+  KJ_LIST(LLVMBasicBlockRef) blocks; /* in topological order: each block precedes its successors */
+  KJ_LIST(kg_access) accesses;       /* in the order of the blocks */
   size_t words;
-  uint64_t *behind; /* bit sets: for each block the blocks that follow it in the same iteration */
+  uint64_t *behind; /* bit sets: for each block, the blocks that follow it in the same iteration */
 } kg_loop_view;
 
-/* Returns blocks.count if the block is not in the loop. */
+/* Returns the index of the block, or blocks.count if the block is not in the loop. */
 size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block);
 static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
 {
   return kg_find_block(v, block) < v->blocks.count;
 }
 
-/* Finds the loop of a latch: one of the latch's two successors is the header. */
+/* Finds the loop that a branch in its latch belongs to. One of the two successors of the latch is
+ * the header. */
 bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch);
 /* Lists the loads and stores of the loop. */
 void kg_find_accesses(kg_loop_view *v);
-/* Returns whether two accesses, each of its own root, belong to memory that is known to be apart:
- * by the alias scopes (kl_annotate_access), or because one root is memory of the code itself and
- * the other one an address in the kernel's parameters. */
+/* Returns whether two accesses with different roots are known not to overlap: because of alias
+ * scopes (kl_annotate_access), or because one root is memory of the code itself and the other root
+ * is an address in the parameters of the kernel. */
 bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b);
 
 /* ---- host_address.c ---- */
 
-/* Sets start and iterations if the only counter of the loop runs between two constants. */
+/* If the only counter of the loop runs between two constants, sets start and iterations. */
 void kg_count_iterations(kg_loop_view *v);
 /* Returns the address in each iteration, relative to *root. */
 kg_linear kg_find_address(const kg_loop_view *v, LLVMValueRef pointer, LLVMValueRef *root);

@@ -1,17 +1,18 @@
 /* Finds loops for which LLVM's loop vectorizer would take exponential time.
  *
- * VPlanTransforms::materializePacksAndUnpacks asks for each value whether it is the same in all
- * lanes. The query visits the operands recursively, up to the first operand that differs between
- * lanes, and caches nothing. For a value that does not change in the loop, it follows every path to
- * the inputs of the value. Block masks are such values if the conditions of the loop's branches do
- * not change. A chain of 18 conditional assignments took more than four minutes (LLVM 22).
+ * VPlanTransforms::materializePacksAndUnpacks queries for each value whether it is the same in all
+ * lanes. The query recursively visits the operands, up to the first operand that differs between
+ * lanes, and does not cache results. For a value that does not change in the loop, it therefore
+ * follows every path to the inputs of the value. The masks of blocks are such values if the
+ * conditions of the loop's branches do not change in the loop. A chain of 18 conditional
+ * assignments took more than four minutes (LLVM 22).
  *
- * This file counts the paths in innermost loops. The blocks of a function are put into reverse
- * postorder. A loop consists of the blocks between the target of a backward branch and the
+ * This file counts the paths in innermost loops. It arranges the blocks of a function in reverse
+ * postorder. A loop then consists of the blocks from the target of a backward branch to the
  * branch. */
 #include "target/host.h"
 
-/* The cost of the query for a value or for the mask of a block. */
+/* The cost of this query for a value, or for the mask of a block. */
 typedef struct path_count {
   double steps;
   bool varies; /* the value differs between lanes */
@@ -19,10 +20,11 @@ typedef struct path_count {
 
 typedef struct path_walk {
   kj_arena *arena;
-  kj_map numbers; /* number of each block in a function, from 1 */
+  kj_map numbers; /* the number of each block in a function; numbers start at 1 */
   KJ_LIST(LLVMBasicBlockRef) blocks;
-  kj_map values, masks; /* path_count of each value, or block mask, of a loop */
-  size_t last;          /* number of the last block of the loop */
+  /* the path_count of each value in a loop; the path_count of the mask of each block */
+  kj_map values, masks;
+  size_t last; /* number of the last block of the loop */
   double total;
 } path_walk;
 
@@ -44,7 +46,7 @@ static size_t number_of(const path_walk *w, LLVMBasicBlockRef block)
   return entry ? (size_t)(uintptr_t)entry->value : 0;
 }
 
-/* Returns the cost of an operand. An operand from outside of the loop costs 1 step. */
+/* Returns the cost of an operand. If the operand is defined outside of the loop, it is 1 step. */
 static path_count count_of(const path_walk *w, LLVMValueRef value)
 {
   const void *key = value;
@@ -52,7 +54,7 @@ static path_count count_of(const path_walk *w, LLVMValueRef value)
   return entry ? *(path_count *)entry->value : (path_count){ 1, false };
 }
 
-/* Adds the cost of `other` to `count`, if the query gets that far. */
+/* Adds the cost of `other` to `count`, unless the query stops before it gets there. */
 static void go_through(path_count *count, path_count other)
 {
   if (count->varies) return;
@@ -65,7 +67,8 @@ static path_count count_phi(path_walk *w, LLVMValueRef phi, LLVMBasicBlockRef bl
   path_count count = { 1, false };
   for (unsigned n = 0; n < LLVMCountIncoming(phi); n++) {
     size_t from = number_of(w, LLVMGetIncomingBlock(phi, n));
-    if (from >= number_of(w, block)) return (path_count){ 1, true }; /* a phi of a loop header */
+    /* a phi in the header of the loop */
+    if (from >= number_of(w, block)) return (path_count){ 1, true };
     go_through(&count, count_of(w, LLVMGetIncomingValue(phi, n)));
   }
   go_through(&count, *get_count(w, &w->masks, block));
@@ -128,7 +131,7 @@ static bool is_innermost(const path_loop *loops, size_t count, size_t at)
   return true;
 }
 
-/* A block that the depth-first search has reached, and the index of its next successor. */
+/* A block that the depth-first search has reached, and the index of the successor to visit next. */
 typedef struct path_visit {
   LLVMBasicBlockRef block;
   unsigned next;

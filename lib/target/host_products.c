@@ -1,12 +1,13 @@
-/* CPU: rewrites products of 16-bit numbers of which only high bits are used.
+/* CPU: rewrites products of 16-bit numbers if only their high bits are used.
  *
- * LLVM up to 22.1 turns `trunc <n x i16> (lshr (mul x, y), c)` into a multiplication that returns
- * the high 16 of 32 bits (pmulhw), and shifts its result by the rest of c. This is right for a
- * 32-bit product. In a 64-bit product, bits above 32 are copies of the sign, which that shift
- * replaces by zeros; a shift by 32 or more has no defined result (llvm-project issue 218844, fixed
- * in LLVM's pull request 219996). The high half of an i16 product is such a value: `i16(mulhi(a[i],
- * b[i]))`. This file computes the product in 32 bits, which hold it, and uses an arithmetic shift.
- * An operand counts as a 16-bit number if it is a constant or extended from such a number. */
+ * LLVM up to 22.1 translates `trunc <n x i16> (lshr (mul x, y), c)` to a multiplication that
+ * returns the high 16 of 32 bits (pmulhw), and shifts its result by the rest of c. This is correct
+ * for a 32-bit product. In a 64-bit product, the bits above 32 are copies of the sign, which that
+ * shift replaces by zeros; the result of a shift by 32 or more is undefined (llvm-project issue
+ * 218844, fixed by LLVM's pull request 219996). An example is the high half of an i16 product,
+ * `i16(mulhi(a[i], b[i]))`. This file computes the product in 32 bits, which are sufficient, and
+ * uses an arithmetic shift. An operand is treated as a 16-bit number if it is such a constant, or
+ * is extended from such a number. */
 #include "target/host.h"
 
 enum { NARROW_BITS = 16, PRODUCT_BITS = 32 };
@@ -16,7 +17,7 @@ static bool has_opcode(LLVMValueRef value, LLVMOpcode opcode)
   return LLVMIsAInstruction(value) && LLVMGetInstructionOpcode(value) == opcode;
 }
 
-/* Returns the lane type, or NULL if the value is not a vector of integers. */
+/* Returns the lane type if the value is a vector of integers, otherwise NULL. */
 static LLVMTypeRef integer_lanes(LLVMValueRef value)
 {
   LLVMTypeRef type = LLVMTypeOf(value);
@@ -37,7 +38,7 @@ static bool is_narrow_constant(LLVMValueRef value)
   return true;
 }
 
-/* Returns whether every lane is a signed 16-bit number. */
+/* Returns whether every lane of the value is a signed 16-bit number. */
 static bool is_narrow(LLVMValueRef value)
 {
   if (LLVMIsConstant(value)) return is_narrow_constant(value);
@@ -46,7 +47,7 @@ static bool is_narrow(LLVMValueRef value)
   return LLVMGetIntTypeWidth(integer_lanes(LLVMGetOperand(value, 0))) + is_unsigned <= NARROW_BITS;
 }
 
-/* Finds the number that all lanes of a constant have. Returns false if the lanes differ. */
+/* Finds the number that all lanes of a constant are equal to. Returns false if the lanes differ. */
 static bool find_splat(LLVMValueRef value, unsigned long long *number)
 {
   if (!LLVMIsConstant(value)) return false;
@@ -61,8 +62,9 @@ static bool find_splat(LLVMValueRef value, unsigned long long *number)
   return true;
 }
 
-/* Returns the product of which the truncation takes high bits, and sets *count to the shift.
- * Returns NULL for other values and for products that LLVM handles correctly. */
+/* If the truncation takes the high bits of a product, returns the product and sets *count to the
+ * shift count. Returns NULL for any other value, and for products that LLVM translates
+ * correctly. */
 static LLVMValueRef find_product(LLVMValueRef truncation, unsigned long long *count)
 {
   LLVMTypeRef narrow = LLVMIsATruncInst(truncation) ? integer_lanes(truncation) : NULL;
@@ -78,7 +80,7 @@ static LLVMValueRef find_product(LLVMValueRef truncation, unsigned long long *co
            : NULL;
 }
 
-/* Returns a vector of `count` lanes that all have the number. */
+/* Returns a vector of `count` lanes that are all equal to the number. */
 static LLVMValueRef make_splat(LLVMTypeRef lane, unsigned count, unsigned long long number)
 {
   enum { MOST_LANES = 1024 };
@@ -102,7 +104,7 @@ static LLVMValueRef multiply_in_32_bits(LLVMBuilderRef builder, LLVMValueRef i)
                y = LLVMBuildTrunc(builder, LLVMGetOperand(product, 1), type, ""),
                by = make_splat(i32, lanes, count < PRODUCT_BITS ? count : PRODUCT_BITS - 1),
                high = LLVMBuildAShr(builder, LLVMBuildMul(builder, x, y, ""), by, "");
-  /* the bits that the logical shift has inserted */
+  /* clears the bits that the logical shift would have set to 0 */
   if (bits < NARROW_BITS)
     high = LLVMBuildAnd(builder, high, make_splat(i32, lanes, (1u << bits) - 1), "");
   return kg_replace(i, LLVMBuildTrunc(builder, high, LLVMTypeOf(i), ""));

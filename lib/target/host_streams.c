@@ -1,21 +1,21 @@
-/* CPU: lets loops write large results past the caches.
+/* CPU: makes loops write large output arrays with non-temporal stores, which bypass the caches.
  *
- * An ordinary store reads the cache line that it writes, if the line is in no cache. A result that
- * is larger than the caches is therefore read once in vain, which is a third of the memory traffic
- * of r = x + y. A non-temporal store of a whole line does not read it.
+ * If a cache line is in no cache, an ordinary store to it first reads the line. If the output is
+ * larger than the caches, it is therefore read once without need, which is a third of the memory
+ * traffic of r = x + y. A non-temporal store of a whole line does not read the line.
  *
- * This file adds a second version to vectorized loops of one block. The second version has
- * non-temporal stores and runs if
+ * This file adds a second version to vectorized loops that consist of a single block. The second
+ * version has non-temporal stores. It is used if
  *
- *   - the result has the fact `large`, and the loop neither loads from it nor from memory that may
+ *   - the array has the fact `large`, and the loop loads neither from it nor from memory that may
  *     overlap it,
- *   - the stores of an iteration fill a contiguous range, each aligned to its own size (at most a
- *     cache line); the first address is tested before the loop, because a range may begin at any
- *     element, and
- *   - the loop writes LEAST_BYTES or more, because a store fence follows it.
+ *   - the stores of an iteration fill a contiguous range, and each is aligned to its own size (at
+ *     most a cache line). The first address is tested before the loop, because a range can start
+ *     at any element
+ *   - the loop writes at least LEAST_BYTES, because a store fence is executed after it
  *
- * Non-temporal stores may become visible after later stores, so the fence comes before anything
- * that another thread could wait for.
+ * Non-temporal stores can become visible after later stores, so the fence precedes everything for
+ * which another thread could wait.
  *
  * Needs: code after the vectorizer. Guarantees: both versions store the same values. */
 #include <string.h>
@@ -30,10 +30,11 @@ typedef struct streamer {
   LLVMBuilderRef builder;
   kg_loop_view v;
   LLVMBasicBlockRef before, body, after;
-  kj_map first;  /* values of the body in the first iteration, as computed in `before` */
+  /* the values that the body computes in the first iteration, as computed in the block `before` */
+  kj_map first;
   kj_map copies; /* values of the second version */
   KJ_LIST(const kg_access *) stores;
-  /* the counter of the loop: start, end, step */
+  /* the counter of the loop: its start, end and step */
   LLVMValueRef start, end;
   uint64_t step;
 } streamer;
@@ -59,7 +60,7 @@ static bool is_in_body(const streamer *s, LLVMValueRef value)
 
 /* ---- the loop ---- */
 
-/* Finds the only block that enters the loop. It must end with a plain branch. */
+/* Finds the only block from which the loop is entered. It must end with an unconditional branch. */
 static LLVMBasicBlockRef find_entrance(LLVMBasicBlockRef body)
 {
   LLVMBasicBlockRef before = NULL;
@@ -75,8 +76,8 @@ static LLVMBasicBlockRef find_entrance(LLVMBasicBlockRef body)
   return before;
 }
 
-/* Finds the counter that the loop compares with its end. Its distance to the end decides whether
- * the loop is long enough. */
+/* Finds the counter that the loop compares with its end. The distance from its start to its end
+ * decides whether the loop is long enough. */
 static bool find_counter(streamer *s, LLVMValueRef branch)
 {
   LLVMValueRef test = LLVMGetCondition(branch);
@@ -96,8 +97,8 @@ static bool find_counter(streamer *s, LLVMValueRef branch)
   return s->step != 0;
 }
 
-/* Returns whether the instruction can be executed in a loop with non-temporal stores: it does not
- * synchronize with other threads, and it reads memory only by a plain load. */
+/* Returns whether the instruction is allowed in a loop with non-temporal stores: it does not
+ * synchronize with other threads, and it reads memory only with a plain load. */
 static bool is_plain(LLVMValueRef instruction)
 {
   if (LLVMIsALoadInst(instruction) || LLVMIsAStoreInst(instruction))
@@ -117,8 +118,8 @@ static bool is_plain(LLVMValueRef instruction)
          !LLVMIsAFenceInst(instruction) && !LLVMIsAInvokeInst(instruction);
 }
 
-/* Returns whether the block can have a second version: values that code after the loop uses arrive
- * there through phis of the next block. */
+/* Returns whether the block can have a second version. If code after the loop uses a value, it must
+ * use it through a phi in the next block. */
 static bool can_be_copied(const streamer *s)
 {
   uint32_t count = 0;
@@ -147,7 +148,7 @@ static bool find_loop(streamer *s, LLVMBasicBlockRef body)
 
 /* ---- the stores ---- */
 
-/* Returns the argument whose address the root is, or UINT32_MAX. */
+/* Returns the array argument whose address is the root, or UINT32_MAX if there is none. */
 static uint32_t argument_of(const streamer *s, LLVMValueRef root)
 {
   const kl_lowering *l = s->l;
@@ -175,8 +176,8 @@ static uint64_t alignment_of(const kg_access *store)
   return (uint64_t)store->size < CACHE_LINE ? (uint64_t)store->size : CACHE_LINE;
 }
 
-/* Returns whether the store writes whole vectors of a large result, which the loop does not read.
- */
+/* Returns whether the store writes whole vectors of a large output array that the loop does not
+ * read. */
 static bool is_of_large(const streamer *s, const kg_access *store)
 {
   uint64_t size = (uint64_t)store->size;
@@ -197,8 +198,8 @@ static bool is_of_large(const streamer *s, const kg_access *store)
   return true;
 }
 
-/* Returns whether the stores to the array of a store fill a contiguous range in each iteration,
- * which the next iteration continues. */
+/* Returns whether all stores to the same array as this store fill a contiguous range in each
+ * iteration, which the range of the next iteration continues. */
 static bool is_dense(const streamer *s, const kg_access *store)
 {
   int64_t total = 0;
@@ -229,8 +230,9 @@ static bool find_stores(streamer *s)
 
 /* ---- the test before the loop ---- */
 
-/* Computes a value of the body in its first iteration, or returns NULL. The operations do not fail,
- * and they run anyway, because the loop has at least one iteration. */
+/* Computes the value that an instruction of the body has in its first iteration, or returns NULL.
+ * The instructions cannot fail, and would be executed anyway, because the loop has at least one
+ * iteration. */
 static LLVMValueRef compute_first(streamer *s, LLVMValueRef value, uint32_t depth)
 {
   if (!is_in_body(s, value)) return value;
@@ -255,8 +257,8 @@ static LLVMValueRef compute_first(streamer *s, LLVMValueRef value, uint32_t dept
   return set_mapped(&s->first, value, copy);
 }
 
-/* Returns whether all streamed stores are aligned and the loop is long enough, as an i1, or NULL if
- * the address of a store is too complicated. */
+/* Returns an i1 that tells whether all non-temporal stores are aligned and the loop is long enough,
+ * or NULL if the address of a store is too complicated. */
 static LLVMValueRef build_test(streamer *s)
 {
   LLVMTypeRef i64 = s->l->i64;
@@ -332,7 +334,7 @@ static void mark_stores(streamer *s)
   }
 }
 
-/* Passes the values of the second version on to the phis of the block after the loop. */
+/* Passes the values from the second version to the phis of the block after the loop. */
 static void join_after(streamer *s, LLVMBasicBlockRef fence)
 {
   for (LLVMValueRef phi = LLVMGetFirstInstruction(s->after); phi && LLVMIsAPHINode(phi);
@@ -360,7 +362,7 @@ static void add_version(streamer *s)
 {
   LLVMContextRef context = s->l->context;
   LLVMValueRef test = build_test(s);
-  if (!test) return; /* the values computed so far have no uses, and code generation drops them */
+  if (!test) return; /* the values computed so far have no uses, so code generation removes them */
   LLVMBasicBlockRef stream = LLVMInsertBasicBlockInContext(context, s->after, "stream"),
                     fence = LLVMInsertBasicBlockInContext(context, s->after, "stream.fence");
   LLVMInstructionEraseFromParent(LLVMGetBasicBlockTerminator(s->before));

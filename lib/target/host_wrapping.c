@@ -1,14 +1,14 @@
-/* CPU: hides counters that wrap around in few bits from the loop vectorizer.
+/* CPU: hides counters of few bits that wrap around from the loop vectorizer.
  *
  * The vectorizer assumes that an index such as `a + ((k + t) & 31)` grows by 1 as long as neither
- * the sum nor its last 5 bits wrap around, and tests both conditions before the loop. But LLVM (22,
- * SCEVWrapPredicate::implies) compares the starts and steps of two such conditions without their
- * widths. It concludes that the condition on the 32-bit sum implies the one on the 5 bits, and
- * drops the latter. The loop then accesses the wrong elements. Conditions of equal width are
- * compared correctly. This file therefore prevents conditions of widths other than 32 and 64: a
- * value that is extended from such a width and counts is frozen, because scalar evolution does not
- * look through a freeze. Indices of few bits usually do wrap around, so almost no vectorized loops
- * are lost. */
+ * the sum nor its last 5 bits wrap around. It tests both conditions before the loop. But LLVM
+ * (version 22, SCEVWrapPredicate::implies) compares the starts and steps of two such conditions
+ * without regard to their widths. It concludes that the condition on the 32-bit sum implies the
+ * condition on the 5 bits, and omits the latter. The loop then accesses the wrong elements.
+ * Conditions of equal width are compared correctly. This file therefore prevents conditions with
+ * widths other than 32 and 64. If a value is extended from such a width and can depend on a
+ * counter, it is frozen, because scalar evolution does not look through a freeze. Counters of few
+ * bits usually do wrap around, so hardly any loop stays without vectorization because of this. */
 #include "target/host.h"
 
 enum { MOST_STEPS = 64 };
@@ -26,9 +26,9 @@ static uint64_t constant_of(LLVMValueRef value)
   return bits && bits <= 64 && LLVMIsAConstantInt(value) ? LLVMConstIntGetZExtValue(value) : 0;
 }
 
-/* Returns the width from which scalar evolution sees the instruction's first operand as extended,
- * or 0. For a mask this is the distance from its first to its last bit. For example, the mask 31 of
- * `(2 * k) & 31` becomes 30, which keeps 4 bits of k. */
+/* Returns the width from which scalar evolution considers the first operand of the instruction as
+ * extended, or 0 if it does not. For a mask, this is the distance from its first set bit to its
+ * last set bit. For example, in `(2 * k) & 31` the mask 31 becomes 30, which keeps 4 bits of k. */
 static unsigned kept_bits(LLVMValueRef instruction)
 {
   LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -59,8 +59,8 @@ static bool is_number_from_numbers(LLVMValueRef value)
   }
 }
 
-/* Returns whether the value may depend on a loop's counter. A walk that takes too many steps also
- * returns true. */
+/* Returns whether the value may depend on the counter of a loop. Also returns true if finding out
+ * takes too many steps. */
 static bool may_count(LLVMValueRef value)
 {
   LLVMValueRef open[MOST_STEPS] = { value };

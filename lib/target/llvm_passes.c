@@ -114,7 +114,7 @@ static int compare_addresses(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Returns whether a value occurs more than `most` times in a list of values, which is sorted. */
+/* Returns whether some value occurs more than `most` times in a list of values. Sorts the list. */
 static bool has_longer_run(LLVMValueRef *values, size_t count, size_t most)
 {
   size_t run = 0;
@@ -126,7 +126,7 @@ static bool has_longer_run(LLVMValueRef *values, size_t count, size_t most)
   return false;
 }
 
-/* Returns whether uses of a value read a register. Integers are parts of instructions. */
+/* Returns whether the value is in a register. Constant integers are parts of instructions. */
 static bool is_in_register(LLVMValueRef value)
 {
   return !LLVMIsAConstantInt(value) && !LLVMIsAFunction(value) && !LLVMValueIsBasicBlock(value);
@@ -199,9 +199,9 @@ kg_module_size kg_measure_module(LLVMModuleRef module)
 
 /* ---- passes ----
  *
- * LLVM-C has no way to stop running passes. The passes over a large module therefore run one by
- * one, and the limits are checked between them. Analyses have to be repeated for each pass, which
- * is cheap compared with the passes. */
+ * LLVM-C cannot stop a pipeline. The passes over a large module therefore run one at a time, and
+ * the limits are checked between them. Analyses must then be repeated for each pass, but they are
+ * cheap compared with the passes. */
 
 static void check_instructions(kt_compilation *c, LLVMModuleRef module, const char *after)
 {
@@ -210,9 +210,9 @@ static void check_instructions(kt_compilation *c, LLVMModuleRef module, const ch
                  "LLVM has created this number by the end of %s", after);
 }
 
-/* Estimates the steps of SROA, which LLVM cannot interrupt: it follows each variable of a function
- * through all blocks until all variables are in registers, so its time is proportional to the
- * number of variables times the number of blocks. */
+/* Estimates the number of steps of SROA, which LLVM cannot interrupt. It follows each variable of a
+ * function through all blocks until all variables are in registers, so its time is proportional to
+ * the number of variables times the number of blocks. */
 static uint64_t count_steps(LLVMValueRef function)
 {
   uint64_t variables = 0;
@@ -223,8 +223,8 @@ static uint64_t count_steps(LLVMValueRef function)
   return variables * LLVMCountBasicBlocks(function);
 }
 
-/* Checks the steps against the limit of instructions. A step takes about a quarter of a
- * microsecond; STEPS of them take as long as one instruction. */
+/* Checks the number of steps against the limit for instructions. A step takes about a quarter of a
+ * microsecond; STEPS steps take as long as one instruction. */
 static void check_steps(kt_compilation *c, uint64_t steps)
 {
   enum { STEPS = 32 };

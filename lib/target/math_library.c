@@ -1,4 +1,4 @@
-/* The GPU math library: finds libdevice or libclc and links the functions that a kernel calls.
+/* The GPU math library: finds libdevice or libclc, and links the functions that a kernel calls.
  * libclc is part of the compiler library, so GPU math functions are always available. */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
@@ -12,9 +12,11 @@
 #include "target/llvm.h"
 #include "target/nvptx.h"
 
-/* Bitcode libraries: libdevice, libclc. A library has hundreds of functions, and a kernel calls
- * only a few. For each function that is called for the first time, a small module with the function
- * and its dependencies is extracted and kept. Later kernels read only this module. */
+/* ---- bitcode libraries ----
+ *
+ * A library has hundreds of functions, of which a kernel calls only a few. When a function is
+ * called for the first time, a small module that contains the function and its dependencies is
+ * extracted and kept. Later kernels read only this small module (a piece). */
 
 typedef struct piece piece;
 struct piece {
@@ -26,11 +28,11 @@ struct piece {
 struct kg_bitcode {
   LLVMMemoryBufferRef library;
   void (*simplify)(LLVMModuleRef module);
-  pthread_mutex_t mutex; /* protects pieces; held while a piece is extracted */
+  pthread_mutex_t mutex; /* protects pieces; it is held while a piece is extracted */
   piece *pieces;
 };
 
-/* Takes ownership of the buffer. Returns NULL if there is no memory. */
+/* Takes ownership of the buffer. Returns NULL when out of memory. */
 static kg_bitcode *make_bitcode(LLVMMemoryBufferRef library, void (*simplify)(LLVMModuleRef module))
 {
   kg_bitcode *bitcode = calloc(1, sizeof *bitcode);
@@ -79,7 +81,7 @@ void kg_close_bitcode(kg_bitcode *bitcode)
 
 /* ---- extraction ---- */
 
-/* Reads the library lazily: LLVM parses a body only when the linker needs it. */
+/* Reads the library lazily: LLVM parses the body of a function only when the linker needs it. */
 static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef context)
 {
   const char *start = LLVMGetBufferStart(bitcode->library);
@@ -90,8 +92,8 @@ static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef cont
   return LLVMGetBitcodeModuleInContext2(context, view, &module) ? NULL : module;
 }
 
-/* Makes functions link-once, so that they are linked on demand and removed without calls. Several
- * pieces may contain the same helpers and constants; one copy of each is linked. */
+/* Makes functions link-once, so that they are linked only if they are called. Several pieces can
+ * contain the same helper functions and constants; only one copy of each is linked. */
 static void make_droppable(LLVMModuleRef module)
 {
   for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g))
@@ -107,8 +109,8 @@ static void make_droppable(LLVMModuleRef module)
   }
 }
 
-/* Extracts a function. An array of pointers keeps the function alive during linking, and is deleted
- * afterwards. */
+/* Extracts a function. An array of pointers prevents the removal of the function during linking,
+ * and is deleted afterwards. */
 static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
 {
   kg_llvm_errors errors = { 0 };
@@ -125,7 +127,7 @@ static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
     LLVMSetInitializer(anchor, wanted);
     make_droppable(library);
     bool is_linked = !LLVMLinkModules2(module, library);
-    library = NULL; /* the linker owns the module now */
+    library = NULL; /* from here on, the linker owns the module */
     if (is_linked && errors.count == 0) {
       LLVMDeleteGlobal(LLVMGetNamedGlobal(module, "anchor"));
       if (bitcode->simplify) bitcode->simplify(module);
@@ -194,12 +196,12 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
   }
 }
 
-/* nvptx: the math functions of a bitcode library. */
+/* ---- nvptx: the math functions of a bitcode library ---- */
 
 /* ---- calls of __nvvm_reflect ---- */
 
-/* Answers libdevice's queries about its environment by name. LLVM's own pass is not used because it
- * assumes an approximate square root. */
+/* Answers the queries that libdevice makes about its environment, given the name of the query.
+ * LLVM's own pass is not used, because it assumes an approximate square root. */
 static bool is_about_gpu(const char *question, size_t length)
 {
   static const char arch[] = "__CUDA_ARCH";
@@ -223,8 +225,8 @@ static LLVMValueRef question_of(LLVMValueRef call)
   return text && LLVMIsConstantString(text) ? text : NULL;
 }
 
-/* Replaces the queries by their answers. gpu 0 means not known; queries about the GPU then
- * remain. */
+/* Replaces the queries by their answers. gpu 0 means that the GPU is not known; queries about it
+ * are then not replaced. */
 static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
 {
   LLVMValueRef reflect = LLVMGetNamedFunction(module, "__nvvm_reflect");
@@ -242,8 +244,8 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
   }
 }
 
-/* Simplifies a function, once in a process. The answers to its questions about the target are now
- * constants, so most of its code is unused and is removed. */
+/* Simplifies a function, once per process. The answers to its queries about the target are
+ * constants now, so most of its code is never reached and is removed. */
 static void simplify(LLVMModuleRef module)
 {
   answer_reflection(module, 0);
@@ -267,7 +269,7 @@ static kg_bitcode *open_first(const char *pattern)
   const char *reason;
   kg_bitcode *library = NULL;
   (void)kj_find_paths(&found, pattern);
-  /* the highest version is the last */
+  /* the last one has the highest version */
   for (size_t i = found.count; i-- > 0 && !library;)
     library = kg_open_bitcode(found.items[i], simplify, &reason);
   kj_free_paths(&found);
@@ -332,7 +334,7 @@ void kg_close_library(kg_nvptx_library *library)
 
 /* ---- linking ---- */
 
-/* Returns whether every driver has the function. */
+/* Returns whether every CUDA driver provides the function. */
 static bool is_of_driver(const char *name)
 {
   static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail",

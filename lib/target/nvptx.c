@@ -11,10 +11,12 @@
 
 #include "target/target.h"
 
-/* nvptx: architectures and PTX versions. LLVM ends the process on unknown architectures and on
- * versions that do not match, so this table rejects them first. */
+/* ---- architectures and PTX versions ----
+ *
+ * LLVM ends the process for an unknown architecture, and for a PTX version that does not match it,
+ * so this table is used to reject them before. */
 
-/* Ascending. Architectures without a suffix run on all newer ones. */
+/* In ascending order. Code for an architecture without a suffix runs on all newer architectures. */
 static const kg_nvptx_arch arches[] = {
   { 75, 0, 63 },    { 80, 0, 70 },    { 86, 0, 71 },    { 87, 0, 74 },    { 88, 0, 90 },
   { 89, 0, 78 },    { 90, 0, 78 },    { 90, 'a', 80 },  { 100, 0, 86 },   { 100, 'a', 86 },
@@ -24,7 +26,7 @@ static const kg_nvptx_arch arches[] = {
 };
 enum { ARCH_COUNT = sizeof arches / sizeof *arches };
 
-/* PTX versions that LLVM can write, ascending. */
+/* The PTX versions that LLVM can write, in ascending order. */
 static const uint32_t ptx_versions[] = { 63, 64, 65, 70, 71, 72, 73, 74, 75, 76, 77,
                                          78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90 };
 enum { PTX_COUNT = sizeof ptx_versions / sizeof *ptx_versions };
@@ -36,8 +38,8 @@ static const kg_nvptx_arch *find_arch(uint32_t arch, char suffix)
   return NULL;
 }
 
-/* Returns the architecture for a GPU that is newer than the table: the newest one without suffix
- * that the PTX version allows. */
+/* Returns the architecture for a GPU that is newer than the table: the newest architecture without
+ * a suffix that the PTX version supports. */
 static const kg_nvptx_arch *newest_arch(uint32_t ptx_limit)
 {
   const kg_nvptx_arch *best = NULL;
@@ -80,11 +82,11 @@ static bool has_recursion(const kt_compilation *c)
   return false;
 }
 
-/* Returns an upper bound of the size of the parameters, because the parameters that the kernel
- * needs are determined later. */
+/* Returns an upper bound for the size of the parameters. The exact size is determined only
+ * later. */
 static uint64_t count_parameter_bytes(const kt_compilation *c)
 {
-  enum { OTHERS = 1024 /* bytes for shared arrays, failures and printed lines */ };
+  enum { OTHERS = 1024 /* bytes for the parameters of shared arrays, failures and print */ };
   uint64_t bytes = OTHERS + (c->module->has_tensor_copies ? KJ_MOST_MAPS * KJ_MAP_BYTES : 0);
   for (uint32_t i = 0; i < c->request->signature->count; i++) {
     const kj_argument *argument = &c->request->signature->arguments[i];
@@ -98,8 +100,8 @@ static uint64_t count_parameter_bytes(const kt_compilation *c)
 /* PTX version of stacksave */
 enum { STACK_PTX = 73 };
 
-/* Chooses architecture and PTX version. Built-ins and facts need PTX 6.2 at most, which every
- * supported architecture has. The labels in debug sections need 7.5. */
+/* Chooses the architecture and the PTX version. Built-ins and facts need at most PTX 6.2, which
+ * every supported architecture has. The labels in debug sections need 7.5. */
 kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
 {
   enum { LEAST_FOR_DEBUG = 75 };
@@ -112,7 +114,8 @@ kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
             "full debug information needs PTX 7.5 or later, but PTX %u.%u was requested",
             limit / 10, limit % 10);
   if (has_recursion(c) && least < STACK_PTX) least = STACK_PTX;
-  /* a lower limit has been rejected with the name of the built-in */
+  /* if the limit were lower, inference would have reported an error with the name of the
+   * built-in */
   if (c->least_ptx > least) least = c->least_ptx;
   if (!limit && least < KJ_LARGE_PARAMETER_PTX &&
       count_parameter_bytes(c) > KJ_SMALL_PARAMETER_BYTES)
@@ -184,46 +187,46 @@ typedef struct nvptx_emission {
 
 /* ---- pipelines ----
  *
- * default<O3> takes two to three times as long and gives no better code for kernels, because the
- * functions have been inlined as trees and ptxas optimizes again.
+ * default<O3> takes two to three times as long and gives no better code for kernels, because kjit
+ * has already inlined functions and ptxas optimizes again.
  *
- * A kernel without loops and without shared memory, such as an element-wise kernel, gains nothing
- * from optimizing code generation. The pipeline already combines loads and stores, and
- * kg_widen_offsets makes wide products for offsets. Emission without optimization takes a third of
- * the time. The same holds for f32 functions of a library, except those with loops: the machine
- * code of each function was compared with and without optimization. */
+ * Optimizing code generation does not help a kernel without loops and shared memory, such as an
+ * element-wise kernel. The pipeline already combines loads and stores, and kg_widen_offsets uses
+ * wide products for offsets. Emission without optimization takes only a third of the time. The same
+ * is true of the f32 functions of a library, except those that contain loops: the machine code of
+ * each function was compared with and without optimization. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
-/* The vectorizer combines accesses if the first one is known to be aligned. infer-alignment runs
- * twice: before infer-address-spaces it finds the alignment that an `assume` states for a generic
- * pointer, and afterwards the alignment of the parameters. */
+/* The vectorizer combines accesses if the alignment of the first one is known. infer-alignment runs
+ * twice. Before infer-address-spaces, it finds the alignment that an `assume` states for a generic
+ * pointer; afterwards, it finds the alignment of the parameters. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 /* Full unrolling runs before the analysis of induction variables, which takes long and finds
- * nothing that the copies do not show. Elements of arrays of the thread have constant indices only
- * after early-cse has simplified the unrolled counters. */
+ * nothing that is not also visible in the copies. The elements of thread-local arrays have constant
+ * indices only after early-cse has simplified the counters of unrolled loops. */
 #define UNROLLING "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion)"
 #define UNROLLED_BY(options) \
   "sroa,early-cse<memssa>,sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
   ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define UNROLLED UNROLLED_BY("")
-/* Does not unroll loops whose trip count is known only at launch. In a kernel with many loops most
- * of the code would be copies of their bodies, and ptxas unrolls them as well. */
+/* Does not unroll loops whose trip count is known only at launch. In a kernel with many loops, most
+ * of the code would otherwise be copies of their bodies; ptxas unrolls such loops as well. */
 #define UNROLLED_LITTLE UNROLLED_BY(";no-runtime")
 #define LOOPS UNROLLING "," UNROLLED
 #define MANY_LOOPS UNROLLING "," UNROLLED_LITTLE
-/* without passes that compare blocks or conditions pairwise */
+/* without passes that compare blocks or conditions in pairs */
 #define LARGE EARLY ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
   "load-store-vectorizer,nvptx-tag-invariant-loads"
-/* The optimizations of accesses in code generation, except the search for addresses that differ by
- * a multiple of one value, which compares each address with all earlier ones. */
+/* The optimizations of accesses that code generation contains, except for the search for addresses
+ * that differ by a multiple of a value, which compares each address with all earlier ones. */
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
-/* Code generation moves the addresses of guarded accesses before their branches, and then searches
- * for addresses that differ by a multiple of one value. It removes equal addresses only afterwards.
- * If many guarded accesses are unrolled, the search would take most of a compilation: 0.8 of 0.9 s
- * for the tiles of a matrix product. */
+/* Code generation moves the addresses of guarded accesses before the branches, and then searches
+ * for addresses that differ by a multiple of a value. It removes equal addresses only afterwards.
+ * If many guarded accesses are unrolled, the search would take most of the compile time: 0.8 of 0.9
+ * s for the tiles of a matrix product. */
 #define SPECULATED "speculative-execution,separate-const-offset-from-gep,early-cse"
 #define LIBRARY "nvvm-reflect,always-inline,"
 
@@ -255,8 +258,8 @@ static void finish_unrolled(nvptx_emission *own)
                                        : "function(" UNROLLED "),globaldce");
 }
 
-/* Links the library of math functions. Returns whether the module contains functions of other
- * languages, which have to be inlined. */
+/* Links the math library. Returns whether the module contains functions of other languages, which
+ * must be inlined. */
 static bool link_functions(nvptx_emission *own)
 {
   kg_emission *e = &own->e;
@@ -267,16 +270,16 @@ static bool link_functions(nvptx_emission *own)
   return has_externs;
 }
 
-/* Inlines externs first if there are any. */
+/* Runs the pipeline. If there are extern functions, inlines them first. */
 static void run_after_inlining(nvptx_emission *own, bool has_externs, const char *pipeline)
 {
   run(&own->e, has_externs ? kj_format(own->e.c->arena, "cgscc(inline),%s", pipeline) : pipeline);
 }
 
-/* Plain code keeps local arrays in memory and loops as they are. A kernel without loops is compiled
- * as fast without it. Registers and blocks that the hardware counts must not differ: accumulators
- * of wgmma have to stay in registers, and the blocks of a cooperative launch or of a cluster are
- * resident together, which more registers could prevent. */
+/* Plain code does not move local arrays to registers and does not optimize loops. For a kernel
+ * without loops, it saves no compile time. Plain code must not change resources that the hardware
+ * counts: the accumulators of wgmma must stay in registers, and the blocks of a cooperative launch
+ * or of a cluster must be resident together, which a larger number of registers could prevent. */
 static bool saves_time(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;
@@ -324,7 +327,7 @@ static void optimize(kg_emission *e)
   kg_rewrite_for_ptx(e->module);
 }
 
-/* code generation level 0, see above */
+/* code generation level 0, as described above */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

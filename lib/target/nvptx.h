@@ -10,7 +10,7 @@
 typedef struct kg_nvptx_arch {
   uint32_t arch;
   char suffix;
-  uint32_t least_ptx; /* minimum PTX version of LLVM; a lower one ends the process */
+  uint32_t least_ptx; /* minimum PTX version for which LLVM does not end the process */
 } kg_nvptx_arch;
 
 /* The target of a compilation. */
@@ -19,7 +19,7 @@ typedef struct kg_nvptx_choice {
   uint32_t ptx;
 } kg_nvptx_choice;
 
-/* Fails if the request has no supported target. */
+/* Reports an error if the request does not name a supported target. */
 kg_nvptx_choice kg_choose_nvptx(kt_compilation *c);
 
 /* ---- math_library.c ---- */
@@ -27,16 +27,17 @@ kg_nvptx_choice kg_choose_nvptx(kt_compilation *c);
 /* The math library: libdevice or libclc. */
 typedef struct kg_nvptx_library {
   pthread_mutex_t mutex; /* protects the fields below */
-  kg_bitcode *bitcode;   /* NULL if no library was found, or if kjit has not searched for one yet */
+  kg_bitcode *bitcode;   /* NULL if no library was found, or if it has not been searched for yet */
   kj_math_library kind;
   bool has_looked;
 } kg_nvptx_library;
 
-/* If path is NULL, kg_find_library searches for the library when it is first needed. */
+/* If path is NULL, kg_find_library searches for the library when it is needed for the first
+ * time. */
 kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
                             kj_diagnostics *diagnostics);
 void kg_close_library(kg_nvptx_library *library);
-/* Searches for the library, unless that has been done. */
+/* Searches for the library, unless that has already been done. */
 void kg_find_library(kg_nvptx_library *library);
 /* Links the functions that the module calls, from the library and from the application's code for
  * extern funcs. Returns whether there is application code. arch: 90 for sm_90. */
@@ -45,26 +46,26 @@ bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_l
 
 /* ---- nvptx_rewrites.c ---- */
 
-/* For @fastmath kernels, before the passes: f32 instructions then treat subnormal inputs and
- * results as zero, as all functions of such a kernel do. */
+/* For @fastmath kernels; call it before the passes. f32 instructions then treat subnormal inputs
+ * and results as zero, like all functions that such a kernel calls. */
 void kg_flush_subnormals(LLVMModuleRef module);
 /* nvptx_branches.c: replaces short branches in math library functions by selects. */
 void kg_flatten_branches(LLVMModuleRef module);
-/* After the passes: rewrites code that LLVM's code generation or ptxas would translate incorrectly
- * or inefficiently. */
+/* Call it after the passes: rewrites code that LLVM's code generation or ptxas would translate
+ * incorrectly or inefficiently. */
 void kg_rewrite_for_ptx(LLVMModuleRef module);
-/* For code generation without optimization: computes element offsets from 32-bit indices with wide
- * products. */
+/* For code generation without optimization: computes offsets of elements from 32-bit indices with
+ * wide products. */
 void kg_widen_offsets(LLVMModuleRef module);
 
 /* ---- nvptx_float_bits.c: called by kg_rewrite_for_ptx ---- */
 
-/* Rewrites uses of the bits of floats so that ptxas treats them as integers. */
+/* Rewrites code that uses the bits of floats such that ptxas treats them as integers. */
 void kg_keep_float_bits(LLVMModuleRef module);
 
 /* ---- nvptx_high_words.c: called by kg_rewrite_for_ptx ---- */
 
-/* Computes right-shifted sums of multiples of 2^32 in 32 bits. */
+/* Computes sums of multiples of 2^32 that are shifted right in 32 bits. */
 void kg_compute_high_words(LLVMModuleRef module);
 
 #endif

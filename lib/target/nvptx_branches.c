@@ -1,15 +1,15 @@
-/* Flattens branches in math library functions whose special cases are a few instructions: both
+/* Flattens branches in math library functions if a special case takes only a few instructions: both
  * sides are computed, and a select replaces the branch. Iterations of a loop that calls such a
  * function can then overlap. */
 #include <string.h>
 
 #include "target/nvptx.h"
 
-/* Limit for one side. A select costs as much as an instruction, so longer sides keep their
- * branch. */
+/* Maximum number of instructions in a side. A select costs as much as an instruction, so longer
+ * sides keep their branch. */
 enum { MOST_INSTRUCTIONS = 8 };
 
-/* Returns whether an instruction may be executed although its result is not needed: it has no
+/* Returns whether an instruction can be executed even if its result is not needed: it has no
  * effect, cannot fail, and takes few cycles. */
 static bool is_cheap(LLVMValueRef instruction)
 {
@@ -46,8 +46,8 @@ static bool is_cheap(LLVMValueRef instruction)
   return false;
 }
 
-/* Returns the successor of a block that has few cheap instructions and an unconditional branch, or
- * NULL. */
+/* If a block consists of a few cheap instructions and an unconditional branch, returns its
+ * successor, otherwise NULL. */
 static LLVMBasicBlockRef target_of_side(LLVMBasicBlockRef side)
 {
   LLVMValueRef last = LLVMGetBasicBlockTerminator(side);
@@ -84,7 +84,8 @@ static void replace_phis(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBa
   }
 }
 
-/* Flattens the branch at the end of a block, if it skips a cheap block. Returns whether it did. */
+/* Flattens the branch at the end of a block if it skips a block that is cheap. Returns whether it
+ * has done so. */
 static bool flatten(LLVMBuilderRef builder, LLVMBasicBlockRef block)
 {
   LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);

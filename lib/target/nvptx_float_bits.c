@@ -3,10 +3,11 @@
 
 #include "target/nvptx.h"
 
-/* LLVM stores the low bits of a float as a narrow store of the float's register (`st.b16` or
- * `st.b8` of an f32). ptxas 13.0 treats this as a conversion and stores the float's integer value.
- * A move between the two makes the register an integer register. The move costs no instruction, but
- * LLVM cannot optimize across it, so only bits of which a narrower part may be stored get one. */
+/* LLVM stores the low bits of a float as a narrow store of the register that holds the float
+ * (`st.b16` or `st.b8` of an f32). ptxas 13.0 treats this as a conversion and stores the integer
+ * value of the float. A move instruction in between makes the register an integer register. The
+ * move costs no instruction, but LLVM cannot optimize across it. Moves are therefore inserted only
+ * if a part of the bits may be stored. */
 
 static bool is_float_kind(LLVMTypeKind kind)
 {
@@ -19,8 +20,8 @@ static LLVMTypeRef lane_type(LLVMTypeRef type)
   return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
 }
 
-/* Returns the number of bits, or 0 for a type that is not an integer, a float, or a vector of
- * these. */
+/* Returns the number of bits of an integer, a float, or a vector of these, and 0 for other
+ * types. */
 static unsigned count_bits(LLVMModuleRef module, LLVMTypeRef type)
 {
   LLVMTypeKind kind = LLVMGetTypeKind(lane_type(type));
@@ -28,8 +29,7 @@ static unsigned count_bits(LLVMModuleRef module, LLVMTypeRef type)
   return (unsigned)LLVMSizeOfTypeInBits(LLVMGetModuleDataLayout(module), type);
 }
 
-/* Returns whether the store is split. LLVM splits a store if its alignment is less than its
- * size. */
+/* Returns whether LLVM splits the store, which it does if the alignment is less than the size. */
 static bool is_stored_in_pieces(LLVMValueRef store)
 {
   LLVMModuleRef module =
@@ -39,7 +39,7 @@ static bool is_stored_in_pieces(LLVMValueRef store)
 
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses);
 
-/* is_cut: the value is narrower than the float that it comes from. */
+/* is_cut: the value is narrower than the float from which it comes. */
 static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses)
 {
   LLVMValueRef user = LLVMGetUser(use);
@@ -62,8 +62,8 @@ static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses
   }
 }
 
-/* Returns whether a part of the value may be stored. If there are too many uses to follow, the
- * answer is yes, which is always safe. */
+/* Returns whether a part of the value may be stored. If there are too many uses to follow, returns
+ * true, which is always safe. */
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
@@ -74,7 +74,7 @@ static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses
   return false;
 }
 
-/* Builds a move of a 16-, 32- or 64-bit integer. */
+/* Builds a move of an integer of 16, 32 or 64 bits. */
 static LLVMValueRef build_move(LLVMBuilderRef builder, LLVMValueRef bits)
 {
   LLVMTypeRef type = LLVMTypeOf(bits), i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(type));
@@ -97,8 +97,8 @@ static LLVMValueRef move_float_bits(LLVMBuilderRef builder, LLVMValueRef x, unsi
   return build_move(builder, LLVMBuildBitCast(builder, x, type, ""));
 }
 
-/* Returns the float, or vector of floats, whose bits the instruction takes or stores in parts; NULL
- * for other instructions. */
+/* If the instruction takes or stores parts of the bits of a float, or of a vector of floats,
+ * returns this float, otherwise NULL. */
 static LLVMValueRef find_float_in_pieces(LLVMModuleRef module, LLVMValueRef i)
 {
   enum { MOST_USES = 64 };
@@ -115,7 +115,8 @@ static LLVMValueRef find_float_in_pieces(LLVMModuleRef module, LLVMValueRef i)
   return may_store_piece(i, has_lanes, &most_uses) ? x : NULL;
 }
 
-/* Returns the condition if the float is a condition converted to 1 or 0; otherwise NULL. */
+/* If the float is a condition that was converted to 1 or 0, returns the condition, otherwise
+ * NULL. */
 static LLVMValueRef find_condition(LLVMValueRef x)
 {
   if (!LLVMIsAUIToFPInst(x) && !LLVMIsASIToFPInst(x)) return NULL;
@@ -128,10 +129,10 @@ static LLVMValueRef find_condition(LLVMValueRef x)
   return is_condition && (is_widened || LLVMIsAUIToFPInst(x)) ? from : NULL;
 }
 
-/* Selects the bits of a condition that is converted to a float. ptxas up to 13.5 can omit the
- * conversion between `selp 1, 0` and `cvt.u64.u32` in kernels with a 64-bit remainder. The number 1
- * then has the bits of the integer 1 instead of 1.0, and a move does not help. The select also
- * saves an instruction. */
+/* If a condition is converted to a float, replaces the conversion by a select of the float's bits.
+ * ptxas up to 13.5 can omit the conversion between `selp 1, 0` and `cvt.u64.u32` in kernels with a
+ * 64-bit remainder. The number 1 then has the bits of the integer 1 instead of 1.0, which a move
+ * would not prevent. The select also saves an instruction. */
 static LLVMValueRef select_float_bits(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef x = LLVMIsABitCastInst(i) ? LLVMGetOperand(i, 0) : NULL;
@@ -170,8 +171,9 @@ static LLVMValueRef build_splat(LLVMTypeRef type, double number)
   return LLVMConstVector(lanes, count);
 }
 
-/* Selects -1 or 0 for a condition that is converted, as a signed integer, to bf16. On sm_90 and
- * newer, LLVM 22 converts it to 1 instead of -1; for other types the result is right. */
+/* If a condition is converted, as a signed integer, to bf16, replaces the conversion by a select of
+ * -1 or 0. On sm_90 and newer, LLVM 22 converts it to 1 instead of -1; for other types the result
+ * is correct. */
 static LLVMValueRef keep_sign_of_condition(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMTypeRef type = LLVMTypeOf(i);

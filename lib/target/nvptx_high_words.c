@@ -1,16 +1,16 @@
 /* nvptx: computes 64-bit integers whose low word is 0 in 32 bits. */
 #include "target/nvptx.h"
 
-/* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 and a shift,
- * `(x * c + d) >> 32`, where c is 3 * 2^32 and d is 2^32. ptxas 13.0 computes the high word of such
- * a sum by an IMAD.HI that adds a pair of uniform registers. If two of them follow each other,
- * ptxas writes the second constant to the same pair too late. The second sum then uses the first
- * constant, and the kernel stores to the wrong element. This file computes the sums in 32 bits,
- * which also takes fewer instructions.
+/* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 that is shifted, `(x
+ * * c + d) >> 32` with c = 3 * 2^32 and d = 2^32.
+ * ptxas 13.0 computes the high word of such a sum by an IMAD.HI that adds a pair of uniform
+ * registers. If two of them follow each other, ptxas writes the second constant to the same pair
+ * too late. The second sum then uses the first constant, and the kernel stores to the wrong
+ * element. This file computes the sums in 32 bits, which also takes fewer instructions.
  *
- * A multiple of 2^32 is written in a normal form, `shl (zext high), 32`. If the operands of an
- * instruction have this form, the instruction gets it as well, until nothing changes. Phis of loops
- * are not handled. */
+ * A multiple of 2^32 is rewritten to a normal form, `shl (zext high), 32`. If the operands of an
+ * instruction have this form, the instruction is rewritten to it as well, until nothing changes.
+ * Phis in loops are not rewritten. */
 
 enum { WORD = 32 };
 
@@ -30,8 +30,8 @@ static LLVMTypeRef word_type(LLVMValueRef wide)
   return LLVMInt32TypeInContext(LLVMGetTypeContext(LLVMTypeOf(wide)));
 }
 
-/* Returns the high word of a constant multiple of 2^32, or of a value in normal form; otherwise
- * NULL. */
+/* Returns the high word of a constant multiple of 2^32, or of a value in normal form, and NULL for
+ * other values. */
 static LLVMValueRef find_high_word(LLVMValueRef wide)
 {
   if (LLVMIsAConstantInt(wide)) {
@@ -59,7 +59,7 @@ static LLVMValueRef build_shifted_word(LLVMBuilderRef builder, LLVMValueRef i)
                        : LLVMBuildShl(builder, low, LLVMConstInt(type, count - WORD, false), "");
 }
 
-/* Returns the high word of x * c for a multiple c of 2^32. */
+/* Returns the high word of x * c, where c is a multiple of 2^32. */
 static LLVMValueRef build_multiplied_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef factor = LLVMGetOperand(i, 1);
@@ -78,10 +78,10 @@ static LLVMValueRef build_joined_word(LLVMBuilderRef builder, LLVMValueRef i)
                        : NULL;
 }
 
-/* Returns the instruction's high word if its low word is 0; otherwise NULL. */
+/* If the low word of the instruction is 0, returns its high word, otherwise NULL. */
 static LLVMValueRef build_high_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
-  if (find_high_word(i)) return NULL; /* it is in normal form already */
+  if (find_high_word(i)) return NULL; /* it already has the normal form */
   switch ((int)LLVMGetInstructionOpcode(i)) {
   case LLVMShl: return build_shifted_word(builder, i);
   case LLVMMul: return build_multiplied_word(builder, i);
@@ -94,7 +94,8 @@ static LLVMValueRef build_high_word(LLVMBuilderRef builder, LLVMValueRef i)
   }
 }
 
-/* Returns a right shift of a multiple of 2^32 without a 64-bit shift; otherwise NULL. */
+/* Returns a right shift of a multiple of 2^32, computed without a 64-bit shift, and NULL for other
+ * values. */
 static LLVMValueRef build_lowered(LLVMBuilderRef builder, LLVMValueRef i)
 {
   bool is_signed = LLVMGetInstructionOpcode(i) == LLVMAShr;

@@ -1,5 +1,5 @@
-/* Rewrites a module between LLVM's passes and its code generation: code that LLVM or ptxas would
- * translate incorrectly, and code that they would translate inefficiently. */
+/* Rewrites a module after LLVM's passes and before code generation. It replaces code that LLVM or
+ * ptxas would translate incorrectly, or inefficiently. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 /* ---- flushing of f32 subnormals ---- */
 
-/* Returns the flushing variant of an intrinsic such as llvm.nvvm.sin.approx.f, which libdevice
- * calls, or NULL if there is none. */
+/* Returns the variant of an intrinsic that flushes subnormal numbers to zero, or NULL if there is
+ * none. libdevice calls such intrinsics, for example llvm.nvvm.sin.approx.f. */
 static LLVMValueRef find_flushing(LLVMModuleRef module, LLVMValueRef function)
 {
   static const char prefix[] = "llvm.nvvm.", word[] = ".ftz";
@@ -40,8 +40,10 @@ void kg_flush_subnormals(LLVMModuleRef module)
 
 /* ---- offsets ---- */
 
-/* Element offsets. Code generation without optimization extends a 32-bit index and shifts it. From
- * a wide product, the assembler makes one instruction that also adds the pointer; otherwise an
+/* ---- offsets of elements ----
+ *
+ * Code generation without optimization extends a 32-bit index and shifts it. If the offset is a
+ * wide product instead, ptxas uses a single instruction that also adds the pointer; otherwise an
  * address takes up to five instructions. */
 
 static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t size)
@@ -54,8 +56,8 @@ static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t 
                           false, false, LLVMInlineAsmDialectATT, false);
 }
 
-/* If the index is a left shift that does not overflow, such as the start of a group of elements,
- * multiplies the element size instead and returns the index without the shift. Returns any other
+/* If the index is a left shift that does not overflow, for example the start of a group of
+ * elements, multiplies *size accordingly and returns the index without the shift. Returns any other
  * index unchanged. */
 static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *size)
 {
@@ -70,8 +72,8 @@ static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *si
   return LLVMGetOperand(narrow, 0);
 }
 
-/* Returns the product, which is built next to the extended index, so that all its uses can share
- * it. */
+/* Returns the product. It is built next to the extended index, so that all uses of the index can
+ * share it. */
 static LLVMValueRef get_product(LLVMBuilderRef builder, LLVMValueRef wide, uint64_t size)
 {
   LLVMValueRef narrow =
@@ -123,12 +125,14 @@ static LLVMValueRef rewrite_address(LLVMBuilderRef builder, LLVMValueRef address
 
 void kg_widen_offsets(LLVMModuleRef module) { kg_rewrite_each(module, rewrite_address); }
 
-/* Signs of zeros. Code generation turns `x < 0 ? x : 0` into a minimum, which returns -0 for the
- * operands -0 and 0, while the select returns 0. It does not do so if the zeros of comparison and
- * select have different signs; `x < -0.0` is true for the same x. For `x < -0.0 ? x : -0.0` and `x
- * > 0 ? x : 0` the minimum or maximum is right, because PTX orders -0 before 0. */
+/* ---- signs of zeros ----
+ *
+ * Code generation turns `x < 0 ? x : 0` into a minimum. For the operands -0 and 0, the minimum is
+ * -0, but the select gives 0. It does not do this if the zeros in the comparison and in the select
+ * have different signs. `x < -0.0` is true for the same x. For `x < -0.0 ? x : -0.0` and `x > 0 ? x
+ * : 0`, the minimum or maximum is correct, because PTX orders -0 before 0. */
 
-/* Returns -1 for a less-than fcmp, 1 for a greater-than fcmp, and 0 for others. */
+/* Returns -1 for a less-than fcmp, 1 for a greater-than fcmp, and 0 for any other instruction. */
 static int get_direction(LLVMRealPredicate predicate)
 {
   bool is_less = predicate == LLVMRealOLT || predicate == LLVMRealULT,
@@ -161,10 +165,11 @@ static LLVMValueRef keep_sign_of_zero(LLVMBuilderRef builder, LLVMValueRef i)
   return LLVMGetNextInstruction(i);
 }
 
-/* Negation of 16-bit numbers. ptxas 13.0 computes neg.s16 in 32 bits and omits the conversion that
- * follows, so that the minimum becomes a positive number. The negation is done in 32 bits here.
- * LLVM would turn it into neg.s16 again, so the zero comes from inline assembly that LLVM cannot
- * analyze. */
+/* ---- negation of 16-bit numbers ----
+ *
+ * ptxas 13.0 computes neg.s16 in 32 bits and omits the conversion that follows, so that the minimum
+ * becomes a positive number. Here the negation is done in 32 bits. LLVM would turn it back into
+ * neg.s16, so the zero comes from inline assembly, which LLVM cannot see through. */
 
 static LLVMValueRef negate_in_32_bits(LLVMBuilderRef builder, LLVMValueRef x)
 {
@@ -195,10 +200,12 @@ static LLVMValueRef widen_negation(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, negate_in_32_bits(builder, LLVMGetOperand(i, 1)));
 }
 
-/* Clamps. ptxas 13.0 turns `max(min(x, 1), 0)` into one saturating instruction, which returns 0 for
- * NaN, but the minimum of NaN and 1 is 1. The outer operation becomes a comparison and a select.
- * The same is done for a conversion to an unsigned integer, whose code starts with a maximum with
- * 0. */
+/* ---- clamping ----
+ *
+ * ptxas 13.0 turns `max(min(x, 1), 0)` into a single saturating instruction, which returns 0 for
+ * NaN; but the minimum of NaN and 1 is 1. The outer operation is therefore replaced by a comparison
+ * and a select. The same is done for a conversion to an unsigned integer, whose code starts with a
+ * maximum with 0. */
 
 static bool is_constant(LLVMValueRef value, double number)
 {
@@ -214,7 +221,8 @@ static bool is_call_of(LLVMValueRef value, const char *name)
   return strncmp(LLVMGetValueName2(called, &length), name, strlen(name)) == 0;
 }
 
-/* Returns whether the value is min(x, 1), as a call or as a select: at most 1, or NaN. */
+/* Returns whether the value is min(x, 1), as a call or as a select. Such a value is at most 1, or
+ * NaN. */
 static bool is_at_most_one(LLVMValueRef value)
 {
   if (is_call_of(value, "llvm.minnum."))
@@ -237,8 +245,8 @@ static bool is_at_most_one(LLVMValueRef value)
   }
 }
 
-/* Returns the operand m of max(m, 0), or of a conversion of m to an unsigned integer, if m is at
- * most 1; otherwise NULL. */
+/* If the instruction is max(m, 0), or a conversion of m to an unsigned integer, and m is at most 1,
+ * returns m, otherwise NULL. */
 static LLVMValueRef find_clamped(LLVMValueRef i)
 {
   if (is_call_of(i, "llvm.fptoui.sat."))
@@ -263,9 +271,11 @@ static LLVMValueRef keep_number_of_clamp(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, result);
 }
 
-/* Minima and maxima of three integers. ptxas 12.9 and 13.0 turn `min(min(x, -y), z)` into one
- * instruction for sm_90, and can lose the negation (13.5 is right). A byte permutation without
- * effect, which ptxas does not look through, keeps the negation separate. */
+/* ---- minima and maxima of three integers ----
+ *
+ * ptxas 12.9 and 13.0 turn `min(min(x, -y), z)` into a single instruction on sm_90 and can lose the
+ * negation (13.5 is correct). A byte permutation that changes nothing, and that ptxas does not see
+ * through, keeps the negation separate. */
 
 static bool is_negation(LLVMValueRef value)
 {
@@ -274,7 +284,8 @@ static bool is_negation(LLVMValueRef value)
   return LLVMIsAConstantInt(from) && LLVMIsNull(from);
 }
 
-/* Returns whether the value is a conversion between widths, which code generation may remove. */
+/* Returns whether the value is a conversion between integer widths, which code generation may
+ * remove. */
 static bool is_resized(LLVMValueRef value)
 {
   if (!LLVMIsAInstruction(value)) return false;
@@ -290,7 +301,7 @@ static bool is_resized(LLVMValueRef value)
   }
 }
 
-/* Returns whether a call of the intrinsic uses the value, possibly in another width. */
+/* Returns whether a call of the intrinsic uses the value, possibly after a change of width. */
 static bool is_used_by(LLVMValueRef value, const char *name, unsigned steps)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
@@ -343,11 +354,12 @@ static LLVMValueRef keep_negation(LLVMBuilderRef builder, LLVMValueRef i)
   return LLVMGetNextInstruction(i);
 }
 
-/* Votes on single bits. Code generation turns `x & 4 != 0` into a shift and `x & 4 == 0` into a
- * comparison, and ptxas does not recognize that one is the negation of the other. If a vote and a
- * select test a bit, this costs two instructions for each bit. The comparison is written as inline
- * assembly, so that ptxas sees the same operands in both and tests adjacent bits with one
- * instruction. */
+/* ---- votes on single bits ----
+ *
+ * Code generation turns `x & 4 != 0` into a shift, and `x & 4 == 0` into a comparison. ptxas does
+ * not recognize that one is the negation of the other. If both a vote and a select test a bit, this
+ * costs two additional instructions for each bit. The comparison is replaced by inline assembly, so
+ * that ptxas sees the same operands in both and can test adjacent bits with one instruction. */
 
 static bool is_voted_on(LLVMValueRef condition)
 {
@@ -356,8 +368,8 @@ static bool is_voted_on(LLVMValueRef condition)
   return false;
 }
 
-/* Returns the value that is compared with 0 if the comparison tests one bit of 32 or 64; otherwise
- * NULL. */
+/* If the comparison with 0 tests a single bit of 32 or 64 bits, returns the value that it compares,
+ * otherwise NULL. */
 static LLVMValueRef find_tested_bit(LLVMValueRef i)
 {
   if (!LLVMIsAICmpInst(i) || !LLVMIsAConstantInt(LLVMGetOperand(i, 1)) ||
@@ -414,10 +426,11 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, is_negated ? is_clear : is_set);
 }
 
-/* Votes on combined conditions. The assembler of driver 580 can crash with SIGSEGV if a predicate
- * from and, or, xor is voted on after a reciprocal, quotient or square root (ptxas 13.0 does not).
- * The vote uses the lane's bit instead, which the assembler does not know to be nonzero. This costs
- * two more instructions. */
+/* ---- votes on combined conditions ----
+ *
+ * ptxas in driver 580 can crash with SIGSEGV if a vote on a predicate from and, or, xor follows a
+ * reciprocal, quotient or square root (ptxas 13.0 does not crash). The vote therefore uses the bit
+ * of the lane, which ptxas does not know to be nonzero. This costs two additional instructions. */
 
 static bool is_made_of_conditions(LLVMValueRef value)
 {
@@ -434,8 +447,8 @@ static bool is_made_of_conditions(LLVMValueRef value)
   }
 }
 
-/* Returns whether code generation would compute the condition with and, or, xor. Comparisons of
- * such values count, too. */
+/* Returns whether code generation would compute the condition with and, or, xor. This includes
+ * comparisons of such values. */
 static bool is_of_several(LLVMValueRef condition)
 {
   if (!LLVMIsAICmpInst(condition)) return is_made_of_conditions(condition);

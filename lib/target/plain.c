@@ -1,25 +1,25 @@
 /* Decides whether plain code, which the target makes with few optimizations, computes the same bits
- * as the best code.
+ * as fully optimized code.
  *
- * Integer instructions and single operations on floats have one result. The following instructions
+ * Integer instructions, and single operations on floats, always have the same result. The following
  * do not:
  *
- *   contract       a product and a sum may become one fused operation, which rounds once. LLVM
- *                  decides this in code generation, after passes that plain code does without.
- *                  A quotient counts as a product, because x / 4 becomes x * 0.25
- *   reassoc, nsz,  @fastmath: LLVM may use other formulas
+ *   contract       a product and a sum can become one fused operation, which rounds once. LLVM
+ *                  decides this in code generation, after passes that plain code does not run.
+ *                  A quotient is treated like a product, because x / 4 becomes x * 0.25
+ *   reassoc, nsz,  @fastmath: LLVM can use other formulas
  *   arcp, afn
- *   calls          vectorized code calls other functions (libmvec) than scalar code, and minnum
- *                  or maxnum of 0 and -0 may return either zero
+ *   calls          vectorized code calls other functions (of libmvec) than scalar code, and minnum
+ *                  or maxnum of 0 and -0 can return either zero
  *
- * The sign and the payload of a NaN are not specified (docs/llvm-notes.md). The decision looks at
- * the module that lowering has made, before any pass. */
+ * The sign and the payload of a NaN are not specified (docs/llvm-notes.md). The decision is made on
+ * the module that lowering has created, before any pass. */
 #include <llvm-c/Core.h>
 #include <string.h>
 
 #include "target/llvm.h"
 
-/* Intrinsics on floats that have one result. */
+/* Intrinsics on floats that always have the same result. */
 static const char *const exact[] = {
   "llvm.sqrt",         "llvm.fabs",        "llvm.floor",   "llvm.ceil",       "llvm.trunc",
   "llvm.round",        "llvm.roundeven",   "llvm.rint",    "llvm.fma",        "llvm.copysign",
@@ -41,7 +41,7 @@ static bool has_float(LLVMTypeRef type)
 
 static bool is_exact(unsigned intrinsic)
 {
-  static const char instructions[] = "llvm.nvvm."; /* each is one instruction of PTX */
+  static const char instructions[] = "llvm.nvvm."; /* each of them is a single PTX instruction */
   size_t length;
   const char *name = LLVMIntrinsicGetName(intrinsic, &length);
   if (!strncmp(name, instructions, sizeof instructions - 1)) return true;
@@ -50,8 +50,8 @@ static bool is_exact(unsigned intrinsic)
   return false;
 }
 
-/* Returns whether the call has the same result in plain code. Funcs of the module are examined with
- * the module; inline PTX is not changed. */
+/* Returns whether the result of the call is the same in plain code. Funcs of the module are
+ * examined as part of the module; inline PTX does not change. */
 static bool is_call_exact(LLVMValueRef call)
 {
   LLVMValueRef callee = LLVMGetCalledValue(call);
@@ -65,7 +65,7 @@ static bool is_call_exact(LLVMValueRef call)
          is_exact(LLVMGetIntrinsicID(callee));
 }
 
-/* The operations of a module that LLVM may fuse. */
+/* The kinds of operations in a module that LLVM can fuse. */
 typedef struct fusible {
   bool has_product, has_sum;
 } fusible;

@@ -362,8 +362,7 @@ void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location
  * after that `if` then belong to its other branch and are not inferred. */
 bool kt_has_jumped(const kt_stmts *out);
 
-/* ---- infer_copies.c: loops whose body is inferred once for each item or number, and loops over
- * the indices of an array ---- */
+/* ---- infer_copies.c: loops whose body is inferred several times, and loops over indices ---- */
 
 void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt);
 void kt_infer_static_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *values);

@@ -2,8 +2,7 @@
 #include "typing/infer.h"
 #include "typing/rules.h"
 
-/* ---- shared arrays whose extents the dispatcher evaluates for each launch, and the limit of
- * shared memory ---- */
+/* ---- shared arrays with extents for each launch, and the limit of shared memory ---- */
 
 /* ---- limits ---- */
 
