@@ -41,8 +41,8 @@ LIMITS = {
 }
 # Higher limits of classes that exceed the guide's limit. Rewriting a part of a class lowers its limit here.
 NOT_YET = {
-    "source": {"of": 4.7},
-    "kir": {"of": 5.7, "glue": 3.3},
+    "source": {"of": 4.6},
+    "kir": {"of": 5.4, "glue": 2.8},
     "python": {"of": 5.4},
     "docs": {"of": 4.1},
     "messages": {"of": 3.8},
