@@ -3,11 +3,13 @@
  *
  * A poll reads the launch's kj_interrupt_word with a volatile load, which is a relaxed load at
  * system scope in PTX. For LLVM, a poll reads only this address, so LLVM can move other accesses
- * across the poll and keep their values in registers. On the CPU a poll is only this load. On a GPU
- * the word is in host memory, and reading it takes about a microsecond. A GPU poll therefore
- * subtracts the cost of the surrounding code from a budget, which is in a register. When the budget
- * is used up, the poll reads the clock. It reads the word only if at least PERIOD cycles have
- * passed since it last read the word or, before the first read, since it first read the clock. */
+ * across the poll and keep their values in registers.
+ *
+ * On the CPU a poll is only this load. On a GPU the word is in host memory, and reading it takes
+ * about a microsecond. A GPU poll therefore subtracts the cost of the surrounding code from a
+ * budget, which is in a register. When the budget is used up, the poll reads the clock. It reads
+ * the word only if at least PERIOD cycles have passed since it last read the word or, before the
+ * first read, since it first read the clock. */
 #include "lower/instruction.h"
 #include "lower/lower.h"
 

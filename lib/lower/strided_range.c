@@ -155,9 +155,11 @@ enum { IN_FLIGHT = 4 };
  * a warp are adjacent. Groups at a distance of a whole grid were measured to use the same memory
  * channels for some numbers of threads, which was eight times slower. If the number of threads is
  * not a multiple of the warp size, the groups are at a distance of a grid, so that each group is
- * visited once. The loop runs as long as a round of the grid has all its groups. Returns the first
- * group that remains. The bound is computed in 64 bits: a round can have more than 2^32 elements,
- * and then the loop does not run. */
+ * visited once.
+ *
+ * The loop runs as long as a round of the grid has all its groups. Returns the first group that
+ * remains. The bound is computed in 64 bits: a round can have more than 2^32 elements, and then the
+ * loop does not run. */
 static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {

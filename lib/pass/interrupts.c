@@ -4,10 +4,12 @@
  * polls of instances are set. A loop with a small constant number of iterations does not poll; its
  * cost is that number times the cost of its body. Every other loop polls about once for every
  * BUDGET expressions, that is, every n iterations, or in each iteration if its body contains a loop
- * that polls. A `while` loop without inner loops polls every few iterations, and is unrolled by
- * this number. Some short innermost loops are compiled in two versions, of which the one for few
- * iterations does not poll (lower/poll.c). On the CPU these are only the loops that cannot be
- * divided into chunks. */
+ * that polls.
+ *
+ * A `while` loop without inner loops polls every few iterations, and is unrolled by this number.
+ * Some short innermost loops are compiled in two versions, of which the one for few iterations does
+ * not poll (lower/poll.c). On the CPU these are only the loops that cannot be divided into
+ * chunks. */
 #include "pass/pass.h"
 
 enum {

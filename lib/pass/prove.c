@@ -7,9 +7,11 @@
  * the block can prove that they are, the check is hoisted (KJ_PROOF_BLOCK). On the CPU, the kernel
  * is then compiled in two versions, with these checks and without. A block for which all
  * comparisons are true runs the version without them, which the compiler can vectorize as if there
- * were no checks. The proof ignores conditions in the kernel. For example, the threads of a block
- * at the edge of an array may stay inside of the array only because of a condition; such a block
- * runs the version with checks. The checks of divisors are removed or hoisted in the same way.
+ * were no checks.
+ *
+ * The proof ignores conditions in the kernel. For example, the threads of a block at the edge of an
+ * array may stay inside of the array only because of a condition; such a block runs the version
+ * with checks. The checks of divisors are removed or hoisted in the same way.
  *
  * Needs: typed instances with is_checked. Guarantees: a removed check cannot fail, and bounds are
  * computed without overflow. */

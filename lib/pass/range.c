@@ -5,11 +5,12 @@
  *
  * An expression is computed in 32 bits for one of two reasons. (1) Its range fits into 32 bits.
  * This includes extents, positions and counters under the facts "offsets fit" and "grid fits", and
- * expressions computed from them. (2) The range is not known, but the expression is the value of a
- * `let` that is used only in array indices, in sums, differences, products and left shifts. It is
- * then computed modulo 2^32 if "offsets fit": the offset is in the range of i32, and these
- * operations can be done modulo 2^32. For the array indices themselves, lowering does the same
- * without marks. */
+ * expressions computed from them.
+ *
+ * (2) The range is not known, but the expression is the value of a `let` that is used only in array
+ * indices, in sums, differences, products and left shifts. It is then computed modulo 2^32 if
+ * "offsets fit": the offset is in the range of i32, and these operations can be done modulo 2^32.
+ * For the array indices themselves, lowering does the same without marks. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 

@@ -9,12 +9,15 @@
  * A run of statements without synchronization becomes a THREADS loop. A barrier is the boundary
  * between two of them. Control flow that contains a synchronization stays outside of the thread
  * loops. If all threads take it together, it does not change (uniform.c). Otherwise it is executed
- * under a mask. The mask is the slot variable `off`. A thread is active while its `off` is 0.
- * Otherwise `off` holds a code for the point at which the thread becomes active again: the else
- * part or the end of a divergent if, the next iteration or the end of a loop, or the end of an
- * inlined function. Another code means that the thread has left the kernel. A uniform assignment is
- * moved before the run in which it occurs, unless the run has already used the variable or writes
- * to the memory from which the value is loaded.
+ * under a mask.
+ *
+ * The mask is the slot variable `off`. A thread is active while its `off` is 0. Otherwise `off`
+ * holds a code for the point at which the thread becomes active again: the else part or the end of
+ * a divergent if, the next iteration or the end of a loop, or the end of an inlined function.
+ * Another code means that the thread has left the kernel.
+ *
+ * A uniform assignment is moved before the run in which it occurs, unless the run has already used
+ * the variable or writes to the memory from which the value is loaded.
  *
  * A kernel that consists of grid_ranges, reads no position and has no shared memory needs no
  * threads. It is not converted, and each block runs a contiguous part of each range

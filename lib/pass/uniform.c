@@ -5,10 +5,12 @@
  * every jump together. Rounds over the kernel revoke these assumptions until nothing changes. A
  * variable is uniform if all values that are assigned to it are uniform, and if each assignment is
  * in the same divergent control flow as the declaration. In this case, threads that are inactive at
- * the assignment never read the variable. A uniform value can be computed once for the block even
- * if no thread is active. An expression that contains a load is therefore not uniform at a point
- * where threads can be inactive. A load from the same address is assumed to return the same value
- * in all threads; otherwise there is a data race. */
+ * the assignment never read the variable.
+ *
+ * A uniform value can be computed once for the block even if no thread is active. An expression
+ * that contains a load is therefore not uniform at a point where threads can be inactive. A load
+ * from the same address is assumed to return the same value in all threads; otherwise there is a
+ * data race. */
 #include "pass/simt.h"
 
 /* ---- expressions ---- */

@@ -4,9 +4,10 @@
  * the iterations are independent. But it also assumes more: it combines loads and stores with a
  * constant step into groups (interleaved accesses). In a group, loads are moved up to the first
  * load and stores down to the last store, across other accesses of the same iteration. In a
- * parallel loop no dependence prevents this. If a store precedes an access that may be to the same
- * memory in the same iteration, this file therefore hides the steps of both addresses, so that
- * neither becomes part of a group.
+ * parallel loop no dependence prevents this.
+ *
+ * If a store precedes an access that may be to the same memory in the same iteration, this file
+ * therefore hides the steps of both addresses, so that neither becomes part of a group.
  *
  * Needs: scalar code after all passes that precede the vectorizer. Guarantees: a loop that this
  * file cannot analyze is not parallel, and an access that it cannot analyze is not part of a

@@ -5,9 +5,11 @@
  * for a 32-bit product. In a 64-bit product, the bits above 32 are copies of the sign, which that
  * shift replaces by zeros; the result of a shift by 32 or more is undefined (llvm-project issue
  * 218844, fixed by LLVM's pull request 219996). An example is the high half of an i16 product,
- * `i16(mulhi(a[i], b[i]))`. This file computes the product in 32 bits, which are sufficient, and
- * uses an arithmetic shift. An operand is treated as a 16-bit number if it is such a constant, or
- * is extended from such a number. */
+ * `i16(mulhi(a[i], b[i]))`.
+ *
+ * This file computes the product in 32 bits, which are sufficient, and uses an arithmetic shift. An
+ * operand is treated as a 16-bit number if it is such a constant, or is extended from such a
+ * number. */
 #include "target/host.h"
 
 enum { NARROW_BITS = 16, PRODUCT_BITS = 32 };

@@ -5,10 +5,12 @@
  * (version 22, SCEVWrapPredicate::implies) compares the starts and steps of two such conditions
  * without regard to their widths. It concludes that the condition on the 32-bit sum implies the
  * condition on the 5 bits, and omits the latter. The loop then accesses the wrong elements.
- * Conditions of equal width are compared correctly. This file therefore prevents conditions with
- * widths other than 32 and 64. If a value is extended from such a width and can depend on a
- * counter, it is frozen, because scalar evolution does not look through a freeze. Counters of few
- * bits usually do wrap around, so hardly any loop stays without vectorization because of this. */
+ * Conditions of equal width are compared correctly.
+ *
+ * This file therefore prevents conditions with widths other than 32 and 64. If a value is extended
+ * from such a width and can depend on a counter, it is frozen, because scalar evolution does not
+ * look through a freeze. Counters of few bits usually do wrap around, so hardly any loop stays
+ * without vectorization because of this. */
 #include "target/host.h"
 
 enum { MOST_STEPS = 64 };

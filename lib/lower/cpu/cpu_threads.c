@@ -4,6 +4,7 @@
  * A thread loop is a nest of loops over z, y and x with constant trip counts. x is innermost and
  * consecutive, so that LLVM's vectorizer accepts the loop. The loop must not be unrolled before it
  * is vectorized, and between two barriers no thread may read memory that another thread writes.
+ *
  * Accesses that are known to be independent carry the id of a parallel loop (kl_annotate_access).
  * Three kinds of accesses do not carry it, because iterations share memory: accesses to local
  * arrays of one region, to shared memory that atomics change by plain loads and stores, and all
