@@ -322,8 +322,9 @@ static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 
 /* ---- sums ---- */
 
-/* The offsets alone decide whether the iteration loads this element if the index is exact.
- * Otherwise the emitted code compares the index with the element's index. */
+/* If the index at the site is exact, the offset of the site determines whether the iteration loads
+ * the gathered element. Otherwise the emitted code compares the index with the position of that
+ * element. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t)
 {
   kd_derivation *d = &part->d;

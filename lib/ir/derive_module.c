@@ -29,7 +29,8 @@ typedef struct copier {
   KJ_LIST(const ki_decl *) started;
   size_t filled;               /* number of started declarations that are complete */
   const ki_function *function; /* the function that is being copied */
-  ki_decl **locals;            /* copies of its parameters and locals; indexed by declaration */
+  /* copies of the parameters and locals of this function; indexed by declaration */
+  ki_decl **locals;
   ki_function *copy;
 } copier;
 

@@ -31,9 +31,9 @@ static bool is_ordered(const kn_watch *watch, uint32_t then, uint32_t who, uint3
          then < knowledge_of(watch, thread)[who % watch->unit];
 }
 
-/* Synchronizes the threads of one unit (see kn_watch). Afterwards each of these threads is ordered
- * after everything after which any of them was ordered, and after all accesses that they have made
- * so far. */
+/* Synchronizes the threads of one unit (see kn_watch). All accesses that these threads have made so
+ * far, and all accesses that happened before those, then happen before the next access of each of
+ * these threads. */
 static void bring_together(kn_watch *watch, const uint16_t *threads, size_t count)
 {
   uint32_t all[MOST_THREADS] = { 0 };

@@ -275,8 +275,8 @@ static void infer_first(kt_scope *s, const ki_builtin *builtin, const ki_expr *e
     operands->place = (kt_place){ .array = kt_infer_expr(s, expr), .location = expr->location };
 }
 
-/* Ends the extents and the lvalue as one operand. Their order among themselves has been settled
- * already. */
+/* Ends the first argument as one operand: its lvalue or its extents. The code that inferred them
+ * has already kept the order of evaluation among them. */
 static void end_first(kt_scope *s, kt_order *order, const kt_operands *operands)
 {
   kt_end_place(s, order, &operands->place);
