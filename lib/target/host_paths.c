@@ -12,7 +12,7 @@
  * branch. */
 #include "target/host.h"
 
-/* The cost of this query for a value, or for the mask of a block. */
+/* The cost of the query for a value, or for the mask of a basic block. */
 typedef struct path_count {
   double steps;
   bool varies; /* the value differs between lanes */

@@ -109,8 +109,8 @@ bool kg_has_frequent_value(kj_arena *arena, LLVMModuleRef module);
 bool kg_has_many_addresses(LLVMModuleRef module);
 /* Returns whether a function has so many instructions that strength reduction and common
  * subexpression elimination in code generation would take most of the time. Strength reduction
- * compares all instructions that dominate each other. The same is true of an optimizing
- * assembler. */
+ * compares all instructions that dominate each other. In such a function, an optimizing assembler
+ * would take most of the time as well. */
 bool kg_is_lengthy(LLVMModuleRef module);
 /* Returns whether a basic block has so many instructions that the loop vectorizer would take most
  * of the time. It determines the type and the uniformity of each instruction by visiting its

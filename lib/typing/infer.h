@@ -164,7 +164,8 @@ struct kt_copy {
   uint32_t number; /* number of the copy */
   /* the copy that contains the loop; the outermost copy is the whole function */
   kt_copy *outer;
-  uint32_t first, count; /* the range of declaration indices that belong to the copy */
+  /* the guesses about these declarations, which are saved here while another copy is inferred */
+  uint32_t first, count;
   /* stores the guesses about these declarations while another copy is being inferred */
   kt_guess *guesses;
   KJ_LIST(kt_copy *) inner;

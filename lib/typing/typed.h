@@ -162,7 +162,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* On what the value of an expression depends in addition to its operands (nodes.def). */
+/* The input of an expression in addition to its operands (nodes.def). */
 typedef enum kt_source_of_value {
   KJ_FROM_OPERANDS,
   KJ_FROM_VARIABLE,
