@@ -1,6 +1,6 @@
-/* Replaces built-ins by calls of funcs of lib/library that contain their code: the elementary
- * functions of complex numbers. The funcs are parsed when a kernel uses them, and lowering inlines
- * them, so the code is the same as that of a built-in which lowering composes itself. */
+/* Replaces some built-ins by calls of funcs in lib/library that implement them: the elementary
+ * functions of complex numbers. These funcs are parsed only if a kernel uses them. Lowering inlines
+ * their calls, so the code is the same as if lowering implemented the built-in itself. */
 #include "typing/infer.h"
 
 /* The funcs of lib/library/complex_math.kir. */
@@ -18,11 +18,10 @@ static const char *const complex_funcs[KJ_BUILTIN_COUNT] = {
 
 typedef struct expansion {
   kt_inference *inference;
-  kt_inferred *record; /* the instance whose body is walked */
+  kt_inferred *record; /* the instance whose body is being processed */
 } expansion;
 
-/* Returns the name of the func that contains the code, or NULL if lowering implements the
- * built-in. */
+/* Returns the name of the func that implements the built-in, or NULL if lowering implements it. */
 static const char *name_of(const expansion *x, const kt_expr *e)
 {
   if (e->kind != KJ_T_BUILTIN || !kt_is_complex(x->inference->c, e->type)) return NULL;
@@ -49,8 +48,8 @@ static const ki_function *find_func(kt_compilation *c, const char *name)
   return decl->function;
 }
 
-/* Turns the built-in into a call. Its operands are values of the parameters' types, and their order
- * has been settled. */
+/* Replaces the built-in by a call. Its operands already have the types of the parameters, and their
+ * order of evaluation has been settled. */
 static void expand(void *data, kt_expr **at)
 {
   const expansion *x = data;
@@ -74,8 +73,8 @@ static void expand(void *data, kt_expr **at)
   e->instance = callee->instance;
 }
 
-/* The divisions in the code of a built-in have no check: the result for a zero divisor is defined.
- */
+/* Marks divisions in the func of a built-in as unchecked, because the result for a divisor of 0 is
+ * defined. */
 static void leave_unchecked(void *data, kt_expr **at)
 {
   (void)data;
@@ -84,7 +83,7 @@ static void leave_unchecked(void *data, kt_expr **at)
 
 void kt_expand_builtins(kt_inference *inference)
 {
-  /* the expansions append their instances to the records */
+  /* expanding appends further instances to the records */
   for (size_t i = 0; i < inference->records.count; i++) {
     kt_inferred *record = inference->records.items[i];
     kt_stmts *body = &record->instance->body;
