@@ -175,7 +175,7 @@ def refused(call, kind, text):
 
 
 empty = knp.zeros(0, dtype=knp.float32)
-refused(lambda: knp.max(empty), ValueError, "max: axes without elements have no maximum")
+refused(lambda: knp.max(empty), ValueError, "without elements there is no maximum; pass initial=")
 refused(lambda: knp.sum(kx, axis=2), IndexError, "axis 2 is out of bounds for array of dimension 2")
 refused(lambda: knp.dot(kx, kx), ValueError, "do not fit")
 refused(lambda: knp.sum(kx, axis=True, axes=1), TypeError, "axes")

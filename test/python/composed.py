@@ -88,7 +88,7 @@ def plain(r, n: kjit.f64):
     r[0] = n
 
 
-refused(lambda: plain[1, 1](r, (1, 2)), "`n` takes kjit.f64, but was given a tuple")
+refused(lambda: plain[1, 1](r, (1, 2)), "parameter `n` has the annotation kjit.f64, but the launch passes a tuple")
 refused(lambda: named(r, (Line(1, 2), Line(3, 4)), x), "has no `.second`")
 refused(lambda: nested(r, (1, x), 2), "error")
 refused(lambda: nested(r, (1, (x, object())), 2), "parameter `box[1][1]`")

@@ -302,7 +302,7 @@ for peer in ("0", 0.5, None):
         fails(TypeError, f"a device is chosen by its number, not by {peer!r}", function, peer)
 for handle in (None, "x" * 64, 64):
     fails(TypeError, f"the handle of an array consists of bytes, not of {type(handle).__name__}", cuda.open_ipc_array, handle, (2,), "f8")
-fails(ValueError, "an array cannot have the shape (-2,)", cuda.open_ipc_array, bytes(64), (-2,), "f8")
+fails(ValueError, "an extent of an array must not be negative: the shape is (-2,)", cuda.open_ipc_array, bytes(64), (-2,), "f8")
 
 
 # ---- elements as arguments: numbers, which a kernel cannot change ----

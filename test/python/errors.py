@@ -57,9 +57,9 @@ yield 3  # E: write to an array
 class A:  # E: outside of the kernel
     pass
 ---
-import math  # E: import outside
+import math  # E: a kernel cannot import modules: import the module outside
 ---
-global G; G = 3  # E: assigns to no global
+global G; G = 3  # E: a kernel cannot assign to a global variable
 ---
 del x  # E: cannot delete variables
 ---
@@ -75,19 +75,19 @@ print(f"{x[0]}")  # E: print("x =", x)
 ---
 print("a", end="")  # E: no keyword arguments
 ---
-match x[0]:  # E: write if and elif
+match x[0]:  # E: kernels have no match statement: write if and elif
     case 1: pass
 ---
 for k in 3.5:  # E: for
     pass
 ---
-for k, (a, b) in enumerate(zip(x)):  # E: 1 values for 2
+for k, (a, b) in enumerate(zip(x)):  # E: an item of the loop has 1 values, but there are 2 variables
     pass
 ---
 for k, (a, b) in x:  # E: must be a plain name
     pass
 ---
-for k in kjit.static(x):  # E: static(range(n))
+for k in kjit.static(x):  # E: static takes a range: static(range(n))
     pass
 ---
 for k in kjit.static(range(len(x))):  # E: static
@@ -154,7 +154,7 @@ x[0] = 1, 2 == nobody  # E: `nobody` is not defined
 ---
 a, (b, c) = 1, (2, 3)  # E: a target must be a name
 ---
-a, b = 1, 2, 3  # E: 3 values for 2 variables
+a, b = 1, 2, 3  # E: the assignment has 3 values, but 2 variables
 ---
 () = x[0]  # E: has no variable for the value
 ---
@@ -173,7 +173,7 @@ assert x[0] > 0, x[0]  # E: the message of an assert
 ---
 t = kjit.shared((x[0] > 0, 3), "nothing")  # E: is not a kjit type
 ---
-t = kjit.shared(4)  # E: kjit.shared(shape, dtype)
+t = kjit.shared(4)  # E: kjit.shared takes a shape, a type
 ---
 if x[0] > 0:
     t = kjit.local(4, kjit.f32)  # E: assigned once

@@ -194,7 +194,7 @@ def annotated(f: kjit.f32[:], g: kjit.const, r):
 
 annotated[1, 1](np.float32([3]), square, r)
 assert r[0] == 9
-refused(kjit.SourceError, lambda: annotated[1, 1](square, square, r), "but was given a function")
+refused(kjit.SourceError, lambda: annotated[1, 1](square, square, r), "but the launch passes a function")
 
 
 class Callable(np.ndarray):

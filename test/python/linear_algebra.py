@@ -111,7 +111,7 @@ assert knp.linalg.inv(knp.empty((0, 3, 3))).shape == (0, 3, 3) and knp.linalg.de
 refused(lambda: knp.linalg.inv(knp.zeros((2, 2))), np.linalg.LinAlgError, "inv: Singular matrix")
 refused(lambda: knp.linalg.inv(knp.zeros((2, 3))), kjit.Error, "inv: the matrices are not square: 2 rows and 3 columns")
 refused(lambda: knp.linalg.cholesky(-knp.eye(2)), knp.linalg.LinAlgError, "cholesky: Matrix is not positive definite")
-refused(lambda: knp.linalg.solve(knp.eye(2), knp.ones(3)), ValueError, "solve: the shapes (2, 2) and (3,) do not fit")
+refused(lambda: knp.linalg.solve(knp.eye(2), knp.ones(3)), ValueError, "solve: x1 has the shape (2, 2), so x2 needs 2 rows, but has the shape (3,)")
 refused(lambda: knp.linalg.svd(knp.ones((2, 2), dtype="f16")), TypeError, "svd: float16 has no decompositions")
 refused(lambda: knp.linalg.qr(knp.eye(2), mode="raw"), ValueError, 'qr: mode must be "reduced", "complete" or "r"')
 
@@ -141,6 +141,6 @@ for n in (1, 2, 7, 8):
 assert knp.fft.fftfreq(4, dtype=knp.float32).dtype == "f32"
 near(knp.fft.fft(knp.arange(5)), np.fft.fft(np.arange(5)), "integers", "d")
 refused(lambda: knp.fft.fft(knp.ones(3), n=0), ValueError, "fft: a transform must have at least one element, not 0")
-refused(lambda: knp.fft.rfft(knp.ones(3, dtype="c64")), TypeError, "rfft: arrays of complex64 have no such transform")
+refused(lambda: knp.fft.rfft(knp.ones(3, dtype="c64")), TypeError, "rfft does not support arrays of complex64")
 refused(lambda: knp.fft.fft(knp.ones(3), norm="all"), ValueError, 'fft: norm must be "backward", "ortho" or "forward"')
 refused(lambda: knp.fft.fft(knp.ones(3), axis=1), ValueError, "axis 1 is out of bounds")

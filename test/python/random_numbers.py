@@ -197,7 +197,7 @@ def check_refusals():
     refuses(TypeError, "dtype is int32, but the numbers are floats", lambda: rng.random(3, "int32"))
     refuses(ValueError, "out must be an array of float64", lambda: rng.random(out=kjit.empty(3, "f32")))
     if any(d.kind == "cuda" for d in kjit.devices()) and os.environ.get("KJIT_DEVICE", "cpu") != "cpu":
-        refuses(ValueError, "move it with to_device", lambda: rng.gamma(kjit.array([1.0], device="cpu")))
+        refuses(ValueError, "move `shape` with", lambda: rng.gamma(kjit.array([1.0], device="cpu")))
 
 
 def check_means():

@@ -215,7 +215,7 @@ def check_mistakes():
            "IndexError 9 (2, 0, 0) index 4 is out of bounds",
            "ValueError 17 (4, 0, 0) cuda.shfl_down_sync has the mask 0xf, and lane 4, which calls it, is not in the mask",
            "ValueError 22 (2, 0, 0) cuda.ballot_sync has the mask 0x3, and lane 2",
-           "SourceError 26 None", "a kernel assigns to no global", "SourceError 26 None", "a kernel assigns to no global", "SourceError 33 None", "a kernel assigns to no variable around it",
+           "SourceError 26 None", "a kernel cannot assign to a global variable", "SourceError 26 None", "a kernel cannot assign to a global variable", "SourceError 33 None", "a kernel cannot assign to a variable of the enclosing function",
            "ValueError 39 (0, 0, 0) invalid literal for int() with base 10: 'x'", "TypeError 43 (0, 0, 0) ", "[3.  7.5 3. ]")
 
 

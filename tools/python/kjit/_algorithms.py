@@ -355,7 +355,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
         device = _device_of(places)
         out = tuple(new_array(shape, dtype or element, device) for shape, element in made)
     elif count and count > 1 and not together and (not isinstance(out, (tuple, list)) or len(out) != count):
-        raise TypeError(f"{name}: out must be a tuple of {count} arrays")
+        raise TypeError(f"{name}: out must be a tuple of {count} arrays, not {_said(out)}")
     results = tuple(out)
     written = tuple(_result(r) for r in results)
     written = (written,) if together else tuple(_counts(r) for r in written)
@@ -365,12 +365,17 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
     return tuple(finished(result) for result in results) if is_made else results
 
 
+def _said(out):
+    """Describes an unsuitable out= in a message."""
+    return f"a {type(out).__name__} of {len(out)} items" if isinstance(out, (tuple, list)) else f"an object of type {type(out).__name__}"
+
+
 def perform_with_omitted(name, arguments, out, **keywords):
     """Like `perform`, for two results, one of which can be None in out. Returns out if it is given."""
     if out is None:
         return perform(name, 2, arguments, None, **keywords)
     if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise TypeError(f"{name}: out must be a tuple of 2 arrays, one of which can be None")
+        raise TypeError(f"{name}: out must be a tuple of 2 arrays, one of which can be None, not {_said(out)}")
     outcome = perform(name, 0, (*(perhaps(result) for result in out), *arguments), (), **keywords)
     return outcome if isinstance(outcome, Plan) else out
 

@@ -37,8 +37,9 @@ def checked_damps(damp):
     damps = numpy.asarray(damp.to_host() if isinstance(damp, _kjit.Array) else damp, numpy.float64)
     if damps.ndim != 1 or not damps.size:
         raise ArgumentError(f"damp must be a number or a nonempty one-dimensional array, not an array of the shape {damps.shape}")
-    if not (numpy.isfinite(damps) & (damps >= 0)).all():
-        raise ArgumentError("damp has a negative number, an infinity or NaN")
+    is_wrong = ~(numpy.isfinite(damps) & (damps >= 0))
+    if is_wrong.any():
+        raise ArgumentError(f"damp contains {damps[is_wrong][0]:g}, but its numbers must be finite and must not be negative")
     return damps
 
 
@@ -206,7 +207,7 @@ def solve(a, b, damps, numbers, limit, x0, transposed, out, options):
         a = _operand(a)
         _check_array("a", a)
     if len(a.shape) != 2 or tuple(b.shape) != (a.shape[0],):
-        raise ArgumentError(f"b has the shape {tuple(b.shape)}, but the matrix has the shape {tuple(a.shape)}")
+        raise ArgumentError(f"b has the shape {tuple(b.shape)}, but a matrix of the shape {tuple(a.shape)} needs a vector with one element for each row")
     w = _Vectors(np, a, b, len(damps), transposed, options)
     given = array(b, device=w.place)
     map(_combine, given, given, 1.0, 0.0, out=w.u, **options)

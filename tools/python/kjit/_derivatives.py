@@ -29,7 +29,7 @@ def make(word, function, numbers):
         if type(number) is not int or number < 0 or number >= len(names) and not _takes_more(of):
             raise TypeError(f"kjit.{word}: {_name(of)}() has no parameter {number!r}; its parameters are 0 to {len(names) - 1}")
     if len(set(numbers)) < len(numbers):
-        raise TypeError(f"kjit.{word}: a parameter is chosen twice")
+        raise TypeError(f"kjit.{word}: a parameter is chosen twice in {tuple(numbers)}")
     made, key = of.__dict__.setdefault("_derivatives", {}), (word, tuple(sorted(numbers)))
     if key not in made:
         made[key] = Derivative(word, of, key[1])

@@ -99,7 +99,7 @@ class ParallelLoop(_Part, _kjit.Kernel):
         return self._module()
 
     def _take_apart(self, args):
-        raise TypeError("an item of a tuple in a loop over prange must be a number, an array, a record or a tuple")
+        raise TypeError("the tuples that a loop over prange uses can contain only numbers, arrays, records and tuples")
 
     def _launch(self, *args):
         """Launches the kernel, which is translated again after the choice of an overload."""

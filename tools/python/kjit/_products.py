@@ -139,7 +139,8 @@ class CSR:
             from ._sparse_product import product
 
             if out is not None or options:
-                raise TypeError("the product of two sparse matrices has no options")
+                given = ", ".join(f"{name}=" for name in (*options, *(["out"] if out is not None else [])))
+                raise TypeError(f"the product of two sparse matrices takes no options, but got {given}")
             return product(self, x)
         name = "spmv" if len(x.shape) == 1 else "spmm"
         return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))

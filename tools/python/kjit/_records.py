@@ -112,7 +112,7 @@ def describe(dtype):
     if dtype not in _described:
         fields, is_packed, size, _ = _layout(dtype)
         if not fields:
-            raise TypeError(f"{dtype} has no fields")
+            raise TypeError(f"{dtype} has no fields, so kernels have no record type for it")
         text = repr((fields, is_packed))
         said = "_".join(field for field, *_ in fields)[:30]  # for messages
         import hashlib  # imported here, because hashlib loads OpenSSL

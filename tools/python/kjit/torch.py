@@ -158,9 +158,10 @@ class ElementFunction(Elementwise):
         argument is a tensor, or for tensors on different devices."""
         tensors = [x for x in operands if isinstance(x, torch.Tensor)]
         if not tensors:
-            raise TypeError(f"{self.__name__}() takes at least one tensor")
+            raise TypeError(f"{self.__name__}() takes at least one tensor, but no argument is a tensor")
         if any(x.device != tensors[0].device for x in tensors):
-            raise TypeError(f"{self.__name__}() takes tensors of one device")
+            devices = sorted({str(x.device) for x in tensors})
+            raise TypeError(f"{self.__name__}() takes tensors of one device, but got tensors on {' and '.join(devices)}")
         wide = iter(torch.broadcast_tensors(*tensors))  # PyTorch sums the derivatives over broadcast dimensions
         results = _Forward.apply(self, *(next(wide) if isinstance(x, torch.Tensor) else x for x in operands))
         return results if self._count([_element(x) for x in operands])[1] else results[0]

@@ -408,7 +408,7 @@ def _strided(shape, dtype, strides, stream):
     """Returns a new array with the given strides in bytes. The strides may leave gaps between
     elements or make elements overlap. Raises ValueError for negative strides."""
     if len(strides) != len(shape):
-        raise ValueError("strides and shape have different lengths")
+        raise ValueError(f"an array of the shape {tuple(shape)} needs {len(shape)} strides, not {tuple(strides)}")
     count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
     if any(s < 0 for s in strides):
         raise ValueError(f"a new array cannot have negative strides: {strides}")
@@ -542,10 +542,10 @@ def import_memory(desc, owner, dtype):
     extents, and for strides whose number differs from the number of dimensions."""
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     if any(s < 0 for s in shape):
-        raise ValueError("negative extents")
+        raise ValueError(f"an extent of an array must not be negative: the shape is {shape}")
     strides = tuple(strides) if strides is not None else layouts.contiguous_strides(shape, dtype.itemsize)
     if len(strides) != len(shape):
-        raise ValueError("strides and shape have different lengths")
+        raise ValueError(f"an array of the shape {shape} needs {len(shape)} strides, not {strides}")
     if _arrays.device().kind == "cpu":
         # On the CPU, device memory is host memory, so the address can be used as it is.
         count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0

@@ -369,7 +369,7 @@ class open_ipc_array:
         if not isinstance(handle, (bytes, bytearray, memoryview, numpy.ndarray)):
             raise TypeError(f"the handle of an array consists of bytes, not of {type(handle).__name__}")
         if size < 0:
-            raise ValueError(f"an array cannot have the shape {shape}")
+            raise ValueError(f"an extent of an array must not be negative: the shape is {shape}")
         self._handle = IpcHandle(None, bytes(handle), size)
 
     def __enter__(self):

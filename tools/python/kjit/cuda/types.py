@@ -559,7 +559,7 @@ def parse(thing):
             if not isinstance(kind, dtypes.DType):
                 raise TypeError(f"a signature must consist of types of kjit.cuda, not {kind!r}")
         return Signature(None, thing)
-    raise TypeError(f"no signature: {thing!r}")
+    raise TypeError(f"a signature must be a string or types, such as 'f8(f8)' or (float64,), not {thing!r}")
 
 
 def of_text(text):
@@ -589,7 +589,7 @@ def _of_dtype(dtype):
         return (NPDatetime if dtype.kind == "M" else NPTimedelta)(unit)
     text = dtypes.name_of(dtype)
     if text not in BY_TEXT:
-        raise NotImplementedError(f"{dtype} has no type in kjit.cuda")
+        raise NotImplementedError(f"kjit.cuda has no type for NumPy's {dtype}")
     return BY_TEXT[text]
 
 

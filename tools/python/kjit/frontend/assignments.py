@@ -55,7 +55,7 @@ class Assignments:
             value = self.unpacked(target, value)
         if isinstance(statement.value, ast.Tuple):  # a swap: all values are evaluated before the first store
             if len(statement.value.elts) != len(target.elts):
-                raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
+                raise self.error(statement, f"the assignment has {len(statement.value.elts)} values, but {len(target.elts)} variables")
             value = []
             for i, item in enumerate(statement.value.elts):
                 value += ([", "] if i else []) + self.swapped(item, depth)
@@ -207,7 +207,7 @@ class Assignments:
             )
         align = next((k.value for k in call.keywords if k.arg == "align"), None)
         if len(call.args) != 2 or len(call.keywords) != (align is not None):
-            raise self.error(call, f"kjit.{word.name}(shape, dtype) or kjit.{word.name}(shape, dtype, align=bytes)")
+            raise self.error(call, f"kjit.{word.name} takes a shape, a type and an optional alignment: kjit.{word.name}(shape, dtype, align=bytes)")
         shape, dtype = call.args
         if self.is_typed and dtypes.name_of(self.numpy_dtype(self.static_value(dtype))) is None:
             self.check_element(dtype, target)

@@ -137,7 +137,7 @@ class Calls:
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
             raise self.error(node, f"kjit.{thing.name} must be assigned to a variable: tile = kjit.{thing.name}(shape, dtype)")
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS:
-            raise self.error(node, "this must be a separate statement, not part of an expression")
+            raise self.error(node, f"{ast.unparse(node.func)}() must be a separate statement, not part of an expression")
         made = dates.call(self, node, thing) or self.of_float8(node, thing)
         if made is not None:
             return made
@@ -271,7 +271,7 @@ class Calls:
 
     def positional(self, node):
         if node.keywords:
-            raise self.error(node.keywords[0].value, "this function takes no keyword arguments in a kernel")
+            raise self.error(node.keywords[0].value, f"{ast.unparse(node.func)}() takes no keyword arguments in a kernel")
         parts = ["("]
         for i, argument in enumerate(node.args):
             is_truth = isinstance(self.static_value(argument), bool)  # a print writes a bool as a string

@@ -235,14 +235,14 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         for argument in [*self.node.args.posonlyargs, *self.node.args.args]:
             value = self.annotation(argument.arg, argument.annotation) if argument.arg in self.given else None
             if value is not None and not (isinstance(value, dtypes.Const) and value.type is None):
-                raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, but was given a function")
+                raise self.error(argument.annotation, f"parameter `{argument.arg}` has the annotation {value!r}, but the launch passes a function")
 
     def tuple_parameter(self, argument, name, shape):
         """Declares a kernel parameter that takes a tuple. The types of its items follow from the launch."""
         value = self.annotation(argument.arg, argument.annotation)
         is_const = isinstance(value, dtypes.Const) and value.type is None
         if value is not None and not is_const:
-            raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, but was given a tuple")
+            raise self.error(argument.annotation, f"parameter `{argument.arg}` has the annotation {value!r}, but the launch passes a tuple")
         return [f"{'const ' if is_const else ''}{name}: {shape.type_text()}"]
 
     def parameter(self, argument, name):

@@ -117,7 +117,7 @@ class Loops:
                 self.put(depth, f"let {parts} = ", item)
                 item = tuple([f"{parts}[{i}]"] for i in range(len(target.elts)))
             if len(item) != len(target.elts):
-                raise self.error(target, f"{len(item)} values for {len(target.elts)} variables")
+                raise self.error(target, f"an item of the loop has {len(item)} values, but there are {len(target.elts)} variables")
             for one, part in zip(target.elts, item):
                 self.take_item(statement, one, part, depth)
             return
@@ -168,7 +168,7 @@ class Loops:
             most = 2 if kind.name == "unroll" else 1
             if not 1 <= len(call.args) <= most or call.keywords or self.loop_word(call.args[0]) != "range":
                 raise self.error(
-                    call, "unroll(range(n)) or unroll(range(n), factor)" if most == 2 else "static(range(n))"
+                    call, "unroll takes a range and an optional factor: unroll(range(n), factor)" if most == 2 else "static takes a range: static(range(n))"
                 )
             factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
             if len(call.args) == 2 and type(factor) is not int:

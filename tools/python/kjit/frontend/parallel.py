@@ -245,7 +245,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
     def _parallel(self, statement, behind):
         call, target = statement.iter, statement.target
         if call.keywords or not 1 <= len(call.args) <= 3:
-            raise self.source.error(call, "prange(stop), prange(start, stop) or prange(start, stop, step)")
+            raise self.source.error(call, "prange takes one to three integers: prange(stop), prange(start, stop) or prange(start, stop, step)")
         if not isinstance(target, ast.Name) or statement.orelse:
             raise self.source.error(statement, "a loop over prange must have a single variable and cannot have an else block")
         leaves = "a loop over prange cannot be left: its iterations run at once"

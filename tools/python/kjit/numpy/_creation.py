@@ -66,7 +66,7 @@ def _as_array(obj, dtype, device, copy):
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__"):
         return _as_own(from_dlpack(obj), text, place, copy)
     if copy is False:
-        raise ValueError("asarray: the elements must be copied to kjit's memory, but copy is False")
+        raise ValueError(f"asarray: the elements of a {type(obj).__name__} must be copied to kjit's memory, but copy is False")
     return _from_host(obj, text, place if place is not None else _engine.default_device())
 
 
@@ -75,7 +75,8 @@ def _as_own(x, text, place, copy):
     if has_type and is_here:
         return _engine.copied(x) if copy else x[...] if x._is_scalar else x
     if copy is False:
-        raise ValueError("asarray: another data type or device needs a copy, but copy is False")
+        own, wanted = f"{x.dtype.name} on {x.device}", f"{_dtypes.BY_TEXT[text].name if text else x.dtype.name} on {place or x.device}"
+        raise ValueError(f"asarray: the array is {own}; {wanted} needs a copy, but copy is False")
     if not has_type:
         if KIND[x.dtype.text] == "c" and KIND[text] != "c":
             raise TypeError("asarray: complex numbers cannot be converted to real ones; use x.real")
@@ -109,8 +110,9 @@ def _from_host(obj, text, place):
 
 def _check_range(made, text):
     info = _dtypes.iinfo(_dtypes.BY_TEXT[text])
-    if int(made.min()) < info.min or int(made.max()) > info.max:
-        raise OverflowError(f"Python integer out of bounds for {info.dtype.name}")
+    low, high = int(made.min()), int(made.max())
+    if low < info.min or high > info.max:
+        raise OverflowError(f"Python integer {low if low < info.min else high} out of bounds for {info.dtype.name}")
 
 
 def _has_arrays(items):
@@ -152,7 +154,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     place = None if device is None else _engine.device_name(device)
     if place not in (None, made.device):
         if copy is False:
-            raise ValueError("from_dlpack: another device needs a copy, but copy is False")
+            raise ValueError(f"from_dlpack: the array is on {made.device} and must be copied to {place}, but copy is False")
         return _kjit.copy_of(_state.context(), made, place)
     return _engine.copied(made) if copy else made
 
@@ -257,7 +259,7 @@ def _count_steps(start, stop, step):
 
     steps = (stop - start) / step
     if not math.isfinite(steps):
-        raise ShapeError("arange: the number of elements is not finite")
+        raise ShapeError(f"arange: start {start}, stop {stop} and step {step} give no finite number of elements")
     return math.ceil(steps)
 
 
@@ -331,7 +333,7 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 
 def _triangle(x, k, compare, what):
     if x.ndim < 2:
-        raise ShapeError(f"{what}: x has {x.ndim} dimensions, but needs two")
+        raise ShapeError(f"{what}: x has {x.ndim} dimensions, but must have at least two")
     names = [f"i{n}" for n in range(x.ndim)]
     at = ", ".join(names)
     text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"

@@ -24,7 +24,7 @@ BY_TEXT = {dtype.text: dtype for dtype in DTYPES.values()}
 
 class _Kinds(dict):
     def __missing__(self, text):
-        raise PromotionError(f"elements of the type {text} have no operators")
+        raise PromotionError(f"kjit.numpy has no operations for arrays with elements of type {text}")
 
 
 # The kind and the number of bits of each type that has operators. The kinds are b(ool), i(nteger),
@@ -152,7 +152,7 @@ def text_of(x):
     types without operators."""
     found = dtypes.name_of(x.dtype)
     if found not in BY_TEXT:
-        raise PromotionError(f"elements of the type {x.dtype} have no operators")
+        raise PromotionError(f"kjit.numpy has no operations for arrays with elements of type {x.dtype}")
     return found
 
 

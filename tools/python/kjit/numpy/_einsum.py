@@ -16,7 +16,7 @@ def read(operands):
     if operands and isinstance(operands[0], str):
         return operands[0].replace(" ", ""), operands[1:]
     if len(operands) < 2:
-        raise ValueError("einsum: the operands are an expression and arrays, or arrays and their lists of axes in turn")
+        raise ValueError("einsum takes an expression and arrays, einsum('ij,jk->ik', a, b), or each array followed by the list of its axes")
     terms = [_term(axes) for axes in operands[1::2]]
     result = "->" + _term(operands[-1]) if len(operands) % 2 else ""
     return ",".join(terms) + result, operands[: len(terms) * 2 : 2]

@@ -127,7 +127,7 @@ def _masked(x, mask, value):
 
     shape = _engine.broadcast([tuple(x.shape), tuple(mask.shape)], "the array and where=")
     if shape != tuple(x.shape):
-        raise ShapeError(f"where= has the shape {tuple(mask.shape)}, which does not fit an array of the shape {tuple(x.shape)}")
+        raise ShapeError(f"where= has the shape {tuple(mask.shape)}, which does not broadcast to {tuple(x.shape)}, the shape of the reduced array")
     value = _element(value, x.dtype.text)
     return _engine.elementwise(ROWS["where"], (mask, x, value))
 
@@ -240,7 +240,7 @@ def _places(indices, x, axis, ufunc):
     if not isinstance(indices, _engine.Array):
         indices = numpy.asarray(indices)
         if indices.dtype.kind not in "iu" and indices.size:
-            raise TypeError("reduceat: the indices must be integers")
+            raise TypeError(f"{ufunc.__name__}.reduceat: the indices must be integers, not {indices.dtype}")
         return _check_places(_kjit.copy_of(_state.context(), indices.astype("i8"), x.device), indices, x, axis, ufunc)
     indices = _engine.converted(_protocols.own(indices, x.device), "i64")
     return _check_places(indices, indices.to_host() if x.device == "cpu" else None, x, axis, ufunc)
@@ -248,7 +248,7 @@ def _places(indices, x, axis, ufunc):
 
 def _check_places(places, host, x, axis, ufunc):
     if places.ndim != 1:
-        raise ShapeError(f"{ufunc.__name__}.reduceat: the indices have {places.ndim} dimensions, not one")
+        raise ShapeError(f"{ufunc.__name__}.reduceat: the indices must have one dimension, not {places.ndim}")
     if host is not None and host.size and not (0 <= host.min() and host.max() < x.shape[axis]):
         wrong = int(host[(host < 0) | (host >= x.shape[axis])][0])
         raise IndexError(f"index {wrong} out-of-bounds in {ufunc.__name__}.reduceat [0, {x.shape[axis]})")
@@ -342,7 +342,7 @@ def _update(ufunc, loop, flat, places, values, text, device):
         value = _engine.typed(value, loop.inputs[-1] if len(loop.inputs) > 1 else text)
     value = _protocols.own(numpy.asarray(value) if not isinstance(value, _engine.Array) else value, device)
     if _engine.broadcast([shape, tuple(value.shape)], "the indices and the values") != shape:
-        raise ShapeError(f"the values have the shape {tuple(value.shape)}, but the indices have the shape {shape}")
+        raise ShapeError(f"{ufunc.__name__}.at: the values have the shape {tuple(value.shape)}, which does not broadcast to {shape}, the shape of the indexed elements")
     if not places.size:
         return
     wanted = loop.inputs[-1] if len(loop.inputs) > 1 else text

@@ -52,7 +52,7 @@ def average(a, axis=None, weights=None):
     total = numpy.sum(weights, axis=axis)
     # On a GPU the quotient is NaN or infinite, because a look at the sum would wait for the device.
     if a.device == "cpu" and bool((total == 0).any()):
-        raise ZeroDivisionError("average: the weights have the sum 0")
+        raise ZeroDivisionError("average: the sum of the weights is 0, so that the average is not defined")
     return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), total)
 
 

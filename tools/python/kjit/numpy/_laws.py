@@ -182,7 +182,7 @@ def parameter_of(name, word, x, device):
 
     if isinstance(x, _kjit.Array):
         if x.device != device:
-            raise ValueError(f"{name}: `{word}` is on {x.device}, but the generator is on {device}; move it with to_device")
+            raise ValueError(f"{name}: `{word}` is on {x.device}, but the generator is on {device}; move `{word}` with `{word}.to_device({device!r})`")
         return x if x.shape else x.item()
     if isinstance(x, (int, float)):
         return x

@@ -46,7 +46,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
         return _view_reshaped(x, shape)
     except ArgumentError:
         if copy is False:
-            raise ValueError("reshape: the strides do not allow a view of this shape, but copy is False") from None
+            raise ValueError(f"reshape: the strides {tuple(x.strides)} allow no view of the shape {tuple(shape)}, but copy is False") from None
     return _view_reshaped(_engine.copied(x), shape)
 
 
@@ -80,7 +80,7 @@ def matrix_transpose(x, /):
     """Returns a view with the last two dimensions exchanged. Raises ShapeError for less than two
     dimensions."""
     if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: x has {x.ndim} dimensions, but needs two")
+        raise ShapeError(f"matrix_transpose: x has {x.ndim} dimensions, but must have at least two")
     return permuted(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
@@ -89,7 +89,7 @@ def moveaxis(x, source, destination, /):
     source = normalize_axes(source, x.ndim, "source")
     destination = normalize_axes(destination, x.ndim, "destination")
     if len(source) != len(destination):
-        raise ShapeError("moveaxis: source and destination have different lengths")
+        raise ShapeError(f"moveaxis: source has {len(source)} axes, but destination has {len(destination)}")
     order = [axis for axis in range(x.ndim) if axis not in source]
     for to, axis in sorted(zip(destination, source)):
         order.insert(to, axis)

@@ -87,7 +87,7 @@ def _one_number(self, what):
 
 def _to_index(self):
     if self.ndim or _dtypes.KIND[self.dtype.text] not in "iu":
-        raise TypeError("only an array of integers without dimensions can be an index")
+        raise TypeError(f"only an array of integers without dimensions can be an index, not {self.dtype.name}{list(self.shape)}")
     return int(self.item())
 
 
@@ -294,7 +294,7 @@ def _as_numpys(self, dtype=None, *, copy=None):
         return _refused_array(self)
     made = numpy.asarray(memoryview(self))
     if copy is False and dtype is not None and made.dtype != dtype:
-        raise ValueError("another data type needs a copy, but copy is False")
+        raise ValueError(f"numpy.asarray: the conversion from {made.dtype} to {dtype} needs a copy, but copy is False")
     return made.copy() if copy and (dtype is None or made.dtype == dtype) else made if dtype is None else made.astype(dtype, copy=False)
 
 

@@ -34,7 +34,7 @@ def _run(name, results, arguments, axis, descending=False):
 
 def _checked_axis(x, axis, what):
     if not x.ndim:
-        raise ShapeError(f"{what}: an array without dimensions has no axis")
+        raise ShapeError(f"{what}: x must have at least one dimension")
     return normalize_axis(axis, x.ndim)
 
 
@@ -116,7 +116,7 @@ def _find_extreme(x, operator, axis, keepdims):
         raise PromotionError(f"{operator}: complex numbers have no order")
     axes = tuple(range(x.ndim)) if axis is None else (normalize_axis(axis, x.ndim),)
     if any(x.shape[i] == 0 for i in axes):
-        raise ShapeError(f"{operator}: an axis without elements has no extreme element")
+        raise ShapeError(f"{operator}: x has the shape {tuple(x.shape)}, so there is no element to choose from")
     return _engine.reduce_axes(x, operator, axes, "i64", keepdims)
 
 
@@ -136,7 +136,7 @@ def nonzero(x, /):
     """Returns the indices of the nonzero elements, one array for each dimension, in row-major
     order. It waits for their number."""
     if not x.ndim:
-        raise ShapeError("nonzero: an array without dimensions has no indices")
+        raise ShapeError("nonzero: x must have at least one dimension")
     return _indexing.nonzero(x)
 
 
@@ -150,7 +150,7 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     if side not in ("left", "right"):
         raise ValueError(f'searchsorted: side must be "left" or "right", not {side!r}')
     if x1.ndim != 1:
-        raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions, not one")
+        raise ShapeError(f"searchsorted: x1 must have one dimension, not {x1.ndim}")
     if sorter is not None:
         x1 = _indexing.take(x1, sorter, axis=0)
     if _dtypes.is_scalar(x2):
@@ -295,7 +295,7 @@ def bincount(x, /, weights=None, minlength=0):
     if KIND[x.dtype.text] not in "biu" and x.size:
         raise PromotionError(f"bincount: x has the type {x.dtype.name}, but its elements must be integers")
     if x.ndim != 1:
-        raise ShapeError(f"bincount: x has {x.ndim} dimensions; it must have one")
+        raise ShapeError(f"bincount: x must have one dimension, not {x.ndim}")
     if minlength < 0:
         raise ShapeError(f"bincount: minlength is {minlength}; it must not be negative")
     if x.size and KIND[x.dtype.text] == "i" and int(_reductions.min(x)) < 0:
@@ -320,7 +320,7 @@ def histogram(x, /, bins=10, range=None, weights=None):
     if not hasattr(bins, "__index__") or getattr(bins, "ndim", 0):
         edges = bins if isinstance(bins, Array) else _creation.asarray(bins, device=x.device)
         if edges.ndim != 1:
-            raise ShapeError(f"histogram: the edges have {edges.ndim} dimensions; they must have one")
+            raise ShapeError(f"histogram: the edges must have one dimension, not {edges.ndim}")
         if bool((edges[1:] < edges[:-1]).any()):
             raise ShapeError("histogram: the edges of the bins must be in ascending order")
         return _folds.histogram(x, edges, weights=weights), edges
@@ -331,7 +331,7 @@ def histogram(x, /, bins=10, range=None, weights=None):
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ShapeError(f"histogram: the range of the bins, {low:g} to {high:g}, must be two finite numbers in ascending order")
     if bins < 1:
-        raise ShapeError(f"histogram: {bins} bins; there must be at least one")
+        raise ShapeError(f"histogram: bins is {bins}, but must be at least 1")
     if low == high:
         low, high = low - 0.5, high + 0.5
     dtype = x.dtype if _dtypes.KIND[x.dtype.text] == "f" else None

@@ -70,7 +70,7 @@ def shared(host):
     """Returns a kjit array for a NumPy array. The elements are shared, unless they are unaligned or
     in another byte order. Raises PromotionError for types that kjit arrays do not have."""
     if _dtypes.dtypes.name_of(host.dtype) not in _dtypes.KIND:
-        raise PromotionError(f"kjit has no arrays of {host.dtype}")
+        raise PromotionError(f"a NumPy array has the dtype {host.dtype}, and kjit has no arrays of this type")
     if host.flags.aligned and host.dtype.isnative:
         return _kjit.wrap_buffer(_state.context(), host)
     return _kjit.copy_of(_state.context(), numpy.require(host, host.dtype.newbyteorder("="), "A"), "cpu")
@@ -87,11 +87,11 @@ class Result:
         self.given = given
         if isinstance(given, numpy.ndarray):
             if not given.flags.writeable or not given.flags.aligned or not given.dtype.isnative:
-                raise ShapeError(f"{what}: the array for the result is read-only, not aligned or in another byte order")
+                raise ShapeError(f"{what}: the array for the result must be writeable, aligned and in the byte order of the machine")
             if device != "cpu":
                 raise DevicesError(f"{what}: the operands are on {device}, but the result array is a NumPy array")
         elif not isinstance(given, Array):
-            raise TypeError(f"{what}: return arrays must be of ArrayType")
+            raise TypeError(f"{what}: out must be an array, not {type(given).__name__}")
         self.target, self.what = own(given, device), what
 
     def take(self, made):
@@ -232,7 +232,7 @@ def _called_standard(ufunc, operands, outs, where):
 
     row = BY_UFUNC.get(ufunc.__name__)
     if row is None:
-        raise PromotionError(f"{ufunc.__name__}: arrays of bfloat16 have no such operation")
+        raise PromotionError(f"{ufunc.__name__} does not support arrays of bfloat16; convert with x.astype(kjit.numpy.float32)")
     made = _engine.elementwise(row, operands, outs[0] and outs[0].target, None if where is True else where)
     return outs[0].given if outs[0] else made
 

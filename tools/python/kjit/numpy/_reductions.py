@@ -58,7 +58,7 @@ def _extreme(x, operator, axis, keepdims, out, initial):
         return _beyond.method(operator)(x, axis, out, keepdims, **({} if initial is None else {"initial": initial}))
     axes = normalize_axes(axis, x.ndim)
     if initial is None and _is_empty(x, axes):
-        raise ShapeError(f"{operator}: axes without elements have no {operator}imum; pass initial=")
+        raise ShapeError(f"{operator}: x has the shape {tuple(x.shape)}, and without elements there is no {operator}imum; pass initial=")
     if text == "bool":
         return _stored(reduce_axes(x, "any" if operator == "max" else "all", axes, text, keepdims), out)
     if initial is not None:
@@ -162,7 +162,7 @@ def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
             raise ShapeError(f"{what}: x has {x.ndim} dimensions, so axis= is needed")
         axis = 0
     if not x.ndim:
-        raise ShapeError(f"{what}: an array without dimensions has no axis")
+        raise ShapeError(f"{what}: x must have at least one dimension")
     axis = normalize_axis(axis, x.ndim)
     text = _sum_type(_dtypes.text_of(x), dtype)
     x = _engine.converted(x, text)

@@ -152,7 +152,7 @@ class Row:
             return "f64"
         if KIND[text] == "b" and "i" in self.kinds and len(texts) < len(key):
             return "i64"
-        raise PromotionError(f"{self.name}: arrays of {BY_TEXT[text].name} have no such operation")
+        raise PromotionError(f"{self.name} does not support arrays of {BY_TEXT[text].name}")
 
     def result_type(self, text):
         if self.result == "same":
@@ -163,7 +163,7 @@ class Row:
         text = self.compute_type(key)
         inner = text if self.name in _BY_SPACING else _WIDER.get(text, text)
         if text == "f16" and self.name in _BY_SPACING:
-            raise PromotionError(f"{self.name}: arrays of {BY_TEXT[text].name} have no such operation")
+            raise PromotionError(f"{self.name} does not support arrays of {BY_TEXT[text].name}")
         takes_numbers = any(word[0] != "?" for word in key) and all(word in ("?i", "?f", "?b", "?c", text) for word in key)
         call = functools.partial(self.call, inner)
         result = self.result_type(text)
@@ -191,7 +191,7 @@ class Choice(Row):
 
     def compute_type(self, key):
         if key[0] not in ("bool", "?b"):
-            raise PromotionError("where: the condition must be an array of bool")
+            raise PromotionError(f"where: the condition must be an array of bool, not of {BY_TEXT[key[0]].name if key[0] in BY_TEXT else 'numbers'}")
         return super().compute_type(key[1:])
 
     def parameter_type(self, i, text):

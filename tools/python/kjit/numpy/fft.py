@@ -20,7 +20,7 @@ def _prepared(x, what, kinds="iuf"):
     other kinds of types."""
     text = _dtypes.text_of(x)
     if _dtypes.KIND[text] not in kinds:
-        raise PromotionError(f"{what}: arrays of {_dtypes.BY_TEXT[text].name} have no such transform")
+        raise PromotionError(f"{what} does not support arrays of {_dtypes.BY_TEXT[text].name}")
     if _dtypes.KIND[text] in "iu":
         return _engine.cast(x, "f64")
     return _engine.converted(x, {"f16": "f32", "bf16": "f32"}.get(text, text))
@@ -28,7 +28,7 @@ def _prepared(x, what, kinds="iuf"):
 
 def _checked_axis(x, axis, what):
     if not x.ndim:
-        raise ShapeError(f"{what}: an array without dimensions has no axis")
+        raise ShapeError(f"{what}: x must have at least one dimension")
     return normalize_axis(axis, x.ndim)
 
 

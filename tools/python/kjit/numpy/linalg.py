@@ -81,7 +81,7 @@ def _matrices(x, what, is_square=False):
     """Returns matrices converted to floats or complex numbers. Raises LinAlgError for less than two
     dimensions, and with is_square for matrices that are not square."""
     if x.ndim < 2:
-        raise LinAlgError(f"{what}: x has {x.ndim} dimensions, but matrices have two")
+        raise LinAlgError(f"{what}: x has {x.ndim} dimensions, but must have at least two")
     if is_square and x.shape[-1] != x.shape[-2]:
         raise LinAlgError(f"{what}: the matrices are not square: {x.shape[-2]} rows and {x.shape[-1]} columns")
     return _floats(x, what)
@@ -192,7 +192,7 @@ def solve(x1, x2, /):
     is_vector = x2.ndim == 1
     sides = x2.reshape((x2.shape[0], 1)) if is_vector else x2
     if sides.ndim < 2 or sides.shape[-2] != x1.shape[-1]:
-        raise ShapeError(f"solve: the shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit")
+        raise ShapeError(f"solve: x1 has the shape {tuple(x1.shape)}, so x2 needs {x1.shape[-1]} rows, but has the shape {tuple(x2.shape)}")
     _engine.broadcast([tuple(x1.shape[:-2]), tuple(sides.shape[:-2])], "solve: matrices and right sides")
     if sides.ndim < x1.ndim:
         sides = sides.reshape((1,) * (x1.ndim - sides.ndim) + tuple(sides.shape))
@@ -323,7 +323,7 @@ def diagonal(x, /, *, offset=0):
     """Returns a read-only view of the diagonals of matrices. offset: 0 for the main diagonal,
     positive above it, negative below it."""
     if x.ndim < 2:
-        raise ShapeError(f"diagonal: x has {x.ndim} dimensions, but needs two")
+        raise ShapeError(f"diagonal: x has {x.ndim} dimensions, but must have at least two")
     row, column = max(-offset, 0), max(offset, 0)
     count = max(min(x.shape[-2] - row, x.shape[-1] - column), 0)
     strides = x._strides

@@ -259,7 +259,7 @@ class Generator:
         shape = shape_of("choice", size, ())
         number = _product(shape)
         if count <= 0 and number:
-            raise ValueError("choice: a has no elements")
+            raise ValueError("choice: `a` is empty, so there is nothing to choose from")
         if not replace and number > count:
             raise ValueError(f"choice: {number} elements without replacement are more than the {count} that a has")
         if p is None:
@@ -297,7 +297,7 @@ class Generator:
     def _array(self, x):
         if isinstance(x, _kjit.Array):
             if x.device != self._device:
-                raise ValueError(f"the array is on {x.device}, but the generator is on {self._device}; move it with to_device")
+                raise ValueError(f"the array is on {x.device}, but the generator is on {self._device}; move the array with x.to_device({self._device!r})")
             return x
         return _arrays.array(x, device=self._device)
 

@@ -123,7 +123,7 @@ class Values:
         if kind in (FIRST, LAST):
             return numpy.full(shape, len(self.values) if kind == FIRST else 0, "i8")
         if plain.kind == "c":
-            raise TypeError("complex numbers have no minimum and no maximum")
+            raise TypeError("the minimum and the maximum of complex numbers are not defined")
         limits = (numpy.inf, -numpy.inf) if plain.kind == "f" else (numpy.iinfo(plain).max, numpy.iinfo(plain).min)
         return numpy.full(shape, limits[kind == GREATEST], plain)
 

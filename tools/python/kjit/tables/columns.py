@@ -165,7 +165,7 @@ def find_column(columns, name):
     try:
         return columns[name]
     except TypeError:
-        raise TypeError(f"{name!r} cannot be the name of a column") from None
+        raise TypeError(f"the name of a column must be a string or another hashable object, not {name!r}") from None
     except KeyError:
         known = ", ".join(map(repr, columns)) or "no columns"
         hint = "; groups by a function: assign() makes a column of its results" if callable(name) else ""

@@ -145,7 +145,7 @@ def find(values, there):
 
     kind = values.dtype.kind
     if kind == "c":
-        raise TypeError("complex numbers cannot be keys of groups")
+        raise TypeError("groupby(): a key column has complex numbers, which cannot be keys")
     if kind == "f":
         is_key = values == values
         there = is_key if there is None else there & is_key

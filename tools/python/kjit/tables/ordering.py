@@ -26,7 +26,7 @@ def _rows(table, by):
     complex numbers."""
     values, there = _values(table, by)
     if values.dtype.kind == "c":
-        raise TypeError("complex numbers have no order")
+        raise TypeError(f"column {by!r} has complex numbers, which have no order")
     if values.dtype.kind in "fmM":
         is_value = values == values
         there = is_value if there is None else there & is_value

@@ -171,7 +171,7 @@ def run(function, columns, length, args=(), is_row=True, device=None):
         except KernelError as error:
             raise _of_row(error, made, given, start) from None
         except TypingError as error:
-            if "which no array holds" not in str(error):
+            if "which an array cannot hold" not in str(error):
                 raise
             raise TypeError(
                 f"{made.__name__}() returns a tuple for a row, but a row function returns one value"
