@@ -59,7 +59,7 @@ class Program:
     def add(self, host, own):
         self.arrays.append((host, own))
         if len(self.arrays) > 9:
-            self.arrays.pop(self.choice.randrange(len(self.arrays)))
+            self.arrays.pop(self.choice.randrange(len(self.arrays) - 1))  # `pick` needs the last one
 
     def pick(self, test=lambda host: True):
         fitting = [pair for pair in self.arrays if test(pair[0])]
