@@ -1,4 +1,5 @@
-/* Creates the variables, statements and array accesses of a derivative. */
+/* Creates the variables, statements and array accesses of a derivative. The rules of forward and
+ * reverse derivatives use these functions. */
 #include "derive/derive.h"
 
 #include <stdarg.h>

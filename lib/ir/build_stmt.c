@@ -1,4 +1,5 @@
-/* The builder's statements. */
+/* The builder's statements: public functions that append a statement to the innermost open block.
+ * Functions such as kjit_build_if open a block, which kjit_build_end closes. */
 #include <string.h>
 
 #include "ir/builder.h"

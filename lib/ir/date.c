@@ -1,4 +1,5 @@
-/* Units of dates: their names, common units and ratios. */
+/* Units of dates: their names, common units and ratios. Type inference uses them to convert the
+ * operands of an operator on dates to one unit. */
 #include "ir/date.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* Finds the addresses of functions that CPU code calls. */
+/* Finds the addresses of functions that CPU code calls. A function can belong to kjit itself, to
+ * libm, to another part of the C library, or, with several lanes, to libmvec. libm and libmvec are
+ * opened when they are first needed. */
 #include "native/functions.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,6 @@
-/* Measures the size of modules and runs LLVM's passes. */
+/* Measures the size of modules and runs LLVM's passes. Both targets use these functions. They
+ * compare the number of instructions with the limit of the compilation: after all passes, or in a
+ * large module between the passes. */
 #include <llvm-c/Core.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>

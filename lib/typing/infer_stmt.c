@@ -1,4 +1,6 @@
-/* Inference of statements. */
+/* Type inference of statements. For each statement of the source, appends typed statements to the
+ * current list (kt_scope.out). Statements after a jump are not inferred, because they are never
+ * executed. */
 #include "typing/infer.h"
 
 /* ---- loops ---- */

@@ -1,4 +1,7 @@
-/* Type inference of temporaries, `let` and `var`. */
+/* Type inference of temporaries, `let` and `var`. A value that is needed more than once is kept in
+ * a temporary. A `let` has the type of its value. A `var` without an annotation has the type of its
+ * first value. If this is a literal, an array, or a number in a function with Numba's types, the
+ * `var` has the common type of all values that are assigned to it. */
 #include "typing/infer.h"
 
 /* ---- temporaries ---- */
