@@ -127,8 +127,8 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   return is_weak ? kt_make_weak(s, value, bound->type, bound->wide) : value;
 }
 
-/* Visits the values in the order of kt_hand_over, which begins with the func that the derivative
- * belongs to. */
+/* Receives the func of which the callee is a derivative. This comes before the values of the
+ * callee, because kt_hand_over passes them in this order. */
 static const kt_derived *receive_derived(kt_scope *s, const kt_derived *handed, const ki_decl *decl)
 {
   if (!handed) return NULL;
