@@ -272,7 +272,8 @@ int main(int argc, char **argv)
       "armv8-a). Can be repeated",
       0 },
     { "machine-code", KEY_MACHINE_CODE, "PTXAS", OPTION_ARG_OPTIONAL,
-      "With build, also keep GPU machine code made by PTXAS (default: the one that kjit finds)",
+      "With build, also keep GPU machine code made by PTXAS (default ptxas on PATH or in a CUDA "
+      "toolkit)",
       0 },
     { "shipped", KEY_SHIPPED, 0, 0, "List the compiled kernel file installed with kjit", 0 },
     { 0 },

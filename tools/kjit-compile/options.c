@@ -50,14 +50,14 @@ static const char after_stages[] =
   "offsets32, grid32 and disjoint, separated by blanks. Without facts the code works for all "
   "arguments with these types. all does not include rows_aligned16, large and programmatic. "
   "rows_aligned16 means that each row stride in a multi-dimensional array is a multiple of 16 "
-  "bytes. large(r) means that r has 32 MiB or more; CPU code then writes r past the caches where "
-  "it can. programmatic means that launches may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
+  "bytes. large(r) means that r has 32 MiB or more; CPU code then writes r past the caches if "
+  "possible. programmatic means that launches may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
   "\n"
   "Exit status:\n"
   "  0  success\n"
-  "  2  the command line is wrong, or names something that the module does not have\n"
-  "  3  the kernel IR has an error, the target does not support it, or ptxas or the disassembler "
-  "failed\n"
+  "  2  the command line is wrong, or contains a name unknown to the module\n"
+  "  3  the kernel IR has an error or needs a feature of another target, or ptxas or the "
+  "disassembler failed\n"
   "  4  a file is missing, damaged or cannot be written\n"
   "  5  the compiler library, ptxas or a disassembler is missing\n"
   "\n"
@@ -84,7 +84,7 @@ static const struct argp_option option_table[] = {
   { "list", KEY_LIST, 0, 0, "List the kernels and their parameters and exit", 1 },
   { 0, 0, 0, 0, "Target", 2 },
   { "arch", 'a', "sm_NN|cpu", 0, "Target: sm_75 and up, or the CPU of this machine (default)", 2 },
-  { "block", 'b', "XxYxZ", 0, "Block shape, if it is known", 2 },
+  { "block", 'b', "XxYxZ", 0, "Block shape, if known", 2 },
   { "facts", KEY_FACTS, "FACTS", 0, "Argument properties that the code relies on", 2 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
     "Enable run-time checks. LIST is a comma-separated list of bounds, division, assert, barrier, "
