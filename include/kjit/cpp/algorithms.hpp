@@ -57,7 +57,7 @@ inline void reduce_several_into(const targets &r, const operand &x,
   });
 }
 
-/* Reduces each segment of x; offsets has the start of each segment and the end
+/* Reduces each segment in x; offsets has each segment's start and the last end
  * (kjit_reduce_segments). */
 inline any_array reduce_segments(const operand &x, const operand &offsets, const operation &op,
                                  const options &given = {})
@@ -85,7 +85,7 @@ inline void reduce_segments_into(const target &result, const operand &x, const o
   });
 }
 
-/* Scans each segment of x; offsets has the start of each segment and the end (kjit_scan_segments).
+/* Scans each segment in x; offsets has each segment's start and the last end (kjit_scan_segments).
  */
 inline any_array scan_segments(const operand &x, const operand &offsets, const operation &op,
                                const options &given = {})
@@ -227,7 +227,7 @@ inline void sort_into(const target &result, const operand &x, const options &giv
   sort_into(result, x, none, given);
 }
 
-/* Sorts x and moves the elements of values along with it (kjit_sort_pairs). */
+/* Sorts x and moves the corresponding elements in values (kjit_sort_pairs). */
 inline results<2> sort_pairs(const operand &x, const operand &values, const callable &less,
                              const options &given = {})
 {
@@ -334,8 +334,7 @@ inline void merge_into(const target &result, const operand &x, const operand &y,
   merge_into(result, x, y, none, given);
 }
 
-/* Writes the first k elements of the sorted order, and their indices along the axis (kjit_top_k).
- */
+/* Writes the first k elements in sorted order, and their indices along the axis (kjit_top_k). */
 inline results<2> top_k(const operand &x, std::int64_t k, const callable &less,
                         const options &given = {})
 {
@@ -372,7 +371,7 @@ inline void top_k_into(const target &result, const target &result_places, const 
   top_k_into(result, result_places, x, k, none, given);
 }
 
-/* Sorts each segment of x; values move along with it (kjit_sort_segments). */
+/* Sorts each segment in x and moves the corresponding elements in values (kjit_sort_segments). */
 inline results<2> sort_segments(const operand &x, const operand &values, const operand &offsets,
                                 const callable &less, const options &given = {})
 {
@@ -414,7 +413,7 @@ inline void sort_segments_into(const target &result, const target &result_values
   sort_segments_into(result, result_values, x, values, offsets, none, given);
 }
 
-/* Calls a func for the corresponding elements of all operands, which broadcast (kjit_map). */
+/* Calls a func for corresponding elements in all operands, which broadcast (kjit_map). */
 inline created map(const callable &func, const operands &x, const options &given = {})
 {
   detail::call call_("kjit::map", given);
@@ -531,7 +530,7 @@ inline void partition_into(const target &result, const target &rest, const targe
   });
 }
 
-/* Distributes elements by their class, which is 0, 1 or 2 (kjit_partition_three). */
+/* Distributes elements by class (0, 1 or 2) (kjit_partition_three). */
 inline results<4> partition_three(const operand &x, const operand &classes,
                                   const options &given = {})
 {
@@ -615,7 +614,7 @@ inline void unique_into(const target &result, const target &number, const operan
   unique_into(result, number, x, none, given);
 }
 
-/* Writes the first element in each run of equal elements, and its element of values
+/* Writes the first element in each run of equal elements, and the corresponding element in values
  * (kjit_unique_pairs). */
 inline results<3> unique_pairs(const operand &x, const operand &values, const callable &equal,
                                const options &given = {})
