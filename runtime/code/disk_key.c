@@ -94,8 +94,8 @@ static void add_cpu(const kj_disk *disk, writer *w)
   note_part(w, KJ_KEY_DRIVER);
 }
 
-/* libdevice and the driver affect only machine code. A named key contains neither: code with such a
- * key itself tells which math functions it needs (kj_has_own_math). */
+/* libdevice and the driver affect only machine code. A named key contains neither, because the code
+ * itself records which math functions it needs (kj_has_own_math). */
 static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
 {
   const kj_target *target = &w->request->target;

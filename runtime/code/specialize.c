@@ -324,7 +324,7 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
 
 /* Returns how many earlier specializations of the kernel are for the same types on the same device,
  * or 0 if this specialization is listed already because its code was evicted and compiled again.
- * The compared fields of listed entries never change. */
+ * The fields compared here do not change once a specialization is listed. */
 static size_t count_before(const kjit_specialization *specialization)
 {
   kjit_kernel *kernel = specialization->kernel;
