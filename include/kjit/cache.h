@@ -60,7 +60,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_visit_cache(
 KJIT_API KJIT_CHECK kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name);
 /* Removes the least recently used entries until the others have at most limit_bytes; 0 removes all
  * entries. The function does not wait for other processes that write to the cache. removed and
- * removed_bytes can be NULL. Errors: IO, MEMORY. */
+ * removed_bytes can be NULL; they are also set after an error. Errors: IO, also if a file cannot be
+ * removed, the others are removed then; MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes,
                                                 uint64_t *removed, uint64_t *removed_bytes);
 

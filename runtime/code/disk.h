@@ -255,9 +255,12 @@ static inline bool kj_is_left_over(const kj_disk_file *file)
 /* Lists the files of the cache in a malloc'd array, least recently used first. Errors: IO if the
  * directory cannot be read. */
 kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);
+typedef struct kj_trimmed {
+  uint64_t removed_count, removed_bytes;
+  int refusal; /* the error number of a file that could not be removed, or 0 */
+} kj_trimmed;
 /* Removes temporary files of killed writers and then the least recently used entries until at most
  * limit_bytes remain. */
-kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
-                         uint64_t *removed_bytes);
+kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, kj_trimmed *trimmed);
 
 #endif

@@ -139,10 +139,14 @@ kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_
   if (!context) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
-  uint64_t count = 0, bytes = 0;
+  kj_trimmed trimmed = { 0 };
   kj_disk *disk = get_disk(context, &diagnostics);
-  if (disk) (void)report(disk, kj_trim_disk(disk, limit_bytes, &count, &bytes), &diagnostics);
-  if (removed) *removed = count;
-  if (removed_bytes) *removed_bytes = bytes;
+  if (disk) (void)report(disk, kj_trim_disk(disk, limit_bytes, &trimmed), &diagnostics);
+  if (trimmed.refusal)
+    (void)kj_error(&diagnostics, KJIT_ERROR_IO,
+                   "%s: a file of the disk cache cannot be removed: %s", disk->directory,
+                   strerror(trimmed.refusal));
+  if (removed) *removed = trimmed.removed_count;
+  if (removed_bytes) *removed_bytes = trimmed.removed_bytes;
   return ki_finish_call(context, &diagnostics);
 }

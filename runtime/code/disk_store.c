@@ -309,21 +309,26 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
 }
 
 static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_bytes,
-                        uint64_t *removed_count, uint64_t *removed_bytes)
+                        kj_trimmed *trimmed)
 {
   kj_disk_file *files;
   size_t count;
   uint64_t total = 0;
-  *removed_count = *removed_bytes = 0;
+  *trimmed = (kj_trimmed){ 0 };
   KJ_TRY(kj_list_disk(disk, &files, &count));
   for (size_t i = 0; i < count; i++) total += files[i].size_bytes;
   for (size_t i = 0; i < count; i++) {
     bool is_unwanted = (files[i].is_entry && total > limit_bytes) || kj_is_left_over(&files[i]) ||
                        (!files[i].is_entry && !limit_bytes);
-    if (!is_unwanted || !kj_remove_disk_file(disk, files[i].name)) continue;
+    if (!is_unwanted) continue;
+    if (!kj_remove_disk_file(disk, files[i].name)) {
+      /* another process may have removed the file */
+      if (errno != ENOENT) trimmed->refusal = errno;
+      continue;
+    }
     total -= files[i].size_bytes;
-    *removed_bytes += files[i].size_bytes;
-    ++*removed_count;
+    trimmed->removed_bytes += files[i].size_bytes;
+    trimmed->removed_count++;
   }
   free(files);
   *kept_bytes = total;
@@ -369,14 +374,15 @@ static void account(kj_disk *disk, uint64_t added_bytes)
   int file = lock_usage(disk);
   if (file < 0) return;
   usage known;
-  uint64_t now = (uint64_t)time(NULL), removed_count, removed_bytes, total;
+  kj_trimmed trimmed;
+  uint64_t now = (uint64_t)time(NULL), total;
   bool is_known = pread(file, &known, sizeof known, 0) == sizeof known &&
                   known.total_check == ~known.total_bytes && now - known.counted_s < COUNT_EVERY_S;
   if (is_known && known.total_bytes + added_bytes <= disk->limit_bytes)
     write_usage(file, known.total_bytes + added_bytes, known.counted_s);
-  else if (trim(disk, UINT64_MAX, &total, &removed_count, &removed_bytes) == KJIT_OK &&
-           (total <= disk->limit_bytes || trim(disk, disk->limit_bytes - disk->limit_bytes / 8,
-                                               &total, &removed_count, &removed_bytes) == KJIT_OK))
+  else if (trim(disk, UINT64_MAX, &total, &trimmed) == KJIT_OK &&
+           (total <= disk->limit_bytes ||
+            trim(disk, disk->limit_bytes - disk->limit_bytes / 8, &total, &trimmed) == KJIT_OK))
     write_usage(file, total, now);
   close(file);
 }
@@ -391,11 +397,10 @@ static bool is_lasting(int refusal)
   return refusal != 0;
 }
 
-kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
-                         uint64_t *removed_bytes)
+kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, kj_trimmed *trimmed)
 {
   uint64_t kept_bytes;
-  KJ_TRY(trim(disk, limit_bytes, &kept_bytes, removed_count, removed_bytes));
+  KJ_TRY(trim(disk, limit_bytes, &kept_bytes, trimmed));
   int file = lock_usage(disk);
   if (file < 0) return KJIT_OK;
   write_usage(file, kept_bytes, (uint64_t)time(NULL));

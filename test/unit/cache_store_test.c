@@ -221,8 +221,8 @@ static void test_killed_writers(void **state)
     for (unsigned i = 0; i < 8; i++) (void)fetch(disk, i);
   }
   assert_in_range(count_entries(), 1, 7);
-  uint64_t removed, removed_bytes;
-  assert_int_equal(kj_trim_disk(disk, 0, &removed, &removed_bytes), KJIT_OK);
+  kj_trimmed trimmed;
+  assert_int_equal(kj_trim_disk(disk, 0, &trimmed), KJIT_OK);
   assert_int_equal(count_entries() + count_unfinished(), 0);
   kj_close_disk(disk);
 }
@@ -362,15 +362,15 @@ static void test_files_of_the_user(void **state)
   (void)state;
   static const char *const names[] = { "unfinished-symphony", "unfinished-0123456789abcdef.txt",
                                        "unfinished-0123456789abcdeg", "0123.kjit" };
-  uint64_t removed, removed_bytes;
+  kj_trimmed trimmed;
   kj_disk *disk = open_folder(folder, 0);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     write_bytes(names[i], "mine", 4);
     assert_int_equal(utime(path_in(names[i]), &(struct utimbuf){ 1, 1 }), 0);
   }
   publish(disk, 1, SMALL);
-  assert_int_equal(kj_trim_disk(disk, 0, &removed, &removed_bytes), KJIT_OK);
-  assert_int_equal(removed, 1);
+  assert_int_equal(kj_trim_disk(disk, 0, &trimmed), KJIT_OK);
+  assert_int_equal(trimmed.removed_count, 1);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     assert_int_equal(access(path_in(names[i]), R_OK), 0);
   kj_close_disk(disk);
@@ -489,10 +489,11 @@ static void test_bound(void **state)
   assert_true(fetch(disk, 200) && total_bytes(disk) <= BOUND);
   write_bytes("unfinished-0123456789abcdef", "", 0);
   assert_int_equal(utime(path_in("unfinished-0123456789abcdef"), &(struct utimbuf){ 1, 1 }), 0);
-  uint64_t removed, removed_bytes;
-  assert_int_equal(kj_trim_disk(disk, 3 * 11000, &removed, &removed_bytes), KJIT_OK);
-  assert_true(removed >= 10 && total_bytes(disk) <= 3 * 11000 && count_unfinished() == 0);
-  assert_int_equal(kj_trim_disk(disk, 0, &removed, &removed_bytes), KJIT_OK);
+  kj_trimmed trimmed;
+  assert_int_equal(kj_trim_disk(disk, 3 * 11000, &trimmed), KJIT_OK);
+  assert_true(trimmed.removed_count >= 10 && total_bytes(disk) <= 3 * 11000 &&
+              count_unfinished() == 0);
+  assert_int_equal(kj_trim_disk(disk, 0, &trimmed), KJIT_OK);
   assert_int_equal(count_entries(), 0);
   assert_int_equal(access(path_in("notes.txt"), R_OK), 0);
   kj_close_disk(disk);
