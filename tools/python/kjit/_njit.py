@@ -474,7 +474,8 @@ def njit(function=None, **options):
     error_model ("python": a division by zero raises an exception; "numpy": it gives an infinity or
     NaN), debug, interruptible, inline ("always"), nopython (True: statements that Python's
     interpreter would have to run raise an error; without it they cause a KjitWarning), locals.
-    nogil and cache have no effect: kjit always releases the GIL and uses its cache.
+    nogil and cache have no effect: kjit always releases the GIL, and its disk cache keeps loops over
+    prange. Each process compiles other code of the function again.
 
     Raises TypeError and ValueError for wrong options. Errors in the function are raised at its
     first call, as kjit.SourceError or another kjit.Error with the line.
