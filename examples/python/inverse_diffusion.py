@@ -1,7 +1,8 @@
-"""The field from which heat has spread: gradient steps from the field after 1000 steps, whose conductivity depends on it.
+"""Finds the field of temperatures from which heat has spread for 1000 steps, by gradient steps. The conductivity depends on the
+temperature.
 
-The adjoint of a step needs the field before that step. A run keeps every 25th field. Backwards, the 25 steps behind a kept
-field run again. So 65 fields are kept, not 1000."""
+The adjoint of a step needs the field before that step. A run keeps every 25th field. On the way back, the 25 steps that follow a
+kept field run again. So the program keeps 65 fields, not 1000."""
 import kjit
 import numpy as np
 

@@ -1,5 +1,5 @@
-"""Bodies that attract each other: one thread for each body, which reads the positions of the others
-in tiles in shared memory."""
+"""Simulates bodies that attract each other. One thread computes each body; it reads the positions of
+the other bodies in tiles in shared memory."""
 import kjit
 import numpy as np
 

@@ -1,5 +1,5 @@
-"""Work on streams that the program does not wait for: a stream of high priority, a callback when a
-stream is done, and coroutines that await streams while others run."""
+"""Queues work on streams and does not wait for it: a stream of high priority, a callback that runs when
+a stream is done, and coroutines that await streams while other coroutines run."""
 import asyncio
 import threading
 

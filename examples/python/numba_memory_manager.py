@@ -1,7 +1,7 @@
 """A memory manager for the arrays of a numba.cuda program: a class with Numba's plug-in interface
 takes the memory from a pool. With a GPU and CuPy or PyTorch installed, this is the library's own
-pool, so that the program and the library share it. Otherwise the pool is an arena: one large block,
-of which the manager gives parts away and joins parts that come back."""
+pool, so that the program and the library share it. Otherwise the pool is an arena: the manager
+allocates parts of one large block, and joins neighbouring parts when they are freed."""
 import bisect
 import gc
 import importlib.util

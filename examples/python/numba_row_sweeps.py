@@ -1,5 +1,5 @@
-"""Computes rows that depend on the previous row in one launch, in which the grid synchronizes
-between rows: a numba.cuda program with another import."""
+"""Computes rows that depend on the previous row in one launch. All blocks of the grid synchronize
+after each row. This is a numba.cuda program with another import."""
 from kjit import cuda
 
 import numpy as np

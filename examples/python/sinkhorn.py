@@ -1,5 +1,5 @@
-"""Optimal transport between two clouds of points: Sinkhorn iterations as reductions over pairs,
-without the matrix of all distances, and a gradient that moves one cloud onto the other."""
+"""Optimal transport between two clouds of points. The Sinkhorn iterations are reductions over pairs of
+points, which do not store the matrix of all distances. The gradient moves one cloud onto the other."""
 
 import kjit
 import numpy as np

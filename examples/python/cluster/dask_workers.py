@@ -1,6 +1,6 @@
 """Applies a kernel and an njit function to the blocks of a Dask array on several worker processes,
-which receive them in pickles. The workers share a directory of compiled code, so that one worker
-compiles and the others load."""
+which receive them in pickles. The workers share a directory of compiled code: the first worker
+compiles the functions, and the other workers load them."""
 import os
 import tempfile
 

@@ -371,7 +371,8 @@ def _said(out):
 
 
 def perform_with_omitted(name, arguments, out, **keywords):
-    """Like `perform`, for two results, one of which can be None in out. Returns out if it is given."""
+    """Like `perform`, for algorithms with two results. If `out` is given, one of its two items can be None, and the
+    function returns `out`."""
     if out is None:
         return perform(name, 2, arguments, None, **keywords)
     if not isinstance(out, (tuple, list)) or len(out) != 2:

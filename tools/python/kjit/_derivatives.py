@@ -505,10 +505,11 @@ def hvp(function, *numbers):
 def jacobian(function, *numbers):
     """Returns a func that computes the derivatives of each result with respect to each parameter.
 
-    If the function returns `(u, v)`, they are `((du/dx, du/dy), (dv/dx, dv/dy))`; if it returns u,
-    they are `(du/dx, du/dy)`. function: a Python function or a kjit.func. numbers: see
-    `kjit.value_and_grad`. If the chosen parameter is one NumPy array, the result is an array whose
-    last axes are those of the argument, and the func makes one call for each element.
+    For a function of x and y that returns u, the derivatives are `(du/dx, du/dy)`. If the function
+    returns `(u, v)`, the derivatives are `((du/dx, du/dy), (dv/dx, dv/dy))`. function: a Python
+    function or a kjit.func. numbers: see `kjit.value_and_grad`. If the chosen parameter is one NumPy
+    array, the result is an array whose last axes are the axes of the argument. The func then calls
+    `function` once for each element.
     """
     return make("jacobian", function, numbers)
 

@@ -75,8 +75,9 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
 @recorded
 def scan_with_index(x, operator="max", *, axis=None, out=None, **options):
     """Computes the running maximum or minimum along one axis, by default the last, and its index along the axis.
-    Returns (values, indices), both in the shape of x; the indices are i64. operator is "max" or "min". Of equal
-    elements the first one counts, and of NaNs the first NaN. out is a tuple of two arrays, one of which can be None.
+    Returns (values, indices), both in the shape of x; the indices are i64. operator is "max" or "min". If several
+    elements are equal, the index is that of the first element. A NaN takes precedence over numbers, and the first NaN
+    over the following ones. out is a tuple of two arrays, and one of them can be None.
     options: see `kjit.reduce`. Raises ArgumentError for axes or shapes, TypingError for elements without an order, and
     UnsupportedError for another operator."""
     arguments = x, Plain(operator_of(operator, False))

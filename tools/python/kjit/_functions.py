@@ -405,11 +405,15 @@ def jit(function=None, **options):
     """Makes a Python function a kernel. `kernel(...)` or `kernel[grid, block, stream,
     shared_bytes](...)` launches it.
 
-    Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and
-    "float-division", the halves of "division"; on the CPU also "barrier", "uninitialized", "races",
-    "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and slices as in
-    Python), interruptible (Ctrl-C ends a running launch), block, grid, cluster, launch_bounds,
-    max_registers, device ("cpu", "cuda:0").
+    checks: a name or a tuple of names of run-time checks: "bounds", "division", "integer-division",
+    "float-division", "assert", or "usual" for bounds, division and assert. The CPU also has
+    "barrier", "uninitialized", "races" and "all".
+    debug: "lines" or "full" adds debug information.
+    fastmath: allows less exact arithmetic. strict: forbids fused multiply-add.
+    wrap: gives negative indices and slices their meaning in Python.
+    interruptible: lets Ctrl-C end a running launch.
+    block, grid, cluster: the launch configuration. launch_bounds, max_registers: limits for the
+    compiler. device: "cpu" or a GPU such as "cuda:0".
 
     Raises TypeError if the object is not a Python function, or for an unknown option. Errors in the
     function are raised at its first launch, as kjit.SourceError or another kjit.Error with the

@@ -277,10 +277,11 @@ def gradcheck(function, *arguments, parameters=None, derivative=None, modes=("fo
     means all parameters that hold floats. modes: "forward" checks kjit.jvp, "reverse" checks
     kjit.vjp.
 
-    derivative: a function that computes derivatives of `function`, which may then be any Python
-    function, such as one that calls kjit.map or kjit.pairs. It is called with the arguments and the
-    derivative of the result, and returns the derivative with respect to the argument, or a tuple
-    for several arguments. `modes` is ignored then.
+    derivative: a function that computes the derivatives of `function`. With this argument,
+    `function` may be any Python function, for example a function that calls kjit.map. gradcheck
+    calls `derivative` with the arguments and the derivative of the result. `derivative` returns the
+    derivative with respect to the argument, or a tuple for several arguments. gradcheck then
+    ignores `modes`.
 
     rtol, atol: the allowed error of a derivative. The reference is a complex step if the function
     accepts complex numbers. Otherwise it is central differences with two steps, whose own error is

@@ -469,12 +469,18 @@ def njit(function=None, **options):
     end.
 
     A signature or a list of signatures, such as `njit("float64(float64[:])")`, converts arguments
-    and results to its types. Options: parallel (loops over kjit.prange run on all cores; sums,
-    products, min, max and bit operations of scalars in them are reductions), fastmath, boundscheck,
-    error_model ("python": a division by zero raises an exception; "numpy": it gives an infinity or
-    NaN), debug, interruptible, inline ("always"), nopython (True: statements that Python's
-    interpreter would have to run raise an error; without it they cause a KjitWarning), locals.
-    nogil and cache have no effect: kjit always releases the GIL, and its disk cache keeps loops over
+    and results to its types.
+
+    parallel: runs loops over kjit.prange on all cores. Sums, products, min, max and bit operations
+    of scalars in these loops are reductions.
+    error_model: "python" raises an exception for a division by zero; "numpy" returns an infinity or
+    NaN.
+    nopython: True raises an error for statements that Python's interpreter would have to run. By
+    default they cause a KjitWarning.
+    fastmath: allows less exact arithmetic. boundscheck: raises IndexError for an index out of
+    bounds. debug: adds debug information. interruptible: lets Ctrl-C end the function. inline:
+    "always" or "never". locals: a dictionary from names of variables to their types.
+    nogil, cache: have no effect. kjit always releases the GIL, and its disk cache keeps loops over
     prange. Each process compiles other code of the function again.
 
     Raises TypeError and ValueError for wrong options. Errors in the function are raised at its

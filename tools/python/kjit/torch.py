@@ -243,9 +243,10 @@ def function(thing, *, outputs=None, derivative=None, launch=None):
         softplus = kjit.torch.function(lambda x: kjit.log1p(kjit.exp(x)))
         softplus(x).sum().backward()
 
-    thing: a Python function or a kjit.func, which is mapped over tensors that broadcast; or a
-    kjit.jit kernel. For a function, kjit.vjp computes first derivatives, and kjit.jvp of kjit.vjp
-    second derivatives; third derivatives raise an error. A kernel has first derivatives only.
+    thing: a Python function, a kjit.func or a kjit.jit kernel. A function is applied to the elements
+    of tensors, which broadcast. It has first derivatives, which kjit.vjp computes, and second
+    derivatives, which kjit.jvp of kjit.vjp computes; third derivatives raise an error. A kernel has
+    first derivatives only.
 
     outputs: for a kernel, a dictionary from each output parameter to the maker of a new tensor. The
     maker `"x"` in `{"r": "x"}` makes a tensor of zeros like the input x. A maker that is a function

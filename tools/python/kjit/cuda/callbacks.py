@@ -1,5 +1,5 @@
-"""Calls functions of the program after the work that a stream contains now. One thread of kjit
-calls all functions, one after the other."""
+"""Calls functions of the program after the work that a stream contains now. A thread of kjit
+calls the functions one after the other."""
 
 import atexit
 import os
@@ -97,8 +97,8 @@ class _Callbacks:
             self.changed.notify_all()
 
     def wait(self, stream=None):
-        """Waits for the functions that were added before this call. stream: only those of this
-        stream; None means all."""
+        """Waits for the functions that were added before this call. stream: waits only for functions
+        of this stream; None means all streams."""
         if not self.pending or self.thread is threading.current_thread():
             return
         with self.changed:
@@ -148,6 +148,6 @@ def add(stream, function, arg):
 
 
 def wait(stream=None):
-    """Waits for the functions that were added before this call. stream: only those of this stream;
-    None means all."""
+    """Waits for the functions that were added before this call. stream: waits only for functions of this
+    stream; None means all streams."""
     _all.wait(stream)

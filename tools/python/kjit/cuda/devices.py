@@ -382,8 +382,8 @@ def device_of(own):
 
 
 def get_current_device():
-    """Returns the current device of the thread, which its launches use: device 0 until the thread
-    chooses another one."""
+    """Returns the device on which the launches of this thread run. It is device 0 until the thread
+    selects another device."""
     return Device(_arrays.device().ordinal)
 
 

@@ -137,7 +137,8 @@ class Dispatcher(_kjit.Dispatcher):
 
     @functools.cached_property
     def by_signature(self):
-        """For callers: the choice among several signatures of a device function, or None."""
+        """The overload by which callers choose among the signatures of a device function, or None if the
+        function has one signature."""
         is_chosen = self._is_device and self._is_fixed and len(self._signatures) > 1
         return _overloading.of_signatures(self, self._signatures) if is_chosen else None
 

@@ -24,7 +24,7 @@ class NumbaInvalidConfigWarning(NumbaWarning):
     """The category of warnings about settings that have no effect."""
 
 
-# The errors of compilations. A thread that fails raises an error that is none of these, as in Numba.
+# The errors of compilations. As in Numba, an error that a thread raises has none of these classes.
 NumbaError = _errors.ProgramError
 TypingError = _errors.ProgramError
 LoweringError = _errors.ProgramError

@@ -193,8 +193,8 @@ globals().update(_made)
 
 
 def is_fp8_supported():
-    """Returns True: every device has these conversions, and GPUs from sm_89 on have instructions for
-    those of e5m2 and e4m3."""
+    """Returns True, because every device supports the conversions of this module. GPUs from sm_89 on
+    have instructions for the conversions of e5m2 and e4m3."""
     return True
 
 

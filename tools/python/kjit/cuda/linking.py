@@ -196,8 +196,8 @@ def _open_packaged(stem):
 
 
 class ExternFunction(_forms.External):
-    """A function of linked code that kernels call. `name`: its name; `sig`: its signature; `link`:
-    the code that defines it."""
+    """A function of linked code that kernels call. `name` and `sig` are the name and the signature of
+    the function, and `link` is the code that defines it."""
 
     def __init__(self, name, sig, link, use_cooperative, abi):
         super().__init__(name)

@@ -301,8 +301,8 @@ def take(manager, size, context):
 
 
 def new_array(shape, dtype, text):
-    """Returns (a new kjit array, its MemoryPointer or None). shape: in C order; dtype: NumPy's;
-    text: the kernel IR's name of the element type."""
+    """Returns (a new array of kjit in row-major order, its MemoryPointer or None). dtype: the element
+    type as a NumPy dtype. text: the same type as the kernel IR names it."""
     manager = chosen()
     size = math.prod(shape) * dtype.itemsize
     # Arrays of records and dates cannot wrap a manager's memory. On a GPU their memory still comes

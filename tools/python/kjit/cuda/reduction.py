@@ -155,8 +155,8 @@ def _is_exact(value, found, wanted):
 
 
 # The rules that all arguments have to meet for a signature to fit, tried in this order. On the CPU
-# these are NumPy's own rules: a ufunc of Numba takes the first signature that fits; a gufunc, and a
-# ufunc with target="parallel", takes the signature with the types of the arguments, if it has one.
+# these are NumPy's own rules. A ufunc of Numba takes the first signature that fits. A gufunc or a
+# ufunc with target="parallel" prefers the signature that has exactly the types of the arguments.
 # kjit.cuda also accepts the conversions of numba.cuda.
 OF_NUMPY = (_is_safe,)
 OF_EXACT = (_is_exact, _is_safe)
@@ -407,8 +407,8 @@ def vectorize(ftylist_or_function=(), **options):
 
 
 def checked_identity(options):
-    """Returns the attribute `identity` for the options of a ufunc. "reorderable" says that there is none,
-    and that any order of the operands gives the same result."""
+    """Returns the attribute `identity` for the options of a ufunc. The option "reorderable" means that the
+    operator has no identity element, but that the order of its operands does not matter."""
     identity = options.get("identity")
     if identity not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity must be 0, 1, None or "reorderable", not {identity!r}')

@@ -440,8 +440,8 @@ number_domain = integer_domain | real_domain | complex_domain
 
 
 class Literal(Type):
-    """The type of an argument of an overload whose value is a constant. literal_value: this value;
-    literal_type: the type of other values."""
+    """The type of an argument of an overload if its value is a constant. literal_value: the constant.
+    literal_type: the type that the argument would have if it were not a constant."""
 
     __slots__ = ()
 

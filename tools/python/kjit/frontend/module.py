@@ -20,13 +20,13 @@ MOST_FUNCTIONS = 1000
 class Made:
     """A finished module.
 
-    name: the kernel or func in it
+    name: the name of the kernel or func that the module was made for
     title: the name of the module in libkjit's messages
-    text: kernel IR with line directives
-    plain: the text without directives
-    sources: the sources that directives name
-    arrays: name -> constant array
-    lines: the Python location (file, line, column) of each line of the plain text, or None
+    text: the kernel IR of the module, with line directives
+    plain: the kernel IR without line directives
+    sources: the Python sources that the line directives name
+    arrays: the constant arrays by name
+    lines: for each line of `plain`, its location in the Python source as (file, line, column), or None
     """
 
     def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False, returned=()):
@@ -58,9 +58,15 @@ def is_algorithm(thing):
 
 
 class Builder:
-    """symbols: id(function) -> its name in the module; pending: functions that are not translated yet; arrays: name -> constant array.
-    rules: attributes of all functions without a kjit decorator; is_typed: whether Python numbers in these functions are i64 and f64, as
-    in Numba; makes_arrays: whether np.zeros and similar functions make arrays that belong to a thread."""
+    """Builds the kernel IR of a module from Python functions.
+
+    symbols: for the id of a function, its name in the module
+    pending: the functions that are not translated yet
+    arrays: the constant arrays by name
+    rules: the attributes of all functions without a kjit decorator
+    is_typed: whether Python numbers in these functions are i64 and f64, as in Numba
+    makes_arrays: whether np.zeros and similar functions make arrays that belong to a thread
+    """
 
     def __init__(self, rules="", is_typed=False, makes_arrays=False):
         self.rules, self.is_typed, self.makes_arrays = rules, is_typed, makes_arrays
@@ -180,8 +186,13 @@ class Builder:
 
     def specialize(self, thing, known, shapes=(), spread=None, functions=(), ranges=()):
         """Returns a function in which some parameters have known values: numbers, types, functions or strings. The function treats them as
-        constants, like its global variables. shapes: shapes of parameters for tuples with named items; spread: the number of arguments for
-        *args; functions: parameters for functions that read variables of the caller; ranges: parameters for ranges."""
+        constants, like its global variables.
+
+        shapes: the shapes of the parameters that take tuples with named items
+        spread: the number of arguments that *args takes
+        functions: the parameters that take functions which read variables of the caller
+        ranges: the parameters that take ranges
+        """
         python = getattr(thing, "py_func", thing)
         known = {n: v for n, v in known.items() if not hasattr(v, "shape") or v.shape == ()}
         shapes = dict(shapes)

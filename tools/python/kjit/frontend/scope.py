@@ -47,9 +47,15 @@ def targets(statement):
 
 
 class Scope:
-    """declare: id(statement) -> names that this assignment declares; hoist: id(statement) -> names declared before the statement; stores:
-    name -> number of assignments; types: name -> its annotations; outer: (id(loop), name) for loops whose variable is also used after
-    the loop; unassigned: nodes of names that are never assigned."""
+    """The variables that a function body assigns, and the statements that declare them in the kernel IR.
+
+    declare: for the id of a statement, the names that the statement declares
+    hoist: for the id of a statement, the names that are declared before the statement
+    stores: for each name, the number of its assignments
+    types: for each name, its annotations
+    outer: pairs (id(loop), name) of the loops whose variable is also used after the loop
+    unassigned: the nodes of names that are never assigned
+    """
 
     def __init__(self, body, parameters):
         self.mentions, self.stores, self.types = {}, {}, {}

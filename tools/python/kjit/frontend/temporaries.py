@@ -9,9 +9,12 @@ _MAKERS = {"empty": None, "zeros": 0, "ones": 1, "full": ...}
 
 
 class Temporary:
-    """statement: the assignment that creates the array; shape, dtype: expressions that are
-    evaluated before the loop; fill: the expression for all elements, or None for undefined
-    elements."""
+    """An array that a loop creates in each iteration.
+
+    statement: the assignment that creates the array
+    shape, dtype: expressions that are evaluated before the loop
+    fill: the expression for the value of all elements, or None if the elements are undefined
+    """
 
     def __init__(self, statement, shape, dtype, fill):
         self.statement, self.shape, self.dtype, self.fill = statement, shape, dtype, fill

@@ -216,8 +216,8 @@ class Archive(collections.abc.Mapping):
 
 
 class _Tricks:
-    """One of NumPy's objects that make arrays when indexed, such as `mgrid`; the arrays are kjit
-    arrays."""
+    """The counterpart of a NumPy object that makes arrays when it is indexed, such as `mgrid`. It makes
+    kjit arrays."""
 
     def __init__(self, tricks):
         self._tricks = tricks

@@ -1,7 +1,7 @@
 """Matrix decompositions by cuSOLVER, for arrays on a GPU. The functions are those of _lapack.
 
 cuSOLVER's matrices are column-major: it reads the memory of a row-major matrix as the transposed
-matrix. Each function says how it handles that. The matrices of a stack are computed one after the
+matrix. Each function says how it handles that. cuSOLVER decomposes the matrices of a stack one after the
 other.
 """
 
@@ -44,8 +44,8 @@ class Calls:
         return _engine.new((max(count.value, 1),), self.text, self.device), count
 
     def info(self, matrices):
-        """Returns an array of zeros with one element for each matrix; a function stores its status
-        there."""
+        """Returns an array of zeros with one element for each matrix. A function of cuSOLVER stores the
+        status of each matrix in this array."""
         return _creation.zeros((max(_count(matrices), 1),), dtype="i32", device=self.device)
 
 
@@ -59,7 +59,7 @@ def _handle(device):
 
 
 class Checked:
-    """The functions of this module. what: the operation that error messages name."""
+    """The functions of this module. what: the name of the operation, for error messages."""
 
     def __init__(self, what):
         _nvidia.library("cuSOLVER", "linalg")

@@ -108,8 +108,8 @@ def common(a, b):
 
 
 def promote(texts, what="the operation"):
-    """Returns the name of the type that all types promote to. Raises PromotionError if none exists;
-    what: the operation in the message."""
+    """Returns the name of the type that all types promote to. Raises PromotionError if there is no
+    such type. what: the name of the operation, for the message."""
     result = texts[0]
     for text in texts[1:]:
         found = common(result, text)

@@ -252,8 +252,13 @@ _MOST_NUMBER = 2**63 - 1
 
 
 class Operands:
-    """The operands of an operation: the parts of a kernel's key that describe them, their values,
-    the shape they broadcast to, their device, and whether a Python number is among them."""
+    """The operands of an operation.
+
+    words: the parts of a kernel's key that describe the operands
+    values: the values of the operands
+    shape, device: the shape to which the operands broadcast, and their device
+    has_numbers: whether a Python number is among the operands
+    """
 
     __slots__ = ("words", "values", "shape", "device", "has_numbers")
 

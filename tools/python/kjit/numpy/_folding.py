@@ -1,8 +1,8 @@
 """The methods of NumPy's ufuncs that combine elements: reduce, accumulate, reduceat and at, for
 `__array_ufunc__`.
 
-A ufunc that is one of kjit's operators, and every other associative ufunc, is reduced in parallel.
-For any other ufunc one thread for each result combines the elements in their order.
+Associative ufuncs, which include all operators of kjit, are reduced in parallel. For any other ufunc,
+one thread computes each result and combines the elements in their order.
 """
 
 
@@ -38,8 +38,8 @@ def _operator(ufunc, loop):
 
 
 def _prepared(ufunc, inputs, out, dtype):
-    """Returns (the array, converted to the type in which elements are combined; the Loop; the
-    Result for the caller's array)."""
+    """Returns three values: the array, converted to the type in which its elements are combined; the
+    Loop; and the Result for the caller's array."""
     from . import _protocols
 
     x = _protocols.operand(inputs[0])

@@ -404,8 +404,9 @@ TABLE = {f"numpy.{name}": function for name, function in TABLE.items()}
 
 
 def _quick_functions():
-    """Returns the functions that the extension may call for a function of NumPy, with a number that
-    says for which arguments: 0, float arrays; 1, a sequence of them; 2, a mask and float arrays."""
+    """Returns the functions that the extension may call for a function of NumPy, each with the kind of
+    arguments that it accepts. 0 means float arrays, 1 a sequence of float arrays, and 2 a mask and
+    float arrays."""
     names = (
         "sum prod max min amax amin mean std var argmax argmin cumsum sort argsort dot ravel".split(),
         "concatenate hstack vstack stack".split(),

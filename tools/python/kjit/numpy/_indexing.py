@@ -188,9 +188,13 @@ def _place(picks, broadcast, rest, value=""):
 
 
 class Selection:
-    """The elements that integer arrays select. source: the array with the indexed dimensions first;
-    indices: arrays of one shape; shape: the result's; order: the dimensions of the result, those of
-    the indices first."""
+    """The elements that integer arrays select.
+
+    source: a view of the array in which the indexed dimensions come first
+    indices: the index arrays, all of the same shape
+    shape: the shape of the result
+    order: the dimensions of the result in the order in which the dimensions of the indices come first
+    """
 
     def __init__(self, x, made):
         view = x._view(made.shape, made.strides, made.offset)

@@ -29,9 +29,12 @@ LIBRARIES = {"cpu": _by_numpy, "cuda": _by_cufft}
 
 
 def transform(kind, x, count, axis, is_inverse, what):
-    """Returns a new array with the unnormalized transform along an axis. kind: "c2c", "r2c" or
-    "c2r"; x: already padded or cut to the transform along the axis; count: the length of the
-    transform."""
+    """Returns a new array with the unnormalized transform along an axis.
+
+    kind: "c2c", "r2c" or "c2r" for the types of the elements and of the result, real or complex
+    x: the array, which the caller has padded or cut to the length of the transform
+    count: the length of the transform
+    """
     part = _dtypes.PART.get(x.dtype.text, x.dtype.text)
     text = part if kind == "c2r" else _dtypes.WHOLE[part]
     return LIBRARIES[x.device.split(":")[0]](kind, x, count, axis, is_inverse, text, what)

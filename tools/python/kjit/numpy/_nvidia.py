@@ -37,8 +37,8 @@ def _folders():
 
 @functools.cache
 def library(name, what):
-    """Returns a library by name. what: the function that needs it, for the error message. Raises
-    LibraryError if the library is not found."""
+    """Returns the library with a name. Raises LibraryError if the library is not found. what: the name
+    of the function that needs the library, for the message."""
     file, versions, package, older = _LIBRARIES[name]
     reasons = []
     for folder in _folders():

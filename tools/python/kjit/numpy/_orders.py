@@ -204,9 +204,13 @@ _PUT = Func("put", "func put(i, v, x, order) { x[order[i]] = v }")
 
 
 class Runs:
-    """The runs of equal elements in a sorted, flattened array. `order`: indices that sort the
-    array; `flags`: whether a run begins at each position in the order; `first`: the positions at
-    which runs begin. equal_nan: all NaNs form one run instead of one run each."""
+    """The runs of equal elements in a sorted, flattened array.
+
+    order: the indices that sort the array
+    flags: for each position in the sorted array, whether a run begins there
+    first: the positions at which runs begin
+    equal_nan: whether all NaNs form one run; otherwise each NaN is a run
+    """
 
     def __init__(self, x, equal_nan=False):
         self.x = x.reshape((x.size,)) if x.ndim != 1 else x

@@ -107,8 +107,8 @@ _CHEAP = frozenset(
     "less less_equal logical_and logical_not logical_or maximum minimum multiply negative not_equal positive real square subtract "
     "trunc where cast".split()
 )
-# Operations whose results have the same bits in all code: those that IEEE 754 rounds correctly, and
-# those without rounding. The C library's functions and their vectorized forms can differ in the last bit.
+# Operations whose results have the same bits in all code: IEEE 754 rounds them correctly, or they do
+# not round. The C library's functions and their vectorized forms can differ in the last bit.
 EXACT = _CHEAP | frozenset(
     "bitwise_count bitwise_left_shift bitwise_right_shift bitwise_xor divide fmax fmin isfinite isinf logical_xor reciprocal round signbit "
     "sqrt".split()

@@ -83,8 +83,8 @@ def as_array(x):
 
 
 def by(x, compute, back):
-    """Records an operation with one operand. compute: maps the value of the operand to that of the
-    result. back: maps the derivative with respect to the result to the derivative with respect to the operand."""
+    """Records an operation with one operand. compute: maps the value of the operand to the value
+    of the result. back: maps the derivative with respect to the result to the derivative with respect to the operand."""
     return Traced(compute(as_array(x.value)), x.level, (x,), lambda g: (back(as_array(g)),))
 
 

@@ -1,5 +1,5 @@
-"""Functions whose results do not depend on the thread, such as math.sin and cuda.popc, with the
-results of the CPU target: `exact` has functions that the interpreter computes itself, and all others
+"""Functions whose results do not depend on the thread, such as math.sin and cuda.popc. Their results
+are those of the CPU target. The interpreter computes the functions in `exact`; all other functions
 are compiled for the CPU."""
 
 import numpy

@@ -1,5 +1,5 @@
-"""Debuggers in kernels: pdb and other debuggers that derive from bdb.Bdb do not step into kjit's own
-functions, such as those of operators, barriers and the loop over the threads."""
+"""Debuggers in kernels. pdb and other debuggers that derive from bdb.Bdb step through the program's
+kernel, but not into kjit's functions for operators, barriers and the loop over the threads."""
 
 import ast
 import bdb

@@ -55,10 +55,12 @@ _LANES = [numpy.int32(lane) for lane in range(WARP)]
 class Thread:
     """A thread of the grid.
 
-    index: its number in the block. request: (name, group, value) of the operation for which the
-    thread waits, or None if it can run. answer: the result of that operation. greenlet: the one that
-    runs the thread. turns: the number of iterations of `while` loops so far. is_listed: whether the
-    thread is in the list of its block.
+    index: the number of the thread in its block
+    request: (name, group, value) of the operation for which the thread waits, or None if the thread can run
+    answer: the result of that operation
+    greenlet: the greenlet that runs the thread
+    turns: the number of iterations of `while` loops so far
+    is_listed: whether the thread is in the list of its block
     """
 
     __slots__ = ("block", "index", "greenlet", "request", "answer", "turns", "is_listed", "is_done")
@@ -143,10 +145,10 @@ class Block:
             self._release(waiting)
 
     def _work(self):
-        """Runs threads that have not begun, one after the other; this is the function of each
-        greenlet. If a thread waits, the greenlet is suspended with it, and continues with further
-        threads after the thread has ended. The threads that never wait share one object, because
-        none of them begins before the thread before it has ended."""
+        """Runs threads that have not begun, one after the other. Each greenlet runs this function. If
+        a thread waits, its greenlet is suspended. When the thread has ended, the greenlet continues
+        with further threads. Threads that never wait share one object, because each thread begins
+        after the end of the preceding one."""
         now, launch, current = NOW, self.launch, greenlet.getcurrent()
         function, arguments, keywords, places = launch.function, launch.arguments, launch.keywords, launch.thread_places
         thread = Thread(self, current)

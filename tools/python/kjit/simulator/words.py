@@ -52,7 +52,8 @@ def _first(count, found, name):
 
 def _unset(shape, dtype, alignment=None):
     """Returns a new array with recognizable contents: NaN for floats, and the bytes 0xCD for all
-    other types. alignment: of its address, a power of two, or None."""
+    other types. alignment: the alignment of its address,
+    a power of two, or None."""
     count, step = math.prod(shape) * dtype.itemsize, _alignment(alignment)
     memory = numpy.full(count + step - 1, 0xFF if dtype.kind in "fc" else 0xCD, numpy.uint8)
     first = -memory.ctypes.data % step if step > 1 else 0

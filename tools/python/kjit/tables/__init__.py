@@ -29,9 +29,9 @@ class _Over:
 
         window: a number of rows, or a span of time: a string such as "3s", "2D" or "1h30min", or a
         timedelta. on: the column of the times, which must be in order; the default for a table of
-        pandas is its index. min_periods: the minimum number of non-missing values for which a window
-        has a result; the default is the number of rows, and 1 for spans of time. For "count" it is the
-        minimum number of rows, as in pandas. center: whether the row is in the middle of its window
+        pandas is its index. min_periods: a window with fewer non-missing values has a missing result.
+        The default is the number of rows of the window, and 1 for spans of time. For "count",
+        min_periods counts rows, as in pandas. center: whether the row is in the middle of its window
         instead of at the end. closed: which ends belong to the window, "right" (the default), "left",
         "both" or "neither".
 
@@ -143,10 +143,10 @@ class Table(_Over):
         missing keys are equal, as in pandas, but not in SQL and pyarrow; NaN and NaT count as
         missing.
 
-        Raises KeyError for unknown columns; ValueError for an unknown how and for two result
-        columns with the same name; TypeError for keys of different kinds, for tables of different
-        libraries and for missing key names; and OverflowError for dates that the finer unit of both
-        keys cannot hold.
+        Raises KeyError for unknown columns. Raises ValueError for an unknown `how`, and for two
+        result columns with the same name. Raises TypeError for keys of different kinds, for tables
+        of different libraries, and if the names of keys are missing. Raises OverflowError for dates
+        that the finer unit of both keys cannot hold.
         """
         from . import joining
 
@@ -196,9 +196,10 @@ def _mask(result):
 def table(x, *, nan_is_missing=False, device=None):
     """Returns a `Table` or `Series` that applies functions to the rows of x.
 
-    x is a DataFrame or Series of pandas or polars; a Table, RecordBatch, Array or ChunkedArray of
-    pyarrow; another object with the Arrow PyCapsule interface, whose results are pyarrow objects;
-    or a dictionary of NumPy arrays. Columns are not copied if their layout allows it.
+    x is a DataFrame or Series of pandas or polars, or a Table, RecordBatch, Array or ChunkedArray of
+    pyarrow. It can also be a dictionary of NumPy arrays, or another object with the Arrow PyCapsule
+    interface; the results of such an object are pyarrow objects. Columns are not copied if their
+    layout allows it.
 
     nan_is_missing: whether functions see a NaN or NaT in a NumPy column of pandas as `kjit.NA`. By
     default it is a NaN, as in pandas. device: the device on which functions run. Raises TypeError

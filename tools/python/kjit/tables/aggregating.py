@@ -1,4 +1,4 @@
-"""Aggregates the values of groups: sums, counts, extrema and others, in one pass over the rows
+"""Aggregates the values of groups, for example to sums, counts and extrema, in one pass over the rows
 without sorting."""
 
 import os
@@ -67,9 +67,12 @@ class Folds:
 
 
 class Values:
-    """The values of one column by group. wanted: the folds that aggregations need, and functions of
-    groups; folds: the folds of the call that the values belong to; counts: the number of values in
-    each chunk and slot."""
+    """The values of one column by group.
+
+    wanted: the folds and the functions of groups that the aggregations need
+    folds: the folds of the call to which the values belong
+    counts: the number of values in each chunk and slot
+    """
 
     def __init__(self, groups, values, there, kind, wanted, texts=None, decimal=None, folds=None):
         self.groups, self.dtype, self.kind, self.texts, self.decimal = groups, values.dtype, kind, texts, decimal

@@ -80,12 +80,13 @@ class Decimal(NamedTuple):
 class Data:
     """The data of a column.
 
-    texts: for a column of strings its dictionary, a sequence. kind: "numpy", "masked" or "arrow",
-    which determines how results of functions of the column are stored. is_ordered: whether the
-    strings are ordered like the dictionary, as categories are. flags_missing: whether a true flag
-    means a missing element. decimal: the Decimal of a column of decimals. is_null: whether the column
-    has Arrow's type null, so that all elements are missing; has_none: whether a missing string is a
-    None or NaN in the table's library, which equals no string.
+    texts: the dictionary of a column of strings, a sequence
+    kind: "numpy", "masked" or "arrow", which determines how results of functions of the column are stored
+    is_ordered: whether the strings are ordered like the dictionary, as categories are
+    flags_missing: whether a true flag means a missing element
+    decimal: the Decimal of a column of decimals
+    is_null: whether the column has Arrow's type null, so that all elements are missing
+    has_none: whether the table's library represents a missing string by None or NaN, which equals no string
     """
 
     is_null = has_none = False
@@ -179,8 +180,8 @@ def of_result(name, result):
 
 
 def check_numpy(values):
-    """Returns a NumPy array if functions can use its type. An array whose elements are not aligned, such
-    as one that another process has sent, is copied. Raises Refused for other types."""
+    """Returns a NumPy array if functions can use its type. An array whose elements are not aligned is
+    copied; another process may have sent such an array. Raises Refused for other types."""
     import numpy
 
     dtype = values.dtype

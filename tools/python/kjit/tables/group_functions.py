@@ -28,8 +28,8 @@ _OWN_ROWS = "group.rows"  # the parameter with the number of rows
 _MOST_VARIANTS = 64  # number of rewritten functions that are kept for each Python function
 
 
-# The statements of a reduction. VALUE is the element with the number `e.i`, FIRST the first one, and
-# COUNTED the condition under which the element counts. A group has at least one row.
+# The statements of a reduction. VALUE is the element with the number `e.i`, FIRST is the first
+# element, and COUNTED is the condition under which the element counts. A group has at least one row.
 _SUM = """
 e.total = ZERO(FIRST)
 for e.i in range(group.rows):
@@ -70,7 +70,7 @@ for e.i in range(group.rows):
         e.count += 1
 return e.found
 """
-# The extremum of values, of which none may count.
+# The extremum of the values that count; NaN if no value counts.
 _EXTREMUM_OR_NAN = """
 e.found, e.count = 0.0 * FIRST, 0
 for e.i in range(group.rows):

@@ -35,11 +35,11 @@ class GroupBy:
         """Returns a table with one row for each key, in ascending order, and a column for each
         keyword `name=(column, aggregation)`.
 
-        An aggregation is a name: "sum", "mean", "median", "var", "std", "min", "max", "count",
-        "first", "last" or "nunique"; or ("quantile", 0.9); or a function of the array of a group's
-        values, such as `lambda x: x.max() - x.min()`. column: a name, or a function of a row as in
-        `Table.apply`. Instead of keywords, how is a dictionary from columns to aggregations, or one
-        aggregation for all columns that are not keys.
+        An aggregation is one of the names "sum", "mean", "median", "var", "std", "min", "max",
+        "count", "first", "last" and "nunique", or a pair such as ("quantile", 0.9). It can also be a
+        function of the array of a group's values, such as `lambda x: x.max() - x.min()`. column: a
+        name, or a function of a row as in `Table.apply`. how: a dictionary from columns to
+        aggregations, or one aggregation for all columns that are not keys; it replaces the keywords.
 
         Missing values are ignored, and rows with a missing key belong to no group. A group without
         values has a missing result, except for "sum", "count" and "nunique", which are 0.
@@ -93,9 +93,9 @@ class GroupBy:
         selected column, `groupby("k")["a"].apply(f)`, the function receives the array of the values
         that are not missing.
 
-        Raises TypeError for columns that are neither numbers nor bools, and for columns with missing
-        values that are used without a reduction; SourceError for Python code that cannot be
-        compiled; and the errors that the function raises.
+        Raises TypeError if the function uses a column that has neither numbers nor bools, or if it
+        uses a column with missing values without a reduction. Raises SourceError for Python code
+        that cannot be compiled. Errors that the function raises are passed on.
         """
         from . import group_functions
 

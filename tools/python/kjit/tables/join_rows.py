@@ -16,9 +16,14 @@ _MOST_REPEATED = 1 << 16  # maximum elements of a table that stays in a cache, s
 
 
 class Side:
-    """The keys of one table. integers: equal exactly if the keys are equal; can_match: which rows
-    can have a match, or None for all; missing: which rows have a missing key, or None; ordered:
-    values that sort like the keys; missing_first: whether an outer join has missing keys first."""
+    """The keys of one table.
+
+    integers: an integer for each row; two integers are equal exactly if the keys of their rows are equal
+    can_match: an array of bools, True for the rows that can have a match, or None if all rows can
+    missing: an array of bools, True for the rows whose key is missing, or None if no key is missing
+    ordered: values that sort like the keys
+    missing_first: whether the rows with missing keys come first in an outer join
+    """
 
     missing_first = False
 
@@ -42,10 +47,13 @@ def _missing(values, there):
 
 
 def sides(left, right, what, ordered_texts=None, missing_first=False):
-    """Returns the two sides of one key. left and right: (values, which are there or None, texts or
-    None, Decimal or None); what: the names of the keys, for messages; ordered_texts: the texts of
-    both columns, if they have another order than that of strings. Raises TypeError for keys that
-    cannot be equal."""
+    """Returns the two sides of one key. Raises TypeError for keys that cannot be equal.
+
+    left, right: the columns, each as (values, an array of bools for the values that are not missing or None, texts or None,
+    Decimal or None)
+    what: the names of the keys, for messages
+    ordered_texts: the texts of both columns if the texts have another order than strings
+    """
     made = _sides(left, right, what, ordered_texts)
     made[0].missing_first = missing_first
     return made

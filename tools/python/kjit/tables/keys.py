@@ -82,10 +82,12 @@ class Groups:
 
 
 class RangeGroups:
-    """Groups of integers in a small range, where the keys themselves are the slot numbers. dtype:
-    the type of the keys; ranks: the position of each number of the range in the order of the
-    groups, or None if the numbers have this order; rows: the number of rows for each number, if a
-    fold has counted them already."""
+    """Groups of integers in a small range, in which each key is the number of its slot.
+
+    dtype: the type of the keys
+    ranks: for each number in the range, its position in the order of the groups, or None if the groups are in ascending order
+    rows: for each number in the range, its number of rows, if a fold has counted the rows already
+    """
 
     def __init__(self, index, is_key, low, extent, dtype, ranks=None):
         self.index, self.is_key, self.low, self.extent, self.dtype = index, is_key, low, extent, dtype
@@ -230,7 +232,7 @@ def _of_integers(keys, there, dtype):
 
 def bounds(keys, there):
     """Returns the smallest and the largest key. there: an array of bools, True for the rows that
-    have a key, or None if all rows have one."""
+    have a key, or None if all rows have a key."""
     import numpy
 
     from .fold_kernels import bounds as of_chunks

@@ -5,9 +5,8 @@ from .columns import Chunk, Column, Data, Refused
 
 
 def columns_of(table, has_flags=False):
-    """Returns the columns of a Table or RecordBatch by name. has_flags: treats every column as one
-    that may have missing elements, so that batches with and without missing elements use the same
-    compiled code. Raises TypeError for two columns with the same name."""
+    """Returns the columns of a Table or RecordBatch by name. Raises TypeError for two columns with the same name. has_flags: assumes
+    that every column may have missing elements, so that batches with and without missing elements use the same compiled code."""
     names = table.schema.names
     for name in names:
         if names.count(name) > 1:

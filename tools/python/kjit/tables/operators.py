@@ -76,8 +76,8 @@ IS_MISSING = Text("na_isna", "\nfunc na_isna(a) @numba @inline { return not a[1]
 
 
 def _call(count):
-    """Returns a func that calls another func with the values of its operands if all of them are
-    there."""
+    """Returns a func that calls another func with the values of its operands if no operand is
+    missing."""
     names = "abcdefgh"[:count]
     called = f"f({', '.join(f'{n}[0]' for n in names)})"
     text = f"if {' and '.join(f'{n}[1]' for n in names)} {{ return ({called}, true) }}\n  return (zero(dtype({called})), false)"

@@ -116,9 +116,9 @@ class Rolling:
         return made
 
     def _segments(self):
-        """Returns (the rows group by group, or None for all rows in order; the offsets of the
-        groups and the end; the first rows and the ends of the windows, or None if all windows have
-        the same number of rows)."""
+        """Returns three values: the rows group by group, or None for all rows in order; the offsets
+        of the groups and the end of the last group; and the first rows and the ends of the windows,
+        or None if all windows have the same number of rows."""
         if self._layout is None:
             rows, offsets = None, numpy.array([0, len(self._table)])
             if self._grouped:
@@ -218,7 +218,8 @@ class _Windows:
 
     def _tasks(self):
         """Returns the tasks and the slots of the kernel. A task first computes the ends of the block
-        before its rows, so a task that is not the only one of its group is longer than a window."""
+        that precedes its rows. If a group has several tasks, each of them is therefore longer than
+        a window."""
         counts, cores = numpy.diff(self.offsets), len(os.sched_getaffinity(0))
         length = self.before + self.after + 1
         rows_of_task = max(_SHORTEST_TASK, min(4 * length, -(-int(self.offsets[-1]) // cores)))

@@ -196,7 +196,8 @@ def aggregate(
     and its end, and the first row of the group and its end. slots[s]: the first task of a slot,
     whose tasks one thread computes. inverse[n]: 1/n. ends: for each slot two arrays of PARTS partial
     results, those of the ends of a block. least[j]: the minimum number of values, or of rows for
-    COUNT. flags[j] says which results are there; if not flagged, the other results are NaN.
+    COUNT. flags[j] is true for the results that are not
+    missing. Without `flagged`, missing results are NaN.
     """
     for s in grid_range(len(slots) - 1):
         for task in range(slots[s], slots[s + 1]):

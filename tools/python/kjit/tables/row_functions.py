@@ -1,5 +1,5 @@
-"""Rewrites Python functions of a row as functions of pairs (value, whether it is there), which the
-front end compiles.
+"""Rewrites Python functions of a row as functions of pairs (value, whether the value is not missing).
+The front end compiles the rewritten functions.
 
 The rewriting works on syntax trees. A column that the function reads becomes a parameter, and an
 operator becomes a call of a func in operators.py. The nodes keep their locations, so messages show
@@ -21,8 +21,8 @@ _PASSED_ON = (ast.Pass, ast.Break, ast.Continue, ast.Raise)
 
 
 class RowFunction(_functions.Function):
-    """A rewritten function. node: its syntax tree; names: its parameters, which are the operands
-    that it reads."""
+    """A rewritten function. node: the syntax tree of the function. names: the names of its parameters,
+    one for each operand that the function reads."""
 
     is_typed = True
 
@@ -61,8 +61,8 @@ class Rewriting:
 
 
 class _Body(Expressions):
-    """Rewrites one function. rows: its parameters that are rows; aliases: its parameters that are
-    one column."""
+    """Rewrites one function. rows: the parameters that stand for a row. aliases: the parameters that
+    stand for a column of the row."""
 
     def __init__(self, shared, python, rows, aliases=()):
         self.shared, self.python, self.rows, self.aliases = shared, python, rows, dict(aliases)
@@ -237,9 +237,9 @@ def rewrite(python, columns, count, is_row=True):
     """Rewrites a function of a row, or of one value. Returns (function, operands in the order of
     the parameters, whether its result can be missing, whether the result is a string).
 
-    columns: name -> Column; count: the number of arguments after the first one. An operand that can
-    be missing takes two parameters, the value and the flag; any other operand takes one. Raises
-    TypeError if the object is not a Python function.
+    columns: the Columns by name. count: the number of arguments after the first one. An operand that
+    can be missing takes two parameters, the value and the flag; any other operand takes one
+    parameter. Raises TypeError if the object is not a Python function.
     """
     if not isinstance(python, types.FunctionType):
         python = getattr(python, "py_func", python)
