@@ -118,16 +118,7 @@ void kd_clear_shared(kd_derivation *d, kt_var *other)
   kt_exprs indices = { 0 };
   kt_stmts *outer = d->s->out;
   uint32_t alone = info->rank > MOST ? info->rank - MOST : 0;
-  for (uint32_t i = 0; i < alone; i++) {
-    kt_stmt *loop = kt_new_tstmt(d->c, KJ_TS_FOR, d->location);
-    loop->var = kt_add_variable(d->s, KJ_V_LOOP, "_i", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
-    loop->first = kt_new_integer(d->s, KJIT_INDEX, 0, d->location);
-    loop->stop = kt_new_integer(d->s, KJIT_INDEX, info->extents[i], d->location);
-    loop->step = kt_new_integer(d->s, KJIT_INDEX, 1, d->location);
-    kt_emit(d->s, loop);
-    d->s->out = &loop->body;
-    KJ_PUSH(d->arena, &indices, kd_read(d, loop->var));
-  }
+  for (uint32_t i = 0; i < alone; i++) kd_begin_loop(d, info->extents[i], &indices);
   kt_stmt *made = kt_new_tstmt(d->c, KJ_TS_BLOCK_FOR, d->location);
   for (uint32_t i = alone; i < info->rank || !made->vars.count; i++) {
     bool is_scalar = i >= info->rank;

@@ -144,6 +144,9 @@ kt_var *kd_root(const kt_expr *array);
 bool kd_is_imaginary(const kd_derivation *d, const kt_expr *array);
 /* Returns a copy of the array expression whose indices are stored in variables. */
 kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
+/* Begins a loop of a thread from 0 to extent, and appends its variable to the indices. The
+ * following statements belong to it until the caller restores d->s->out. */
+void kd_begin_loop(kd_derivation *d, int64_t extent, kt_exprs *indices);
 /* Emits loops over all elements of an array with static extents. Their body comes from make(d,
  * indices, data). */
 void kd_for_elements(kd_derivation *d, kjit_type array,

@@ -158,6 +158,18 @@ static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
 
 kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array) { return other_array(d, array); }
 
+void kd_begin_loop(kd_derivation *d, int64_t extent, kt_exprs *indices)
+{
+  kt_stmt *loop = kt_new_tstmt(d->c, KJ_TS_FOR, d->location);
+  loop->var = kt_add_variable(d->s, KJ_V_LOOP, "_i", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
+  loop->first = kt_new_integer(d->s, KJIT_INDEX, 0, d->location);
+  loop->stop = kt_new_integer(d->s, KJIT_INDEX, extent, d->location);
+  loop->step = kt_new_integer(d->s, KJIT_INDEX, 1, d->location);
+  kt_emit(d->s, loop);
+  d->s->out = &loop->body;
+  KJ_PUSH(d->arena, indices, kd_read(d, loop->var));
+}
+
 void kd_for_elements(kd_derivation *d, kjit_type array,
                      void (*make)(kd_derivation *d, const kt_exprs *indices, void *data),
                      void *data)
@@ -165,16 +177,7 @@ void kd_for_elements(kd_derivation *d, kjit_type array,
   const ki_type_info *info = ki_type(d->c->types, array);
   kt_exprs indices = { 0 };
   kt_stmts *outer = d->s->out;
-  for (uint32_t i = 0; i < info->rank; i++) {
-    kt_stmt *loop = kt_new_tstmt(d->c, KJ_TS_FOR, d->location);
-    loop->var = kt_add_variable(d->s, KJ_V_LOOP, "_i", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
-    loop->first = kt_new_integer(d->s, KJIT_INDEX, 0, d->location);
-    loop->stop = kt_new_integer(d->s, KJIT_INDEX, info->extents[i], d->location);
-    loop->step = kt_new_integer(d->s, KJIT_INDEX, 1, d->location);
-    kt_emit(d->s, loop);
-    d->s->out = &loop->body;
-    KJ_PUSH(d->arena, &indices, kd_read(d, loop->var));
-  }
+  for (uint32_t i = 0; i < info->rank; i++) kd_begin_loop(d, info->extents[i], &indices);
   make(d, &indices, data);
   d->s->out = outer;
 }
