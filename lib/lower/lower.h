@@ -172,7 +172,7 @@ struct kl_lowering {
   bool is_short_version, is_long_version;
 
   /* The version of a loop that keeps its checks is being lowered. Most threads that run this
-   * version will fail (statement.c). */
+   * version will fail (loop.c). */
   bool is_checked_version;
   /* the function to which the following fields belong; used only by check.c */
   LLVMValueRef failure_function;
@@ -399,6 +399,15 @@ LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value);
 LLVMMetadataRef kl_no_unrolling(kl_lowering *l);
 /* Returns the id of a loop that is neither unrolled nor vectorized. */
 LLVMMetadataRef kl_one_copy_id(kl_lowering *l);
+/* unroll.c: sets how LLVM unrolls a loop. A version of a loop that runs only in order to fail is
+ * not unrolled. */
+void kl_mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll);
+/* Called before a loop is lowered. Multiplies l->copies by the number of copies that unrolling
+ * makes of the loop. Returns the old value, which the caller restores. */
+uint64_t kl_enter_copies(kl_lowering *l, const kt_stmt *stmt);
+/* Returns how a loop is unrolled. Small loops with constant bounds are always unrolled: LLVM's own
+ * threshold is lower, and after unrolling the addresses of a tile's rows are constants. */
+int kl_unrolling_of(const kl_lowering *l, const kt_stmt *stmt);
 
 /* ---- expression.c, lower_operators.c, conversion.c, index.c ---- */
 
@@ -713,7 +722,7 @@ LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var);
 LLVMMetadataRef kl_make_domain(kl_lowering *l, const char *name);
 LLVMMetadataRef kl_make_scope(kl_lowering *l, LLVMMetadataRef domain, const char *name);
 
-/* ---- statement.c ---- */
+/* ---- statement.c, loop.c ---- */
 
 void kl_lower_stmts(kl_lowering *l, const kt_stmts *stmts);
 /* Lowers a STORE whose value is already lowered. */
