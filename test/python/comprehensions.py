@@ -1,8 +1,8 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
 # ruff: noqa: B020, C416, C417, C419
-"""Comprehensions whose items a call or a loop consumes, and map and filter: as numba.njit runs them, and as Python runs the
-forms that Numba rejects (generator expressions, any and all). Kernels run the same functions."""
+"""Comprehensions whose items a call or a loop consumes, map and filter, and lists that are only read: as numba.njit runs them, and
+as Python runs the forms that Numba rejects (generator expressions, any and all). Kernels run the same functions."""
 import math
 import os
 
@@ -150,6 +150,68 @@ try:
     raise SystemExit("no error")
 except kjit.SourceError as error:
     assert "list" in str(error) or "kjit.local" in str(error), error
+
+
+# ---- lists of literal numbers that a function only reads; all items have one type ----
+
+
+def weights(a, n):
+    w = [0.25, 1, 0.25]
+    s = 0.0
+    offsets = [-1, 0, 1]
+    for i in range(1, len(a) - 1):
+        for k in offsets:
+            s += w[k + 1] * a[i + k]
+    for i, x in enumerate(offsets):
+        s += i * x * n
+    return s, n in offsets, w[1], w[-1], max(w), len(w), sum(offsets), offsets[n - 2]
+
+
+def read_in_closure(a, n):
+    numbers = [1, 2.5, 4]
+
+    def at(i):
+        return numbers[i]
+
+    return at(0) + at(n - 2), sum([x * n for x in numbers])
+
+
+for function in weights, read_in_closure:
+    for a in arrays:
+        same(outcome(njit, function, a.copy())[0], outcome(numba.njit, function, a.copy())[0])
+
+
+def changed_by_method(n):
+    numbers = [1, 2]
+    numbers.append(n)
+    return numbers[2]
+
+
+def changed_by_name(n):
+    numbers = [1, 2]
+    other = numbers
+    other[0] = n
+    return numbers[0]
+
+
+def changed_item(n):
+    numbers = [1, 2]
+    numbers[0] += n
+    return numbers[0]
+
+
+def changed_in_function(n):
+    numbers = [1, 2]
+    changed_item(numbers)
+    return numbers[0]
+
+
+for function in changed_by_method, changed_by_name, changed_item, changed_in_function:
+    try:
+        print(function, njit(function)(3))
+        raise SystemExit("no error")
+    except kjit.SourceError as error:
+        assert "lists" in str(error) and error.line == function.__code__.co_firstlineno + 1, error
 
 
 # ---- functions that make arrays, loops over prange, kernels ----

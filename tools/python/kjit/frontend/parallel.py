@@ -8,7 +8,7 @@ import ast
 import itertools
 
 from . import source as sources
-from . import comprehensions, loop_kernels, static, walrus, words
+from . import comprehensions, constant_lists, loop_kernels, static, walrus, words
 from .reductions import Reductions
 from .scope import COMPOUND, Scope, blocks
 from .temporaries import Temporaries
@@ -51,12 +51,14 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         self.static = static.Names(function, self.locals - set(around), around, True)
 
     def write_comprehensions(self, known):
-        """Replaces the function's node by one in which comprehensions that are consumed at once are loops."""
+        """Replaces the function's node by one in which comprehensions that are consumed at once are loops, and lists of numbers
+        that the function only reads are tuples."""
         node, own = self.node, {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name)}
         stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         names = static.Names(self.function, stored | set(self.parameters) - set(known), {n: v for n, v in known.items() if n not in stored}, True)
-        found = comprehensions.find(node.body, names)
-        if not found:
+        written = constant_lists.written(node.body, names)
+        found = comprehensions.find(written, names)
+        if not found and written is node.body:
             return
         numbers = itertools.count()
 
@@ -64,7 +66,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             names = (f"item_{i}_of_{node.lineno}" for i in numbers)
             return next(n for n in names if n not in own and n not in self.function.__globals__)
 
-        body = walrus.expand(node.body, temporary, found)
+        body = walrus.expand(written, temporary, found) if found else written
         self.unset = found.unset
         self.node = ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), "body": body}), node)
 
