@@ -63,7 +63,7 @@ global G; G = 3  # E: a kernel cannot assign to a global variable
 ---
 del x  # E: cannot delete variables
 ---
-y = [1, 2]  # E: kernels have no lists
+y = [1, x[0]]  # E: kernels have no lists
 ---
 y = {1: 2}  # E: no dictionaries
 ---

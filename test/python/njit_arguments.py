@@ -416,7 +416,7 @@ def refused(text, function, *arguments):
 
 
 def lists(n):
-    values = [1, 2]
+    values = [1, n]
     return np.zeros(n), values[0]
 
 
