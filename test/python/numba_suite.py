@@ -41,6 +41,9 @@ VERSION = "0.30.4"
 PACKAGES = ("numpy==2.2.6", "ml_dtypes==0.5.1")
 # The simulator, KJIT_DEVICE=python, has expectations of its own.
 EXPECTED = os.path.join(HERE, "Inputs", "numba_suite_simulated.txt" if os.environ.get("KJIT_DEVICE") == "python" else "numba_suite.txt")
+# The tests whose outcome on a GPU differs from EXPECTED. On a machine with NVRTC, nvJitLink and cffi.
+EXPECTED_ON_GPU = os.path.join(HERE, "Inputs", "numba_suite_gpu.txt")
+IS_GPU = os.environ.get("KJIT_DEVICE") == "cuda"
 CHILD = os.path.join(HERE, "Inputs", "numba_standin.py")
 PAGE = os.path.join(HERE, "..", "..", "docs", "numba.md")  # its tables have to agree with numba_suite.txt
 SECONDS = 240  # for a file
@@ -71,7 +74,7 @@ OUT = {
     "cudapy/test_vectorize_decor.py BaseVectorizeDecor": "a class that others derive from, whose tests are theirs",
 }
 
-if os.environ.get("KJIT_DEVICE") != "cuda":
+if not IS_GPU:
     OUT |= {f"cudadrv/test_linker.py TestLinker.test_linking_cu_{name}": "linked code is compiled on a GPU" for name in ("error", "log_warning")}
     OUT["cudapy/test_device_func.py TestDeclareDeviceCABI.test_declare_device_cabi_pointer_return"] = "cffi"
 
@@ -204,21 +207,32 @@ def clean(reason):
     return re.sub(r"\S*/(\w+\.py:\d+)", r"\1", reason)[:110]
 
 
-def read_expected():
-    expected, file = {}, None
-    for line in open(EXPECTED) if os.path.exists(EXPECTED) else ():
+def read_rows(path, expected):
+    """Adds the outcomes of a file to {name of a file: {method: (outcome, reason)}}."""
+    file = None
+    for line in open(path) if os.path.exists(path) else ():
         if line.startswith("  "):
             method, outcome, *reason = line.split(None, 2)
             expected[file][method] = outcome, reason[0].strip() if reason else ""
         elif line.strip() and not line.startswith("#"):
             file = line.strip()
-            expected[file] = {}
+            expected.setdefault(file, {})
     return expected
 
 
+def read_expected():
+    expected = read_rows(EXPECTED, {})
+    return read_rows(EXPECTED_ON_GPU, expected) if IS_GPU else expected
+
+
 def write_expected(found):
-    with open(EXPECTED, "w") as out:
-        out.write(f"# What is expected of the tests of numba-cuda {VERSION}, on the CPU, with {' and '.join(PACKAGES)}; written by numba_suite.py --update.\n")
+    place, path = ("on the CPU", EXPECTED) if not IS_GPU else ("on a GPU if it differs from that on the CPU", EXPECTED_ON_GPU)
+    if IS_GPU:
+        usual = read_rows(EXPECTED, {})
+        found = {name: {m: row for m, row in rows.items() if usual.get(name, {}).get(m, ("",))[0] != row[0]} for name, rows in found.items()}
+        found = {name: rows for name, rows in found.items() if rows}
+    with open(path, "w") as out:
+        out.write(f"# What is expected of the tests of numba-cuda {VERSION}, {place}, with {' and '.join(PACKAGES)}; written by numba_suite.py --update.\n")
         for name in sorted(found):
             out.write(name + "\n")
             for method, (outcome, reason, _) in sorted(found[name].items()):
@@ -255,7 +269,7 @@ def main():
     if options.update:
         write_expected({**{n: {m: (*r, 0) for m, r in rows.items()} for n, rows in expected.items()}, **found})
         return bool(crashed)
-    if os.environ.get("KJIT_DEVICE") != "python":
+    if os.environ.get("KJIT_DEVICE") not in ("python", "cuda"):
         numba_suite_kinds.check_page(PAGE, expected)
     changed = 0
     for name, rows in found.items():
