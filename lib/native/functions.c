@@ -63,7 +63,12 @@ static const kn_host_function own_functions[] = {
   { KJ_ITERATION_FUNCTION, (void *)kn_begin_iteration },
   { KJ_PARALLEL_FUNCTION, (void *)kn_note_parallel_access },
 #endif
+  { NULL, NULL }
 };
+
+static const kn_host_function *const tables[] = { own_functions, kn_host_functions,
+                                                  kn_conversions };
+enum { TABLES = sizeof tables / sizeof *tables };
 
 /* The libraries stay open until the process ends, because generated code calls their functions. */
 static struct {
@@ -172,6 +177,14 @@ uint64_t kn_identify_vector_functions(void)
   return vector_functions;
 }
 
+static void *find_in_tables(const char *name)
+{
+  for (size_t i = 0; i < TABLES; i++)
+    for (const kn_host_function *row = tables[i]; row->name; row++)
+      if (!strcmp(row->name, name)) return row->address;
+  return NULL;
+}
+
 static const char vector_prefix[] = "_ZGV";
 
 bool kn_is_library_name(const char *name)
@@ -185,17 +198,12 @@ bool kn_is_library_name(const char *name)
     is_taken |= !strncmp(name, prefixes[i], strlen(prefixes[i]));
   for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++)
     is_taken |= !strcmp(name, of_devices[i]);
-  for (const kn_host_function *own = kn_host_functions; own->name; own++)
-    is_taken |= !strcmp(own->name, name);
-  return is_taken;
+  return is_taken || find_in_tables(name) != NULL;
 }
 
 void *kn_find_library_function(const char *name)
 {
   if (!strncmp(name, vector_prefix, sizeof vector_prefix - 1)) return find_vector(name);
-  for (size_t i = 0; i < sizeof own_functions / sizeof *own_functions; i++)
-    if (!strcmp(name, own_functions[i].name)) return own_functions[i].address;
-  for (const kn_host_function *own = kn_host_functions; own->name; own++)
-    if (!strcmp(own->name, name)) return own->address;
-  return find_scalar(name);
+  void *own = find_in_tables(name);
+  return own ? own : find_scalar(name);
 }

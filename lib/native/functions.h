@@ -1,5 +1,6 @@
-/* Functions that CPU code can call: those in ir/math.def, functions.def and host_math.c. Both
- * libkjit and the compiler library contain this file, because both load machine code. */
+/* Functions that CPU code can call: those in ir/math.def, functions.def, host_math.c and
+ * conversions.c. Both libkjit and the compiler library contain this file, because both load machine
+ * code. */
 #ifndef KJ_NATIVE_FUNCTIONS_H
 #define KJ_NATIVE_FUNCTIONS_H
 
@@ -41,7 +42,8 @@ typedef struct kn_host_function {
   void *address;
 } kn_host_function;
 
-/* the table ends with an entry whose name is NULL */
-extern const kn_host_function kn_host_functions[];
+/* An entry with name NULL ends each table. */
+extern const kn_host_function kn_host_functions[]; /* host_math.c */
+extern const kn_host_function kn_conversions[];    /* conversions.c */
 
 #endif

@@ -460,9 +460,9 @@ static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_out
                         kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
   kj_image *image = NULL;
-  const char *reason = "";
+  char reason[KJ_IMAGE_REASON_BYTES];
   (void)compiler;
-  if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, kernel, &reason))
+  if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, kernel, reason))
     return kj_error(diagnostics, KJIT_ERROR_COMPILE,
                     "cannot load machine code that a child process compiled: %s", reason);
   *loaded = (kj_loaded *)image;

@@ -124,11 +124,11 @@ typedef struct kj_image kj_image; /* a loaded object, ready to run */
 
 /* Loads an object. It comes from a file and is therefore untrusted. Returns false if the loader
  * does not support the object, or if a function that the object calls does not exist in this
- * process. *reason then points to a static message. The caller can free the bytes after the
- * call. */
+ * process. `reason` then has a message. The caller can free the bytes after the call. */
+enum { KJ_IMAGE_REASON_BYTES = 128 };
 bool kj_load_image(const void *object, size_t size_bytes, const char *entry,
                    const kj_outside *outside, kj_image **image, kj_cpu_kernel *kernel,
-                   const char **reason);
+                   char reason[KJ_IMAGE_REASON_BYTES]);
 void kj_unload_image(kj_image *image); /* image can be NULL */
 
 #endif

@@ -442,8 +442,8 @@ static kjit_status load(kjit_device *device, const kj_code *code, const char *na
 {
   kj_image *image = NULL;
   kj_cpu_kernel kernel = NULL;
-  const char *reason = "";
-  if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, &kernel, &reason))
+  char reason[KJ_IMAGE_REASON_BYTES];
+  if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, &kernel, reason))
     return kj_error(diagnostics, KJIT_ERROR_COMPILE,
                     "the machine code of kernel `%s` cannot be loaded: %s", name, reason);
   *loaded = (kj_device_code){ .module = image,

@@ -11,6 +11,7 @@
 #include "cpu/cpu.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -51,7 +52,7 @@ typedef struct loader {
   const kj_outside *outside; /* the functions outside of the object that it may call */
   char *memory;
   size_t code_bytes, total_bytes; /* code_bytes is the offset of the first page with data */
-  const char *reason;
+  const char *reason, *unknown;   /* unknown: the name of a function that does not exist, or NULL */
 } loader;
 
 enum {
@@ -194,7 +195,10 @@ static bool find_outsides(loader *l)
     l->outsides[i].name = name;
     void *own = kj_find_outside(l->outside, name);
     l->outsides[i].address = (uint64_t)(uintptr_t)(own ? own : kn_find_library_function(name));
-    if (!l->outsides[i].address) return refuse(l, "it calls an unknown function");
+    if (!l->outsides[i].address) {
+      l->unknown = name;
+      return refuse(l, "it calls an unknown function");
+    }
     l->outside_count++;
   }
   return true;
@@ -348,9 +352,20 @@ static bool load(loader *l, const char *entry, kj_image *image, kj_cpu_kernel *k
   return true;
 }
 
+/* The name comes from the object, which is untrusted, so only printable characters are copied. */
+static void write_reason(const loader *l, char reason[KJ_IMAGE_REASON_BYTES])
+{
+  int length =
+    snprintf(reason, KJ_IMAGE_REASON_BYTES, "%s", l->reason ? l->reason : "out of memory");
+  if (!l->unknown) return;
+  snprintf(reason + length, KJ_IMAGE_REASON_BYTES - (size_t)length, ", `%.64s`", l->unknown);
+  for (; *reason; reason++)
+    if (*reason < ' ' || *reason > '~') *reason = '?';
+}
+
 bool kj_load_image(const void *object, size_t size_bytes, const char *entry,
                    const kj_outside *outside, kj_image **image, kj_cpu_kernel *kernel,
-                   const char **reason)
+                   char reason[KJ_IMAGE_REASON_BYTES])
 {
   loader l = { .object = object, .size_bytes = size_bytes, .outside = outside };
   kj_image *made = calloc(1, sizeof *made);
@@ -364,7 +379,7 @@ bool kj_load_image(const void *object, size_t size_bytes, const char *entry,
   }
   if (l.memory) munmap(l.memory, l.total_bytes);
   free(made);
-  *reason = l.reason ? l.reason : "out of memory";
+  write_reason(&l, reason);
   return false;
 }
 

@@ -364,9 +364,9 @@ static bool loads(const void *object, size_t size_bytes, const char *entry)
 {
   kj_image *image = NULL;
   kj_cpu_kernel kernel = NULL;
-  const char *reason = NULL;
-  bool is_loaded = kj_load_image(object, size_bytes, entry, NULL, &image, &kernel, &reason);
-  assert_true(is_loaded ? image && kernel : reason != NULL);
+  char reason[KJ_IMAGE_REASON_BYTES] = "";
+  bool is_loaded = kj_load_image(object, size_bytes, entry, NULL, &image, &kernel, reason);
+  assert_true(is_loaded ? image && kernel : *reason);
   kj_unload_image(image);
   return is_loaded;
 }
