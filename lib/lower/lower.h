@@ -535,6 +535,9 @@ LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, 
 LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr);
 /* converts f64 to f32 such that the result can be rounded a second time */
 LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x);
+/* Returns a mantissa m in [1/2, 1), and its exponent e as an i32: x is m * 2^e. The mantissa of 0
+ * is 0, and its exponent is 0. Both are undefined for infinities and NaNs. */
+LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exponent);
 
 /* ---- lower_operators.c: values as integers with 8 bits for each byte of their memory form ---- */
 

@@ -218,9 +218,9 @@ static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value z, int to)
 {
   LLVMValueRef largest =
     kl_intrinsic2(l, "llvm.maxnum", kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
-  LLVMTypeRef overloads[2] = { LLVMTypeOf(largest), l->i32 };
-  LLVMValueRef parts = kl_intrinsic(l, "llvm.frexp", overloads, 2, &largest, 1);
-  LLVMValueRef exponent = kl_sub(l, kl_const32(l, to), kl_extract_value(l, parts, 1));
+  LLVMValueRef exponent;
+  (void)kl_split_exponent(l, largest, &exponent);
+  exponent = kl_sub(l, kl_const32(l, to), exponent);
   return kl_select(l, kl_is_finite(l, largest), exponent, kl_const32(l, 0));
 }
 

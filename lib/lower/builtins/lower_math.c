@@ -187,27 +187,51 @@ static LLVMValueRef is_class(kl_lowering *l, LLVMRealPredicate predicate, LLVMVa
   return kl_fcmp(l, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound));
 }
 
-static LLVMValueRef split_exponent(kl_lowering *l, LLVMValueRef x)
+/* LLVM 22 loses the exponents of a vector of two doubles in llvm.frexp for x86-64-v2, and the
+ * vectorizer makes such vectors. */
+LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exponent)
 {
-  LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kl_intrinsic(l, "llvm.frexp", overloads, 2, &x, 1);
+  bool is_f64 = LLVMTypeOf(x) == l->f64;
+  KJ_ASSERT(is_f64 || LLVMTypeOf(x) == l->f32);
+  const int mantissa_bits = is_f64 ? 52 : 23, bias = is_f64 ? 1022 : 126;
+  LLVMTypeRef type = is_f64 ? l->i64 : l->i32;
+  uint64_t mask = (uint64_t)(is_f64 ? 0x7ff : 0xff);
+  LLVMValueRef shift = LLVMConstInt(type, (uint64_t)mantissa_bits, false);
+  LLVMValueRef is_subnormal =
+    is_class(l, LLVMRealOLT, kl_fabs(l, x), is_f64 ? 0x1p-1022 : 0x1p-126);
+  /* the product of a subnormal number is normal */
+  LLVMValueRef scaled = kl_fmul(l, x, kl_real_like(x, ldexp(1, mantissa_bits + 1)));
+  LLVMValueRef bits = kl_bitcast(l, kl_select(l, is_subnormal, scaled, x), type);
+  LLVMValueRef field = kl_and(l, kl_lshr(l, bits, shift), LLVMConstInt(type, mask, false));
+  if (is_f64) field = kl_trunc(l, field, l->i32);
+  LLVMValueRef offset =
+    kl_select(l, is_subnormal, kl_const32(l, bias + mantissa_bits + 1), kl_const32(l, bias));
+  LLVMValueRef others =
+    LLVMConstInt(type, ~(mask << mantissa_bits) & (is_f64 ? UINT64_MAX : UINT32_MAX), false);
+  LLVMValueRef half = LLVMConstInt(type, (uint64_t)bias << mantissa_bits, false);
+  LLVMValueRef mantissa = kl_bitcast(l, kl_or(l, kl_and(l, bits, others), half), LLVMTypeOf(x));
+  LLVMValueRef is_zero = is_class(l, LLVMRealOEQ, x, 0);
+  *exponent = kl_select(l, is_zero, kl_const32(l, 0), kl_sub(l, field, offset));
+  return kl_select(l, is_zero, x, mantissa);
 }
 
 /* Lowers frexp. C does not define the exponent of infinities and NaNs; on both targets it is 0. */
 LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
+  LLVMValueRef x = compute_arg(l, expr, 0), exponent;
+  LLVMValueRef mantissa = kl_split_exponent(l, x, &exponent);
   LLVMValueRef is_finite = is_class(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), INFINITY);
-  LLVMValueRef mantissa = kl_select(l, is_finite, kl_extract_value(l, parts, 0), x);
-  LLVMValueRef exponent = kl_select(l, is_finite, kl_extract_value(l, parts, 1), kl_const32(l, 0));
+  mantissa = kl_select(l, is_finite, mantissa, x);
+  exponent = kl_select(l, is_finite, exponent, kl_const32(l, 0));
   return make_pair(l, expr, kl_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
 }
 
 /* Lowers ilogb like glibc: INT_MIN for 0 and NaN, INT_MAX for infinities. */
 LLVMValueRef kl_lower_ilogb(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef x = compute_arg(l, expr, 0), size = kl_intrinsic1(l, "llvm.fabs", x);
-  LLVMValueRef exponent = kl_sub(l, kl_extract_value(l, split_exponent(l, x), 1), kl_const32(l, 1));
+  LLVMValueRef x = compute_arg(l, expr, 0), size = kl_fabs(l, x), exponent;
+  (void)kl_split_exponent(l, x, &exponent);
+  exponent = kl_sub(l, exponent, kl_const32(l, 1));
   LLVMValueRef is_number =
     kl_and(l, is_class(l, LLVMRealOGT, size, 0), is_class(l, LLVMRealOLT, size, INFINITY));
   LLVMValueRef special = kl_select(l, is_class(l, LLVMRealOEQ, size, INFINITY),
