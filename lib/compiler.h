@@ -181,6 +181,7 @@ typedef struct kj_parameter {
   /* 8 for POINTER; 4 (i32) or 8 (i64) for EXTENT and STRIDE; the scalar's size */
   uint8_t size_bytes;
   uint32_t offset; /* offset in the parameter block */
+  bool may_write;  /* POINTER: the code can write to the array */
   /* SCALAR, if it is a component of an aggregate: 1 + the offset of the component in bytes; 0 means
    * the whole value */
   uint32_t part;

@@ -83,6 +83,8 @@ typedef struct kl_argument_use {
   /* Scalars: the kernel's own body reads the value. All other fields are for arrays. */
   bool is_needed;
   bool is_read, is_written, is_atomic;
+  /* is_written, or a write through a pointer can change the array */
+  bool may_write;
   /* the kernel does not write the array's memory, so loads from it are invariant */
   bool is_constant;
   bool extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];

@@ -401,9 +401,15 @@ void kl_find_uses(kl_lowering *l)
 {
   finder p = { .l = l, .signature = l->c->request->signature };
   l->uses = KJ_NEW_ARRAY(l->c->arena, kl_argument_use, p.signature->count + 1);
-  if (l->c->request->symbol) return; /* the parameters of a C function; see abi.c */
+  const bool is_function = l->c->request->symbol; /* its parameters are those of abi.c */
+  if (is_function && !l->c->request->has_record) return;
   find_uses(&p);
-  find_constant_arguments(&p);
+  for (uint32_t a = 0; a < p.signature->count; a++) {
+    bool may_write = l->uses[a].is_written || p.writes_anywhere;
+    if (is_function) l->uses[a] = (kl_argument_use){ 0 };
+    l->uses[a].may_write = may_write;
+  }
+  if (!is_function) find_constant_arguments(&p);
 }
 
 uint32_t kl_add_parameter(kl_lowering *l, kj_parameter parameter, kjit_type type,
@@ -422,6 +428,7 @@ static void add_part(kl_lowering *l, int kind, uint32_t argument, uint32_t dimen
                              .dimension = (uint8_t)dimension,
                              .size_bytes = (uint8_t)size };
   parameter.kind = kind;
+  parameter.may_write = kind == KJ_PARAMETER_POINTER && l->uses[argument].may_write;
   kl_add_parameter(l, parameter, KJIT_VOID, size);
 }
 
@@ -510,14 +517,18 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
-/* Adds the untyped numbers of a C function as parameters. abi.c creates the actual parameters of
- * the function, but kjit_call_function needs the limits of the numbers. */
-static void plan_limits(kl_lowering *l)
+/* Adds the untyped numbers of a C function, and the arrays that it can write to, as parameters.
+ * abi.c creates the actual parameters of the function, but kjit_call_function checks the limits of
+ * the numbers and whether an array is read-only. */
+static void plan_checked(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;
-  for (uint32_t a = 0; a < signature->count; a++)
+  for (uint32_t a = 0; a < signature->count; a++) {
     if (signature->arguments[a].kind == KJ_ARGUMENT_NUMBER)
       add_scalar(l, a, signature->arguments[a].type, 0);
+    if (signature->arguments[a].kind == KJ_ARGUMENT_ARRAY && l->uses[a].may_write)
+      add_part(l, KJ_PARAMETER_POINTER, a, 0, 8);
+  }
 }
 
 void kl_plan_parameters(kl_lowering *l)
@@ -525,7 +536,7 @@ void kl_plan_parameters(kl_lowering *l)
   const kj_signature *signature = l->c->request->signature;
   kl_find_uses(l);
   if (l->c->request->symbol) {
-    plan_limits(l);
+    plan_checked(l);
     return;
   }
   if (signature->count > UINT16_MAX)

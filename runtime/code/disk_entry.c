@@ -178,6 +178,7 @@ bool kj_is_sound_code(const kj_code *code)
     const kj_parameter *p = &code->parameters[i];
     uint32_t most = p->kind == KJ_PARAMETER_TENSOR_MAP ? code->tensor_map_count : KJ_MAX_RANK;
     if (p->least.type >= KJIT_SCALAR_COUNT || p->most.type >= KJIT_SCALAR_COUNT) return false;
+    if (!is_sound_bool(&p->may_write)) return false;
     if (p->dimension >= most || p->offset > code->parameter_bytes ||
         p->size_bytes > code->parameter_bytes - p->offset)
       return false;

@@ -185,6 +185,7 @@ typedef struct kj_call {
   char *own_parameters; /* allocated by kj_make_room, freed by the function that divided the call's
                          * memory, or NULL */
   bool has_host_arrays, is_miss;
+  bool has_read_only; /* an array is read-only, and the kernel's source may write to it */
   uint32_t facts;   /* KJ_CALL_FACT_*, set by kj_make_key */
   bool is_sealed;   /* true if the kernel was sealed when the arguments were matched */
   bool is_general;  /* the key contains no facts */

@@ -245,6 +245,7 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   const kj_function_key key = { described, options->checks, options->interruptible != 0 };
   KJ_TRY(kj_get_function_code(kernel, &key, choose_plain(call), diagnostics, &code));
   KJ_TRY(kj_check_limits(call, &code->code, diagnostics));
+  if (call->has_read_only) KJ_TRY(kj_check_writes(call, arguments, &code->code, diagnostics));
   return run(kernel, config.device, code, call->bound, f, diagnostics, result);
 }
 

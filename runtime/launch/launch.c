@@ -217,7 +217,10 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
 {
   KJ_TRY(kj_shape_call(call, arguments, count, diagnostics));
   KJ_TRY(find_specialization(call, diagnostics, specialization));
-  kjit_status status = kj_check_limits(call, &(*specialization)->code, diagnostics);
+  const kj_code *code = &(*specialization)->code;
+  kjit_status status = kj_check_limits(call, code, diagnostics);
+  if (call->has_read_only && status == KJIT_OK)
+    status = kj_check_writes(call, arguments, code, diagnostics);
   if (status != KJIT_OK) kj_release(*specialization, false);
   return status;
 }

@@ -54,23 +54,18 @@ static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_t
          atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
 }
 
-/* Checks properties that only kjit arrays have. */
-static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument,
-                                    kj_diagnostics *diagnostics)
+/* Notes properties that only kjit arrays have. */
+static void note_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument)
 {
-  const kj_parameter_row *row = &call->kernel->parameters[index];
-  if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
+  if (argument->kind != KJIT_ARG_ARRAY) return;
   kjit_array *array = argument->value.array;
-  if (array->is_read_only && row->is_written)
-    return kj_error_at(diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
-                       "parameter `%s`: the kernel writes to the array, but the array's owner has "
-                       "marked it read-only",
-                       row->decl->name);
-  if (!call->device->operations->is_queued) return KJIT_OK;
+  if (array->is_read_only && call->kernel->parameters[index].is_written) {
+    call->has_read_only = true;                 /* kj_check_writes follows */
+    call->bound[index].access = KJIT_ACCESS_IN; /* a copy on the device is not copied back */
+  }
+  if (!call->device->operations->is_queued) return;
   kj_note_use(array, call->stream, call->device);
-  if (!array->is_in_place || !call->bound[index].on_host) return KJIT_OK;
-  call->bound[index].on_host = false;
-  return KJIT_OK;
+  if (array->is_in_place && call->bound[index].on_host) call->bound[index].on_host = false;
 }
 
 static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *argument,
@@ -91,13 +86,15 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *ar
   bool is_placed = tensor->device_type == KJ_DLPACK_PLACED && !operations->has_memory;
   if (kind == KJIT_DEVICE_CPU && !is_placed) {
     bound->on_host = operations->has_memory;
-    KJ_TRY(check_kjit_array(call, index, argument, diagnostics));
+    note_kjit_array(call, index, argument);
     call->has_host_arrays = call->has_host_arrays || bound->on_host;
     return KJIT_OK;
   }
   if ((kind == call->device->info.kind && ordinal == call->device->info.ordinal) ||
-      is_in_reach(call, kind, tensor))
-    return check_kjit_array(call, index, argument, diagnostics);
+      is_in_reach(call, kind, tensor)) {
+    note_kjit_array(call, index, argument);
+    return KJIT_OK;
+  }
   if (kind != call->device->info.kind)
     return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                        "parameter `%s`: the launch is on %s, but the array is on cuda:%d",
@@ -107,6 +104,27 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *ar
     "parameter `%s`: the launch is on %s, but the array is on %s:%d; copy the array "
     "to the device, or switch peer access on",
     decl->name, kj_device_text(call->device, place), operations->name, ordinal);
+}
+
+/* kj_parameter_row.is_written is a property of the source without types, so it includes writes in
+ * branches that the types exclude. */
+kjit_status kj_check_writes(const kj_call *call, const kjit_arg *arguments, const kj_code *code,
+                            kj_diagnostics *diagnostics)
+{
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    if (parameter->kind != KJ_PARAMETER_POINTER || !parameter->may_write) continue;
+    const kj_parameter_row *row = &call->kernel->parameters[parameter->argument];
+    const kjit_arg *argument = &arguments[parameter->argument];
+    if (argument->kind != KJIT_ARG_ARRAY || !argument->value.array->is_read_only) continue;
+    if (row->is_written)
+      return kj_error_at(diagnostics, call->kernel->module, row->decl->location,
+                         KJIT_ERROR_ARGUMENT,
+                         "parameter `%s`: the kernel writes to the array, but the array's owner "
+                         "has marked it read-only",
+                         row->decl->name);
+  }
+  return KJIT_OK;
 }
 
 kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics)

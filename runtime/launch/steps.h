@@ -55,6 +55,10 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
 /* Chooses the device from the configuration or else from the arrays, and checks that every array
  * can be used there. */
 kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics);
+/* Rejects the call if the code may write to an array that is read-only. Called if
+ * call->has_read_only. Errors: ARGUMENT. */
+kjit_status kj_check_writes(const kj_call *call, const kjit_arg *arguments, const kj_code *code,
+                            kj_diagnostics *diagnostics);
 /* For a sealed kernel: finds the signature that matches the arguments best and adjusts the bound
  * arguments to it. Errors: ARGUMENT. */
 kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,

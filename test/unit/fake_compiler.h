@@ -74,7 +74,8 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
                                                 .argument = (uint16_t)i, \
                                                 .dimension = (uint8_t)(dimension_), \
                                                 .size_bytes = (uint8_t)(size_), \
-                                                .offset = offset }; \
+                                                .offset = offset, \
+                                                .may_write = (kind_) == KJ_PARAMETER_POINTER }; \
     offset += (size_); \
   } while (0)
   for (uint32_t i = 0; i < signature->count; i++) {
