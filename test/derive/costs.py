@@ -3,7 +3,8 @@
 
 Counts the instructions of each func of Inputs/costs.kir and of its `vjp`: those of LLVM's IR for sm_90 in f64, and those of the PTX in f64 and in f32. A loop that is left
 counts once, and so does a call of a function of libclc. PTX has an instruction for a product and a sum. With --times it also compares the processor times of whole compilations in f32, the minima of nine, for the
-CPU and for sm_90. With --limit
+CPU and for sm_90. With --machine it counts the machine code for this x86-64 processor in f64 instead: the whole kernel, which also loads the arguments, and how many of its
+instructions access the stack or copy registers. With --limit
 the exit status is 1 where a mean ratio is larger than its limit, or where a ratio of PTX exceeds 4.
 """
 import argparse
@@ -30,8 +31,8 @@ def make_source(text, name, count, is_gradient):
     return text + "\n".join([*lines, "}", ""])
 
 
-def compile_one(options, path, stage, type_name, arch="sm_90"):
-    command = [options.kjit_compile, path, "--quiet", "--emit", stage, "--arch", arch, "--libdevice", "libclc", "--kernel", "measured", "--signature", f"{type_name}[:] C, {type_name}[:] C"]
+def compile_one(options, path, stage, type_name, arch="sm_90", more=()):
+    command = [options.kjit_compile, path, *more, "--quiet", "--emit", stage, "--arch", arch, "--libdevice", "libclc", "--kernel", "measured", "--signature", f"{type_name}[:] C, {type_name}[:] C"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         sys.exit(f"costs.py: {' '.join(command)}\n{done.stdout}")
@@ -73,13 +74,42 @@ def count_instructions(options, folder, text, name, count):
     return result
 
 
+def count_machine(text):
+    """The instructions, and the share that spills cause: accesses of the stack and copies between registers."""
+    lines = [line.strip() for line in text.split("\n") if re.match(r"\s+[a-z]", line)]
+    return len(lines), len([line for line in lines if "(%rsp)" in line or (re.match(r"v?mov", line) and "(" not in line)])
+
+
+def show_machine(options, folder, text, funcs):
+    """Prints the counts of value, and of value and gradient, and their ratios with all instructions and without those of spills."""
+    print(f"{'func':15}{'machine code':>16}{'ratio':>8}{'stack, copies':>16}{'ratio without':>16}")
+    ratios = []
+    for name, count in funcs:
+        (value, spilled), (both, both_spilled) = (count_machine(compile_kernel(options, folder, make_source(text, name, count, is_gradient))) for is_gradient in (False, True))
+        ratios.append((both / value, (both - both_spilled) / (value - spilled)))
+        print(f"{name:15}{value:8}{both:8}{ratios[-1][0]:8.2f}{spilled:8}{both_spilled:8}{ratios[-1][1]:16.2f}")
+    print(f"{'mean':31}{sum(r[0] for r in ratios) / len(ratios):8.2f}{sum(r[1] for r in ratios) / len(ratios):32.2f}")
+
+
+def compile_kernel(options, folder, source):
+    path = os.path.join(folder, "costs.kir")
+    with open(path, "w") as file:
+        file.write(source)
+    return compile_one(options, path, "asm", "f64", "cpu", ["--checks", "none"])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kjit-compile", required=True)
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--machine", action="store_true")
     parser.add_argument("--limit", type=float, nargs=2, metavar=("LLVM", "PTX"))
     options = parser.parse_args()
     text, funcs = read_funcs()
+    if options.machine:
+        with tempfile.TemporaryDirectory() as folder:
+            show_machine(options, folder, text, funcs)
+        return
     ratios = []
     print(f"{'func':15}{'LLVM IR, f64':>24}{'PTX, f64':>24}{'PTX, f32':>24}" + (f"{'compilation: CPU':>20}{'sm_90':>8}" if options.times else ""))
     with tempfile.TemporaryDirectory() as folder:
