@@ -77,7 +77,7 @@ def check_refusals():
     try:
         refused[1, 1](np.zeros(2), 3)
     except kjit.Error as error:
-        assert "in this loop have to be kept" in str(error), error
+        assert "the derivative must keep the value of `total` in each iteration" in str(error), error
     else:
         raise AssertionError("a loop without a known number of iterations has a reverse derivative")
 
