@@ -64,9 +64,11 @@ static void add_parameter(rule_call *r, const kt_inferred *of, size_t index, kt_
   const kt_bound *bound = &of->bounds[index];
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
-    kd_refuse(r->d, r->d->location,
-              "`%s` has a derivative rule and a function parameter, but rules support only values",
-              of->instance->function->decl->name);
+    kd_refuse(
+      r->d, r->d->location,
+      "`%s` has a derivative rule and a function parameter; a function with a rule cannot have "
+      "function parameters",
+      of->instance->function->decl->name);
   case KJ_BOUND_CONST:
     add_argument(r, *bound, make_constant(r->d, bound->type, bound->integer));
     break;

@@ -176,7 +176,8 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
   const ki_decl *decl = expr->decl;
   if (!decl->function) {
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a field of a struct and has no value here", decl->name);
+                   "`%s` is a field of a struct and has no value in the struct's declaration",
+                   decl->name);
     return;
   }
   if (decl->function != v->function) {

@@ -121,8 +121,8 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
   _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
   if (code->parameter_count > MOST_POINTERS)
     return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                    "launching `%s`: a kernel with tensor copies can have at most %d parameters in "
-                    "its code, this one has %u",
+                    "launching `%s`: the code of a kernel with tensor copies can have at most %d "
+                    "parameters, but this code has %u",
                     call->kernel->function->decl->name, MOST_POINTERS, code->parameter_count);
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];

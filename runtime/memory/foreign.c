@@ -320,7 +320,7 @@ static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *
   if (!ki_is_scalar(array->element))
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
-      "only arrays of scalars can be exported; another context does not know other element types");
+      "only arrays of scalars can be exported, because other contexts know only scalar types");
   KJ_TRY(wait_for_array(array, diagnostics));
   return device->operations->name_memory(device,
                                          (uint64_t)(uintptr_t)array->tensor.data +

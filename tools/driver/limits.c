@@ -25,7 +25,9 @@ static uint64_t parse_amount(struct argp_state *state, const char *text, const c
   if (!strcmp(amount, "none")) return KJIT_NO_LIMIT;
   /* 0 is rejected, because the library takes it as the default */
   if (end == amount || *end || !(scaled >= 1 && scaled < 1e19))
-    argp_error(state, "--compile-limit: expected a number above 0, or none, after = in '%s'", text);
+    argp_error(state,
+               "--compile-limit: expected a number above 0, or the word none, after = in '%s'",
+               text);
   return (uint64_t)scaled;
 }
 
