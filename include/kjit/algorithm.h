@@ -277,11 +277,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
  * result[i] receives its reduction.
  *
  * offsets has one more element than there are segments, like a CSR matrix's row pointers, and must
- * not decrease. Elements before the first segment and after the last segment are ignored. The
- * result for an empty segment is options.initial, or the operator's identity, or the result of
- * kjit_reduce for an empty array.
+ * not decrease. Elements before the first segment and after the last segment are ignored. An
+ * empty segment has the result of kjit_reduce for an empty array: options.initial if it is set,
+ * otherwise the operator's identity.
  *
- * If an empty segment has no such value, or if offsets decrease or are out of bounds, the call
+ * If an empty segment has no such result, or if offsets decrease or are out of bounds, the call
  * raises a kernel error (KERNEL) after all threads have finished; result is then undefined. The
  * call does not access any other memory. An array for the result (options.results) has the element
  * type of kjit_reduce. Errors: see kjit_reduce. */

@@ -160,9 +160,9 @@ typedef struct kjit_expression_options {
   uint32_t size_bytes; /* sizeof(kjit_expression_options), set by the application */
   /* trust in the author of the text; KJIT_TRUST_DEFAULT means KJIT_TRUST_GUEST */
   kjit_trust trust;
-  const char *name; /* the text's name in messages; default NULL: "expression" */
-  /* The func's name, which appears in messages and in kernel texts. Default NULL:
-   * "expression". The text cannot use this name. It must not be the name of a built-in or a
+  const char *name; /* the text's name in messages; NULL (default) means "expression" */
+  /* The func's name, which appears in messages and in kernel texts. NULL (default)
+   * means "expression". The text cannot use this name. It must not be the name of a built-in or a
    * type. */
   const char *function_name;
   /* Names of the parameters, in order. Each must be a kernel IR identifier, without

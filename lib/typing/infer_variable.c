@@ -273,7 +273,7 @@ void kt_declare(kt_scope *s, const ki_decl *decl, kt_expr *value)
   else bind_let(s, decl, value);
 }
 
-/* ---- how far a value may differ ---- */
+/* ---- levels: the scopes in which values are the same ---- */
 
 static kt_level level_of_builtin(const ki_builtin *builtin)
 {

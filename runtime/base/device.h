@@ -105,7 +105,7 @@ typedef struct kj_device_launch {
   const uint32_t *grid, *block;
   uint32_t dynamic_shared_bytes;
   void *stream;     /* native stream */
-  void *parameters; /* address of the parameter block, which has parameter_bytes */
+  void *parameters; /* address of the parameter block, which has parameter_bytes bytes */
   size_t parameter_bytes;
   void **pointers;         /* address of each parameter, or NULL to pass the block */
   bool has_attributes;     /* any of the following fields is set */

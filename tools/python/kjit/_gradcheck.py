@@ -58,7 +58,8 @@ class _Place:
         return _numbers(self.function(*given))
 
     def direction(self, number):
-        """Returns the direction of one argument that moves this element by 1."""
+        """Returns the derivative of argument `number` with respect to this element: 1 at the element
+        and 0 elsewhere."""
         import numpy
 
         if not is_array(self.given[number]):

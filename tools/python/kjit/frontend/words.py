@@ -226,7 +226,7 @@ _DERIVATIVES = ("grad", "jvp", "vjp")
 BUILTINS = {name: (DerivativeWord if name in _DERIVATIVES else Word)(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
-# Methods of values in functions whose Python numbers have types.
+# Methods of values in functions in which Python numbers are i64 and f64.
 METHODS = {
     "sync": "grid_sync()",
     "bit_count": "popc({value})",
@@ -234,7 +234,7 @@ METHODS = {
     "copy": "{value}",
 }
 
-# Conversions in functions whose Python numbers have types.
+# Conversions in functions in which Python numbers are i64 and f64.
 _CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
 
 # The number of items in a range.
