@@ -7,7 +7,7 @@ from ._errors import ShapeError
 _of_numpy = getattr(numpy, "exceptions", numpy).AxisError
 
 
-class AxisError(ShapeError, _of_numpy):
+class AxisError(ShapeError, _of_numpy):  # type: ignore[misc, valid-type]
     """Raised if an array does not have an axis. `axis` is the axis and `ndim` the number of dimensions of the array.
 
     Like NumPy's class, it is made from these two and a prefix, or from a message alone.
