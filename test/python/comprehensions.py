@@ -125,6 +125,15 @@ for function in sums, extrema, mixed_types, inner_scopes, order, choices, repeat
 got, want = njit(pythons)(arrays[0], 4), pythons(arrays[0], 4)
 same(got, tuple(getattr(value, "item", lambda: value)() for value in want))
 
+# any and all stop at the item that decides, also where a comprehension has several loops.
+pairs = np.array([[1, 2], [0, 3]])
+for function in (
+    lambda x: any(10 // v > 3 for row in x for v in row),
+    lambda x: all(10 // v > 30 for v in (w for row in x for w in row)),
+    lambda x: any(map(lambda v: 10 // v > 3, (w for row in x if row[1] for w in row))),
+):
+    assert njit(function)(pairs) == function(pairs)
+
 # A NaN in first place stays, as in Numba; an empty sequence is an error.
 for a in (np.array([np.nan, 1.0]), np.array([1.0, np.nan, 2.0, 0.5])):
     for function in (lambda a: max([v for v in a]), lambda a: min([v for v in a])):
@@ -150,6 +159,49 @@ try:
     raise SystemExit("no error")
 except kjit.SourceError as error:
     assert "list" in str(error) or "kjit.local" in str(error), error
+
+
+# ---- a break leaves one loop, and zip and enumerate count the items of a filter: such loops are errors ----
+
+
+def leaves(x):
+    s = 0
+    for v in filter(lambda v: v >= 0, (w for row in x for w in row)):
+        if v > 1:
+            break
+        s += v
+    return s
+
+
+def has_else(x):
+    s = 0
+    for v in map(lambda v: v + 1, (w for row in x for w in row)):
+        s += v
+    else:
+        s += 100
+    return s
+
+
+def counts(x):
+    s = 0
+    for i, v in enumerate(v for v in (w for w in x[0] if w > 1)):
+        s += i * v
+    return s
+
+
+def zips(x):
+    s = 0
+    for v, w in zip(map(lambda v: v + 1, (w for w in x[0] if w > 1)), x[1]):
+        s += v * w
+    return s
+
+
+for function in leaves, has_else, counts, zips:
+    try:
+        print(function, njit(function)(pairs))
+        raise SystemExit("no error")
+    except kjit.SourceError as error:
+        assert "generator" in str(error), error
 
 
 # ---- lists of literal numbers that a function only reads; all items have one type ----

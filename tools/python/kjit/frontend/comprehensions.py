@@ -126,11 +126,20 @@ def _is_lazy(node, found):
 
 def _is_consuming_loop(loop, found):
     node = loop.iter
+    is_left = loop.orelse or any(isinstance(n, ast.Break) for n in ast.walk(loop))
+    if is_left and not _is_one_loop(node, found):  # a break would only leave the innermost of the loops
+        return False
     if isinstance(node, _COMPREHENSIONS):
-        is_one = len(node.generators) == 1 or not loop.orelse and not any(isinstance(n, ast.Break) for n in ast.walk(loop))
-        return is_one and _is_lazy(node, found) and (isinstance(node, ast.GeneratorExp) or not _may_change(loop, found))
+        return _is_lazy(node, found) and (isinstance(node, ast.GeneratorExp) or not _may_change(loop, found))
     is_eager = any(isinstance(n, ast.ListComp) for n in ast.walk(node))
     return (_is_lazy(node, found) or _has_map(node, found)) and not (is_eager and _may_change(loop, found))
+
+
+def _is_one_loop(node, found):
+    """Returns whether an expression becomes a single loop. A comprehension has a loop for each `for`."""
+    if isinstance(node, _COMPREHENSIONS):
+        return len(node.generators) == 1 and _is_one_loop(node.generators[0].iter, found)
+    return not _is_lazy(node, found) or all(_is_one_loop(items, found) for items in node.args[1:])
 
 
 def _has_map(node, found):
@@ -142,10 +151,16 @@ def _has_map(node, found):
 
 
 def _is_map(node, found):
-    """Returns whether an expression is a call of map, or a comprehension without a condition, which is the same."""
+    """Returns whether an expression is a call of map, or a comprehension without a condition, which is the same. It has an item
+    for each item of its arguments, so none of them can be a call of filter or a comprehension with a condition."""
     if isinstance(node, _COMPREHENSIONS):
-        return len(node.generators) == 1 and not node.generators[0].ifs and _is_lazy(node, found)
-    return found.kind(node) is map and _is_lazy(node, found)
+        is_plain = len(node.generators) == 1 and not node.generators[0].ifs
+        return is_plain and _is_lazy(node, found) and _is_source(node.generators[0].iter, found)
+    return found.kind(node) is map and _is_lazy(node, found) and all(_is_source(a, found) for a in node.args[1:])
+
+
+def _is_source(node, found):
+    return _is_map(node, found) or not _is_lazy(node, found)
 
 
 def _may_change(loop, found):
@@ -284,20 +299,35 @@ def consume(call, found, temporary):
     if kind is any or kind is all:
         first = ast.Constant(kind is all)
         test = _load(item) if kind is any else ast.UnaryOp(ast.Not(), _load(item))
-        body = [ast.If(test, [_set(result, ast.Constant(kind is any)), *_leave(items)], [])]
+        is_left = not isinstance(items, ast.ListComp)  # a list is complete before any and all read it
+        body = [ast.If(test, [_set(result, ast.Constant(kind is any)), *([ast.Break()] if is_left else [])], [])]
     else:
         others = [*call.args[1:], *[k.value for k in call.keywords]]
         first = others[0] if others else ast.Constant(0)
         count = ast.AugAssign(ast.Name(result, ast.Store()), ast.Add(), ast.Constant(1))
         body = [count] if kind is len else [_set(result, ast.BinOp(_load(result), ast.Add(), _load(item)))]
     loops = Nest(found, temporary).loops(items, ast.Name(item, ast.Store()), body)
+    if kind in (any, all) and is_left:
+        _leave(loops, lambda: _load(result) if kind is any else ast.UnaryOp(ast.Not(), _load(result)))
     return _at([_set(result, first), *loops], call), _at([_load(result)], call)[0]
 
 
-def _leave(items):
-    """Returns the break with which any and all end the loop over a generator. A list is complete before any and all read it."""
-    is_one = not isinstance(items, ast.ListComp) and len(getattr(items, "generators", "1")) == 1
-    return [ast.Break()] if is_one else []
+def _leave(loops, known):
+    """Adds a break after each loop that is inside another loop: the break of the inner loop does not leave the outer one. known:
+    returns the condition that any or all has its result."""
+    for loop in loops:
+        loop.body = _left(loop.body, known)
+
+
+def _left(statements, known):
+    made = []
+    for statement in statements:
+        made.append(statement)
+        if isinstance(statement, (ast.For, ast.If)):
+            statement.body = _left(statement.body, known)
+        if isinstance(statement, ast.For):
+            made.append(ast.If(known(), [ast.Break()], []))
+    return made
 
 
 def _extremum(kind, items, item, result, nest, is_first):
