@@ -89,10 +89,16 @@ def product(identifier):
         return element if lanes == 1 else f"{element}x{lanes}"
 
     sizes = [int(m) * int(k), int(k) * int(n), int(m) * int(n)]
-    fragments = ["(" + ", ".join(map(fragment, row[5:8], sizes)) + ")" for row in found]
+    fragments = {}  # architecture: operand types
+    for row in found:
+        fragments.setdefault(row[8], {})["(" + ", ".join(map(fragment, row[5:8], sizes)) + ")"] = None
     notes = [f"{note}. " for kind, note in NOTES.items() if any(kind in row[5:8] for row in found)]
-    arches = "/".join(sorted({row[8] for row in found}))
-    return {"m": m, "n": n, "k": k, "fragments": " ".join(dict.fromkeys(fragments)) + ". " + "".join(notes) + f"sm_{arches}"}
+    if len(fragments) == 1:
+        [(arch, types)] = fragments.items()
+        text, notes = " ".join(types), [*notes, f"sm_{arch}"]
+    else:
+        text = ", ".join(f"{' '.join(types)} from sm_{arch}" for arch, types in fragments.items())
+    return {"m": m, "n": n, "k": k, "fragments": f"{text}. {''.join(notes)}".rstrip()}
 
 
 def example(group):
@@ -156,6 +162,9 @@ def gaps_in_prose():
     for name in names:
         if told.count(name) != 1:
             yield f"docs/builtins.prose.md tells of `{name}` {told.count(name)} times"
+    for form in (form for _, texts in prose().values() for form, _ in texts.values()):
+        if not re.fullmatch(r"`[^`]+`", form):
+            yield f"docs/builtins.prose.md: the prose must begin on the line after {form}"
     for name in set(told) - set(names):
         yield f"docs/builtins.prose.md tells of `{name}`, which is no built-in"
     if [name for name in told if name in names] != names:

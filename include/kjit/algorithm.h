@@ -921,8 +921,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_histogram(kjit_context *context, const kjit
                                                const kjit_operand *x, int64_t bins, double low,
                                                double high, const kjit_operand *weights,
                                                const kjit_algorithm_options *options);
-/* Like kjit_histogram, with the bins between consecutive elements of edges, an operand with one
- * axis in ascending order. */
+/* Like kjit_histogram, but each bin lies between two consecutive elements of edges, a
+ * one-dimensional operand whose elements are in ascending order. */
 KJIT_API KJIT_CHECK kjit_status kjit_histogram_edges(
   kjit_context *context, const kjit_operand *result, const kjit_operand *x,
   const kjit_operand *edges, const kjit_operand *weights, const kjit_algorithm_options *options);

@@ -354,9 +354,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
 /* Creates a module that also contains the adjoint of a kernel k, a kernel that computes the reverse
  * derivative. The new kernel is called `adjoint_k`; if the module already has that name,
  * `adjoint_k_2` and so on. It takes the parameters of k, followed by an array of derivatives for
- * each chosen parameter. A launch reads the derivatives of some number with respect to the arrays
- * that k stores to. To the other arrays it adds the derivatives of this number with respect to the
- * values that k loads. See docs/derivatives.md.
+ * each chosen parameter. These arrays hold the derivatives of one number, such as a loss, that
+ * depends on the arrays that k stores to. For the arrays that k stores to, a launch reads the
+ * derivatives. For the other parameters, it adds the derivatives with respect to the values that k
+ * loads. See docs/derivatives.md.
  *
  * kernel is k; its body consists of loops over a grid_range. parameters holds the indices, from 0,
  * of the count chosen parameters, which include the arrays that k stores to. kjit reads parameters

@@ -445,10 +445,10 @@ static void note_slashes(ki_parser *parser)
 {
   parser->slashes = parser->previous;
   if (parser->lexer.token.newline_before)
-    kj_report(
-      parser->lexer.diagnostics, parser->lexer.sources, parser->slashes.location,
-      KJIT_SEVERITY_WARNING, KJIT_OK,
-      "`//` divides and rounds down, and continues on the next line; a comment starts with `#`");
+    kj_report(parser->lexer.diagnostics, parser->lexer.sources, parser->slashes.location,
+              KJIT_SEVERITY_WARNING, KJIT_OK,
+              "`//` divides and rounds down, and its divisor is on the next line; a comment starts "
+              "with `#`");
 }
 
 /* Converts an expression to a type if a type is allowed: `f32`, `dtype(x)`, `vector(dtype(x), 4)`,

@@ -604,7 +604,7 @@ void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
  * the thread it waits for cannot be running. */
 LLVMValueRef kl_begin_turns(kl_lowering *l);
 void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location);
-/* Polls at the start of an LLVM function. */
+/* Emits a poll for interrupts at the start of an LLVM function. */
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
 /* Returns the number of iterations of a loop between two polls. 1 means that each iteration calls
  * kl_poll, and 0 that the loop never polls. */

@@ -228,8 +228,8 @@ static void optimize(kg_emission *e)
   kg_module_size size = simplify(e);
   settle_checked(e, HUGE_);
   bool vectorizes = size == KJ_SIZE_USUAL && !kg_has_long_block(e->module);
-  /* An untrusted kernel may have data races, which only lead to wrong values; assertions would end
-   * the process. */
+  /* An untrusted kernel may have data races. A race only leads to wrong values, but an assertion
+   * that fails because of it would end the process, so untrusted kernels have no assertions. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
   /* assertions make the code longer */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
@@ -282,7 +282,7 @@ static void bound_stack(kg_emission *e)
   if (bytes > KJ_MOST_STACK_BYTES)
     kt_fail(e->c, root->location, KJIT_ERROR_UNSUPPORTED,
             "`%s` and the functions that it calls need %llu KiB of stack, but the limit is %d; use "
-            "fewer or smaller local arrays and structs, or shared arrays",
+            "fewer or smaller local arrays and structs, or use shared arrays instead",
             root->name, (unsigned long long)(bytes / 1024), KJ_MOST_STACK_BYTES / 1024);
   e->c->code->stack_bytes = (uint32_t)bytes;
 }

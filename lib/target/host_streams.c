@@ -118,8 +118,8 @@ static bool is_plain(LLVMValueRef instruction)
          !LLVMIsAFenceInst(instruction) && !LLVMIsAInvokeInst(instruction);
 }
 
-/* Returns whether the block can have a second version. If code after the loop uses a value, it must
- * use it through a phi in the next block. */
+/* Returns whether a second version of the loop body can be made. Code after the loop may use values
+ * of the body only through phis in the block `after`. */
 static bool can_be_copied(const streamer *s)
 {
   uint32_t count = 0;

@@ -1,8 +1,9 @@
 /* Writes the combined values of a reduction over pairs, one for each result.
  *
- * On the CPU the rows of a thread are the lanes of vector instructions. LLVM vectorizes loops over
- * arrays of numbers, but not loops over vectors or structs with more than four numbers. So the
- * values of a vector or struct type are stored in one array for each of their numbers:
+ * On the CPU, vector instructions process the rows of a thread, one row in each lane. LLVM
+ * vectorizes loops over arrays of numbers, but not loops over vectors or structs with more than
+ * four numbers. So the values of a vector or struct type are stored in one array for each of their
+ * numbers:
  *
  *     struct part { weight: f32; place: f32x2 }
  *     local sums_0_0: f32[64]

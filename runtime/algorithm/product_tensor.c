@@ -66,8 +66,8 @@ static bool find_letter(const ka_factor *factor, uint32_t letter, int64_t *strid
   return found == 1 && (factor->mask >> letter & 1);
 }
 
-/* Returns whether the matrix is contiguous in C order, as tensor copies need it. Rows of a wider
- * matrix are packed, or loaded by tiles. */
+/* Returns whether the matrix is contiguous in C order, as tensor copies require. Other
+ * matrices are packed first, or the product loads them without tensor copies. */
 static bool is_row_major(const ka_matrix *matrix)
 {
   int64_t expected = 1;

@@ -136,7 +136,8 @@ static void begin(const parts *p, const char *shape, texts *t)
 
 static const char *way_of(const parts *p) { return p->is_exclusive ? "true" : "false"; }
 
-/* Adds temporary storage for the totals of pieces, and returns it as a kernel sees it. */
+/* Adds temporary storage for the totals of the pieces and returns its index. use_total_work returns
+ * the name of this storage in a kernel's source. */
 static uint32_t add_total_work(const parts *p, uint64_t pieces)
 {
   return p->carried ? ka_add_carried(p->call, p->carried, pieces)

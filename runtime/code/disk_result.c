@@ -34,8 +34,8 @@ static bool read_result(ki_types *types, const kj_signature *signature, const ch
   return is_read;
 }
 
-/* Returns the text of the type, or NULL if another process could not parse the type, or if out of
- * memory. */
+/* Returns the text of the type. Returns NULL if another process could not parse this text, or if
+ * memory is exhausted. */
 static char *print_result(ki_types *types, const kj_signature *signature, kjit_type type)
 {
   kj_buffer text = { 0 };

@@ -39,8 +39,8 @@ typedef struct tool_array {
   uint32_t rank;
   int64_t shape[TOOL_MAX_RANK], strides[TOOL_MAX_RANK]; /* strides in elements */
   int64_t offset;                                       /* in elements */
-  /* number of lanes if the last dimension, which is contiguous, contains the lanes of vectors,
-   * otherwise 0 */
+  /* number of lanes if the elements are vectors, otherwise 0. The lanes are the last dimension,
+   * which is contiguous. */
   uint32_t lanes;
   tool_record record;
   tool_memory *memory; /* not owned */

@@ -231,10 +231,9 @@ static bool find_scale(tool_error *error, const char *column, run_quantity quant
     if (units[i].quantity == quantity) return true;
     break;
   }
-  return tool_fail(
-    error, TOOL_EXIT_USAGE,
-    "--beside: the name of a column of %s must end in its unit, %s, but '%s' does not",
-    quantity == RUN_TIME ? "times" : "bandwidths", expected, column);
+  return tool_fail(error, TOOL_EXIT_USAGE,
+                   "--beside: expected a column of %s whose name ends in %s, not '%s'",
+                   quantity == RUN_TIME ? "times" : "bandwidths", expected, column);
 }
 
 /* ---- --beside ---- */

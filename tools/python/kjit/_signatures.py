@@ -3,8 +3,9 @@ are converted to their types, as in Numba."""
 
 from .cuda import types
 
-# The costs of conversions, compared as tuples: (conversions that can lose values, other
-# conversions, wider types of the same kind).
+# The costs of conversions. Each tuple has three numbers: conversions that can lose values, other
+# conversions to another kind of type, and conversions to a wider type of the same kind. Tuples are
+# compared in this order.
 _EXACT, _WIDER, _SAFE, _UNSAFE = (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)
 
 

@@ -155,8 +155,8 @@ def _with_line(found, pair, inputs, result):
 
 
 def _ready(found, key, make, prepare, finish=lambda pair: pair):
-    """Returns the func of an expression if it is compiled, or if the mode is to wait for the
-    compiler. Otherwise returns None, or a function that starts its compilation on another thread.
+    """In the mode NOW, compiles the func of an expression and returns it. In the other modes, returns
+    a function that starts the compilation on another thread, or None if nothing is to be compiled.
     prepare(pair) compiles the func. finish(pair) returns its entry in FUNCTIONS."""
     found.sightings += 1
     if _mode == NEVER or found.is_given_up:

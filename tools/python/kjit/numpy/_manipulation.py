@@ -10,7 +10,7 @@ from ._errors import ShapeError
 from ._funcs import Func, func
 from ._indexing import broadcast_view, permuted
 
-# The extension's method, which returns a view or raises an error.
+# This method of the C extension returns a view, or raises an error if the strides allow no view.
 _view_reshaped = Array._reshape
 
 
