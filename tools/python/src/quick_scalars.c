@@ -115,12 +115,13 @@ static int renew(element_memory *memory, const array_object *model, kjit_type el
 {
   const int64_t count = SHARED_ELEMENTS;
   quick_view view;
-  while (memory->kept_count) kjit_release_array(memory->kept[--memory->kept_count]);
   array_object *made = quick_new(model->context, model->device, element, 1, &count, &view);
   if (!made || !view.first) {
     Py_XDECREF((PyObject *)made);
     return -1;
   }
+  /* after quick_new, which may run other threads and Python code that keep elements */
+  while (memory->kept_count) kjit_release_array(memory->kept[--memory->kept_count]);
   memory->taken = 0;
   binding_set((PyObject **)(void *)&memory->array, (PyObject *)made);
   return 0;
