@@ -71,7 +71,9 @@ PyObject *quick_astype(const quick_call *call)
   own = binding_get_element(array);
   if (own == wanted) return copy(array, 0, NULL);
   if ((is_complex(own) && !is_complex(wanted)) || !cast_rows[wanted]) return NULL;
-  return expression_operate(cast_rows[wanted], v, 1);
+  PyObject *made = expression_operate(cast_rows[wanted], v, 1);
+  if (made && quick_is_array(made)) ((array_object *)made)->is_result = binding_is_scalar(array);
+  return made;
 }
 
 /* ---- shapes ---- */

@@ -104,7 +104,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
         x = to_device(x, device)
     if x.dtype.text == text:
         return _engine.copied(x) if copy else x
-    return _engine.cast(x, text)
+    made = _engine.cast(x, text)
+    return made if x.ndim or x._is_scalar else made[...]  # operators in place change arrays, also without dimensions
 
 
 @quick("astype")
