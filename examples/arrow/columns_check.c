@@ -102,8 +102,8 @@ static plain make_plain(const char *format, int64_t length, int64_t offset, unsi
     if (*format == 'l') ((int64_t *)p.values)[i] = v * INT64_C(1234567890123);
     if (*format == 'g') ((double *)p.values)[i] = (double)v / 4;
     if (!nulls) continue;
-    if (i % 8 == 0)
-      p.bits[i / 8] = (uint8_t)draw(); /* the bits after the end are arbitrary as well */
+    /* the bits after the end are arbitrary as well */
+    if (i % 8 == 0) p.bits[i / 8] = (uint8_t)draw();
     bool valid = draw() % nulls != 0;
     p.bits[i / 8] = (uint8_t)((p.bits[i / 8] & ~(1 << i % 8)) | valid << i % 8);
   }
@@ -341,9 +341,8 @@ static void check_releases(void)
   plain a = make_plain("l", 100, 3, 4);
   int before = releases;
   column *c = take(&a);
-  REQUIRE(releases >=
-          before +
-            1); /* the schema is released, and on a GPU also the array, because it was copied */
+  /* the schema is released, and on a GPU also the array, because it was copied */
+  REQUIRE(releases >= before + 1);
   exported e = export(c);
   column_release(c);
   for (int64_t i = 0; i < a.length; i++)

@@ -8,10 +8,9 @@
 
 #include "columns.h"
 
-enum {
-  MOST_OPERANDS = 7
-}; /* maximum number of operands. A kjit call takes 16 funcs: the function itself, and two funcs for
-      each nullable boolean operand */
+/* Maximum number of operands. A kjit call takes 16 funcs: the function itself, and two funcs for
+ * each nullable boolean operand. */
+enum { MOST_OPERANDS = 7 };
 
 struct columns_engine {
   atomic_int references; /* number of references: one for the application, and one for each column,

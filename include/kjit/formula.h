@@ -61,8 +61,8 @@ typedef struct kjit_formula_options {
   /* KJIT_COLUMN_BITS: if the result is bool, kjit_run_formula writes it as bits; default 0 */
   uint32_t flags;
   const char *name; /* name in messages; default NULL: "formula" */
-  const kjit_formula_column
-    *columns; /* columns of the table, which kjit reads until the call returns; default NULL */
+  /* columns of the table, which kjit reads until the call returns; default NULL */
+  const kjit_formula_column *columns;
   uint32_t column_count; /* at most 1000; default 0 */
   /* Maximum for operators, calls and further values of `in` in the text. Default 0: 2000. */
   uint32_t operation_limit;

@@ -504,8 +504,8 @@ KJIT_API kjit_node kjit_build_constant_value(kjit_builder *builder, const char *
  * expressions. */
 KJIT_API kjit_node kjit_build_integer(kjit_builder *builder, int64_t value);
 KJIT_API kjit_node kjit_build_float(kjit_builder *builder, double value); /* untyped literal */
-KJIT_API kjit_node kjit_build_string(kjit_builder *builder,
-                                     const char *text);               /* item of kjit_build_print */
+/* Returns a string, which can be an item of kjit_build_print. */
+KJIT_API kjit_node kjit_build_string(kjit_builder *builder, const char *text);
 KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value); /* true unless value is 0 */
 /* Returns a typed literal of a scalar type; value is read immediately. */
 KJIT_API kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *value);

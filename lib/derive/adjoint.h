@@ -92,8 +92,8 @@ typedef struct kd_array_plan {
   /* ADDED, GATHERED: for each variable of the grid loop, the array dimension that it indexes */
   uint32_t dimension[KD_MOST_GRID];
   KJ_LIST(kd_gather_offset) offsets;
-  uint32_t atomics,
-    sums; /* ATOMIC: number of loads with an atomic addition, and number with a thread-local sum */
+  /* ATOMIC: number of loads with an atomic addition, and number with a thread-local sum */
+  uint32_t atomics, sums;
   /* ATOMIC: each thread sums the derivatives of the elements with indices from least to most in a
    * local array, the copy. copied is the number of its elements; 0 means that there is no copy. */
   uint32_t copied;
@@ -145,8 +145,8 @@ struct kd_part {
   bool has_shared; /* only if is_by_threads: elements of shared arrays have derivatives */
   /* only if is_by_threads; indexed by variable: the value may differ between threads of a block */
   bool *differs;
-  KJ_LIST(const kt_stmt *)
-  reruns; /* the loops whose bodies are emitted a second time, the outermost first */
+  /* the loops whose bodies are emitted a second time, the outermost first */
+  KJ_LIST(const kt_stmt *) reruns;
   KJ_LIST(kd_stale_load) stale;
   uint32_t number; /* number of the part's grid loop, from 0 */
   kt_stmts before; /* the statements before the grid loop */

@@ -15,8 +15,8 @@ typedef struct renewal {
   kd_part *part;
   const kt_var *root;
   bool *changes; /* indexed by variable: the value can differ between iterations */
-  KJ_LIST(const kt_stmt *)
-  tops;           /* stores that run in every iteration, to the same elements */
+  /* stores that run in every iteration, to the same elements */
+  KJ_LIST(const kt_stmt *) tops;
   bool has_loads; /* the analyzed statements load from the array */
   bool has_stores;
   /* a store to an element that not every iteration stores to first */

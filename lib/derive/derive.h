@@ -37,8 +37,8 @@ typedef struct kd_derivation {
   kj_arena *arena;
   ki_builtin_id kind;
   kt_inferred *record, *primal;
-  kj_location
-    location; /* location of the func; used for statements without a more precise location */
+  /* location of the func; used for statements without a more precise location */
+  kj_location location;
   kt_vars derivatives; /* parameters: the derivatives of record->chosen */
   kt_stmts body;       /* the prepared body */
   /* reverse: the parameter for the derivative with respect to the result, or NULL */

@@ -315,8 +315,8 @@ static size_t find_parameter(const kl_lowering *l, int kind, uint32_t row, uint3
 static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dimension)
 {
   size_t known = l->checked ? find_parameter(l, kind, row, dimension) : 0;
-  KJ_ASSERT(!l->checked ||
-            known < l->parameters.count); /* both versions have the same parameters */
+  /* both versions have the same parameters */
+  KJ_ASSERT(!l->checked || known < l->parameters.count);
   if (l->checked) return known;
   kj_parameter parameter = { .argument = (uint16_t)row,
                              .dimension = (uint8_t)dimension,

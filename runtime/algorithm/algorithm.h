@@ -216,8 +216,8 @@ typedef struct ka_operand {
   size_t array_count;
   /* set by ka_arrange: the axes in the kernel's order, where axes that are contiguous in memory are
    * merged */
-  uint32_t axis_count,
-    axes[KJ_MAX_RANK]; /* axes: for a func, the number of its axis for each of these axes */
+  /* axes: for a func, the number of its axis for each of these axes */
+  uint32_t axis_count, axes[KJ_MAX_RANK];
   int64_t extents[KJ_MAX_RANK];
   uint32_t group_count, group_ranks[KA_MOST_GROUPS];
 } ka_operand;
@@ -345,8 +345,8 @@ typedef struct ka_function_name {
 typedef struct ka_kernel {
   ka_call *call;
   const char *module; /* name of a module of lib/library */
-  kj_buffer *funcs, *parameters, *constants,
-    *body; /* body: statements of the kernel, for families that write the body in several steps */
+  /* body: statements of the kernel, for families that write the body in several steps */
+  kj_buffer *funcs, *parameters, *constants, *body;
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ka_function_name) functions;
   KJ_LIST(kjit_arg) constant_values;

@@ -51,8 +51,8 @@ static void put_array(ka_call *call, ka_key *key, const kjit_arg *argument)
   kj_diagnostics diagnostics = { 0 };
   bool is_own = argument->kind == KJIT_ARG_ARRAY;
   const kjit_array *array = is_own ? argument->value.array : NULL;
-  kjit_status status =
-    KJIT_ERROR_MISUSE; /* with this status the steps are not kept, and build reports the error */
+  /* with this status the steps are not kept, and build reports the error */
+  kjit_status status = KJIT_ERROR_MISUSE;
   if (is_own && array && array->object.device->context == call->context)
     status = kj_view_array(array, "", &diagnostics, &view);
   if (!is_own && argument->value.tensor)

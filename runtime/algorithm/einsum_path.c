@@ -9,8 +9,8 @@ typedef struct path {
   ka_einsum *e;
   uint64_t *masks; /* indexed by set of operands: letters of their product */
   double *costs;
-  uint32_t
-    *splits; /* indexed by set of operands: one of the two subsets whose products are multiplied */
+  /* indexed by set of operands: one of the two subsets whose products are multiplied */
+  uint32_t *splits;
 } path;
 
 /* Returns the letters of the product of a set. A letter that neither another operand nor the result

@@ -19,8 +19,8 @@ enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 typedef enum form { OPEN, PARTIAL, LINKED, KERNEL } form;
 
 typedef struct cached {
-  ka_kernel_source
-    source; /* owned by the cache; the linked module retains the modules of the funcs */
+  /* owned by the cache; the linked module retains the modules of the funcs */
+  ka_kernel_source source;
   uint64_t hash, last_use;
   form form;
   kjit_module *module;
@@ -332,8 +332,8 @@ static kjit_status find(kjit_context *context, const ka_kernel_source *source, f
   if (is_found) return KJIT_OK;
   KJ_TRY(make(context, &wanted, &made));
   kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
-  is_found = look_up(cache, &wanted, module,
-                     kernel); /* another thread has added the same kernel meanwhile */
+  /* another thread has added the same kernel meanwhile */
+  is_found = look_up(cache, &wanted, module, kernel);
   if (is_found) {
     gone = made;
   } else {

@@ -13,8 +13,8 @@ typedef struct ka_mapped {
   uint32_t core_rank; /* number of core axes: the last axes, which the func receives as a whole */
   uint32_t core[KA_MOST_CORE]; /* index of each core axis in ka_map.sizes */
   uint32_t first;              /* axis of the loops that the operand's first axis belongs to */
-  int64_t
-    strides[KJ_MAX_RANK]; /* strides of an array for each axis of the loops; 0 if it broadcasts */
+  /* strides of an array for each axis of the loops; 0 if it broadcasts */
+  int64_t strides[KJ_MAX_RANK];
   bool uses[KJ_MAX_RANK]; /* whether its element depends on the axis of the loops */
   const char *element;    /* map_text.c: its parameters, each after a comma */
 } ka_mapped;

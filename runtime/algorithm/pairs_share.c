@@ -206,9 +206,8 @@ static kjit_status make_events(const ka_streaming *s, ka_share *share)
   for (uint32_t b = 0; b < s->buffers; b++) {
     KJ_TRY(kjit_create_event(share->device, &share->copied[b]));
     KJ_TRY(kjit_create_event(share->device, &share->used[b]));
-    KJ_TRY(
-      kjit_record_event(share->used[b], share->compute)); /* orders the first copy to the buffer
-                                                             after its allocation on this stream */
+    /* orders the first copy to the buffer after its allocation on this stream */
+    KJ_TRY(kjit_record_event(share->used[b], share->compute));
   }
   return KJIT_OK;
 }

@@ -9,11 +9,11 @@
 enum {
   KEY_BITS = 32,
   DIGIT_BITS = 8,
-  SPARE_BITS =
-    3, /* there are 8 times as many key values as elements, unless the key has too few bits */
+  /* there are 8 times as many key values as elements, unless the key has too few bits */
+  SPARE_BITS = 3,
   FEW = 8192, /* elements up to which the keys are sorted into a separate buffer */
-  WIDE_COUNT =
-    1 << 30,        /* number of elements from which on a sort counts in 64 bits, as in sort.c */
+  /* number of elements from which on a sort counts in 64 bits, as in sort.c */
+  WIDE_COUNT = 1 << 30,
   CPU_TOGETHER = 16 /* Philox blocks that are computed together, so that the compiler uses
                      * vectors */
 };

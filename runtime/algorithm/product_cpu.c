@@ -25,8 +25,8 @@ enum {
 typedef struct tiling {
   bool is_packed, is_thin; /* whether product_packed or product_thin is used, otherwise
                             * product_all */
-  uint64_t rows, columns,
-    blocks;      /* for is_packed: maximum size of a tile, and number of blocks of the grid */
+  /* for is_packed: maximum size of a tile, and number of blocks of the grid */
+  uint64_t rows, columns, blocks;
   uint32_t line; /* for is_thin: number of sums that are computed at a time */
 } tiling;
 

@@ -234,9 +234,8 @@ static ka_product_plan plan_on_gpu(ka_product_step *s, const ka_factor **a, cons
       return plan;
   }
   if (ka_plan_bytes(s->e, &s->product, &plan)) return plan;
-  if (is_byte(s->e))
-    s->product.has_mma = false; /* the tiles of product_tiles do not support 8-bit
-                                 * elements on tensor cores */
+  /* the tiles of product_tiles do not support 8-bit elements on tensor cores */
+  if (is_byte(s->e)) s->product.has_mma = false;
   plan = ka_plan_product(s->e->call, &s->product);
   if (plan.kind == KA_PRODUCT_WARPS && have_vectors(s, *a, *b)) plan.kind = KA_PRODUCT_VECTORS;
   return plan;

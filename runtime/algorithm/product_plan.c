@@ -29,8 +29,8 @@ enum {
   THREADS = 256,     /* TILE_THREADS of the library */
   LEAST_DEPTH = 128, /* minimum terms of a part */
   MOST_PARTS = 64,
-  MOST_CLUSTER =
-    8,           /* maximum number of blocks in a cluster on every device that supports clusters */
+  /* maximum number of blocks in a cluster on every device that supports clusters */
+  MOST_CLUSTER = 8,
   CLUSTERS = 90, /* minimum compute capability for clusters */
   /* time for the start and end of a block that is alone on a multiprocessor, in units of the time
    * for one term */

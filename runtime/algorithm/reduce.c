@@ -150,8 +150,8 @@ static row_shape choose_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
     s.items = s.neighbours * power_above(ka_divide_up(groups, s.lanes));
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
     s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->loaded), 4), 1);
-    if (s.lanes == KJ_WARP_THREADS)
-      s.threads /= 2; /* smaller blocks reduce the imbalance at the end of the launch */
+    /* smaller blocks reduce the imbalance at the end of the launch */
+    if (s.lanes == KJ_WARP_THREADS) s.threads /= 2;
     s.blocks = ka_divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
     s.lanes = KJ_WARP_THREADS;
@@ -239,9 +239,8 @@ typedef struct order {
 
 static uint64_t step_of(const ka_operand *x, uint32_t axis)
 {
-  if (x->function)
-    return x->rank - axis; /* assumes that the elements along the last axis are
-                            * adjacent */
+  /* assumes that the elements along the last axis are adjacent */
+  if (x->function) return x->rank - axis;
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
 

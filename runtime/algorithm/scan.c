@@ -242,9 +242,8 @@ static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t in
 
 static uint64_t step_of(const ka_operand *x, uint32_t axis)
 {
-  if (x->function)
-    return x->rank - axis; /* assumes that the elements along the last axis are
-                            * adjacent */
+  /* assumes that the elements along the last axis are adjacent */
+  if (x->function) return x->rank - axis;
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
 

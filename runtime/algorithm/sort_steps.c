@@ -26,8 +26,8 @@ enum {
   RANK_MOST = 4 * 8192, /* maximum bytes of keys that are sorted by ranks; smaller keys count as 4
                          * bytes */
   CPU_BLOCK_MOST = 4096,
-  CPU_TILE =
-    2048, /* elements of a tile in a merge sort; large arrays of small elements have larger tiles */
+  /* elements of a tile in a merge sort; large arrays of small elements have larger tiles */
+  CPU_TILE = 2048,
   CPU_LARGE_TILE = 8192,
   CPU_LARGE_TILE_BYTES = 16, /* maximum element size for large tiles */
   CPU_PIECES = 4,            /* pieces for each core */

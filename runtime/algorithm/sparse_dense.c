@@ -13,9 +13,8 @@ typedef struct dense {
   kjit_array *counts, *places, *values, *elements;
 } dense;
 
-enum {
-  PIECE = 1024
-}; /* number of elements that a warp processes: SPARSE_PIECE of lib/library/sparse.kir */
+/* number of elements that a warp processes: SPARSE_PIECE of lib/library/sparse.kir */
+enum { PIECE = 1024 };
 
 static void begin(ka_call *call, const dense *d, ka_kernel *kernel)
 {

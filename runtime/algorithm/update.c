@@ -28,8 +28,8 @@ enum {
   GPU_THREADS = 256,
   GPU_ITEMS = 4,  /* values that a thread processes at a time */
   GPU_BLOCKS = 8, /* blocks for each multiprocessor */
-  FEW =
-    4096, /* number of elements up to which many threads may update the same element at a time */
+  /* number of elements up to which many threads may update the same element at a time */
+  FEW = 4096,
   CPU_LEAST = 32768 /* minimum number of values in a piece */
 };
 

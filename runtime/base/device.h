@@ -25,8 +25,8 @@ typedef struct kj_allocation {
   uint64_t address;
   int file; /* SHARED memory on the CPU: descriptor of the file that is mapped; otherwise
              * -1 */
-  const char
-    *call; /* name of the driver call that allocates, for the error message when it fails */
+  /* name of the driver call that allocates, for the error message when it fails */
+  const char *call;
 } kj_allocation;
 
 /* A copy of contiguous bytes, or of rows at a constant distance. */
@@ -95,8 +95,8 @@ typedef struct kj_cost_of_size {
   _Atomic uint16_t timed; /* number of timed launches */
 } kj_cost_of_size;
 typedef struct kj_cpu_cost {
-  _Atomic uint32_t
-    surprises; /* a high value means that launches of one size took very different times */
+  /* a high value means that launches of one size took very different times */
+  _Atomic uint32_t surprises;
   kj_cost_of_size sizes[KJ_COST_CLASSES];
 } kj_cpu_cost;
 
@@ -116,8 +116,8 @@ typedef struct kj_device_launch {
    * itself */
   bool has_elements;
   uint64_t elements;
-  kj_cpu_cost
-    *cost; /* measured times of the specialization; NULL if the device queues its launches */
+  /* measured times of the specialization; NULL if the device queues its launches */
+  kj_cpu_cost *cost;
   uint32_t cpu_threads; /* maximum number of threads for this launch, or 0 for no limit */
 } kj_device_launch;
 
@@ -416,8 +416,8 @@ struct kjit_device {
   void *shared;    /* common state of all devices of the kind, see operations->count */
   uint32_t number; /* number of this object, from 1, unique in the process */
   /* fields that every launch reads */
-  _Alignas(64) kj_driver_launch
-    *start; /* the driver's launch function; NULL means that the device has no fast path */
+  /* the driver's launch function; NULL means that the device has no fast path */
+  _Alignas(64) kj_driver_launch *start;
   /* Gets the current context of the thread, to which the default streams belong; see
    * kj_is_elsewhere. NULL if start is NULL. */
   int (*get_context)(void **context);
@@ -431,8 +431,8 @@ struct kjit_device {
   char *fault;           /* the reason why the device is lost; written once, before `lost` is set */
   pthread_mutex_t mutex; /* protects fault, the head of marks, and failure_slots */
   _Atomic(kj_launch_mark *) marks;
-  kj_attachment *
-    attachments[KJ_MOST_ATTACHMENTS]; /* marks are added while mutex is held, and read without it */
+  /* marks are added while mutex is held, and read without it */
+  kj_attachment *attachments[KJ_MOST_ATTACHMENTS];
   _Atomic uint32_t attachment_count;
   _Atomic uint32_t captures; /* number of running captures on its streams; while it is
                               * not 0, no call can wait for the device */
@@ -440,10 +440,10 @@ struct kjit_device {
   kj_attachment *unloading;  /* see code/evict.c; NULL if code is unloaded
                               * immediately */
   _Atomic uint64_t failures; /* number of kernel failures detected so far */
-  struct kj_failure_slot
-    *failure_slots;         /* failure records of loaded specializations whose threads can fail */
-  struct kj_prints *prints; /* see report/print.c; NULL if kernels run inside the
-                             * launch call */
+  /* failure records of loaded specializations whose threads can fail */
+  struct kj_failure_slot *failure_slots;
+  struct kj_prints *prints;         /* see report/print.c; NULL if kernels run inside the
+                                     * launch call */
   struct kj_interrupts *interrupts; /* see base/interrupt.c; NULL if code is not
                                      * interruptible */
   uint32_t multiprocessor_threads;  /* maximum number of resident threads */
@@ -461,8 +461,8 @@ struct kjit_device {
   int handle;
   /* CPU */
   uint32_t workers;
-  _Atomic(void *)
-    scratch[KJ_SCRATCH_SLOTS]; /* unused scratch buffers, which the next launches reuse */
+  /* unused scratch buffers, which the next launches reuse */
+  _Atomic(void *) scratch[KJ_SCRATCH_SLOTS];
 };
 
 /* Returns whether a launch on this stream needs a change of context. A default stream has no handle

@@ -22,8 +22,8 @@ void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
   *attachment = (kj_attachment){ .class = class, .runtime = runtime };
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   KJ_ASSERT(!is_attached(runtime, attachment));
-  attachment->next =
-    runtime->attachments; /* attachments are stopped and destroyed in reverse order */
+  /* attachments are stopped and destroyed in reverse order */
+  attachment->next = runtime->attachments;
   runtime->attachments = attachment;
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
@@ -54,8 +54,8 @@ static void close_device(kjit_device *device)
   if (!device) return;
   for (uint32_t i = atomic_load(&device->attachment_count); i-- > 0;) {
     kj_attachment *at = device->attachments[i];
-    atomic_store(&device->attachment_count,
-                 i); /* attachments that are not stopped yet may still wait for the device */
+    /* attachments that are not stopped yet may still wait for the device */
+    atomic_store(&device->attachment_count, i);
     KJ_ASSERT(at->device == device && at->runtime == device->runtime);
     if (at->class->destroy) at->class->destroy(at);
   }
@@ -338,8 +338,8 @@ void kj_note_destroyed(kjit_stream *stream)
   kjit_stream **at = &device->alive;
   while (*at && *at != stream) at = &(*at)->next_alive;
   KJ_ASSERT(*at || !stream->is_owned);
-  if (*at)
-    *at = stream->next_alive; /* the device's own streams (default streams) are not in the list */
+  /* the device's own streams (default streams) are not in the list */
+  if (*at) *at = stream->next_alive;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 

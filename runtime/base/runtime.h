@@ -182,8 +182,8 @@ typedef struct kj_kind {
   _Atomic bool is_absent;
   void *shared; /* see operations->count */
   uint32_t count;
-  _Atomic(kjit_device *)
-    *devices; /* devices, each of which is created when it is requested for the first time */
+  /* devices, each of which is created when it is requested for the first time */
+  _Atomic(kjit_device *) *devices;
 } kj_kind;
 
 enum { KJ_MOST_KINDS = 4 };

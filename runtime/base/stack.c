@@ -14,8 +14,8 @@
 
 enum {
   SMALL_BYTES = 32 * 1024, /* minimum stack size of a thread that calls kjit */
-  SPARE_BYTES =
-    64 * 1024, /* additional space for functions that the code calls, and for signal handlers */
+  /* additional space for functions that the code calls, and for signal handlers */
+  SPARE_BYTES = 64 * 1024,
   GUARD_BYTES = 64 * 1024
 };
 

@@ -49,8 +49,8 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
-  if (!call->device->operations->knows_block)
-    return KJIT_OK; /* the key does not contain the block on such a device */
+  /* the key does not contain the block on such a device */
+  if (!call->device->operations->knows_block) return KJIT_OK;
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
   call->block[0] = kj_default_block(bounds[0]);
@@ -328,8 +328,8 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
   for (size_t i = 0; i < count; i++) {
     jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = item_at(items, i) };
     bool is_queued = !kj_is_in_background(runtime) && kj_queue_job(runtime, &jobs[i].base);
-    if (!is_queued)
-      run_item(&jobs[i].base, false); /* no thread can be created, so this thread compiles */
+    /* no thread can be created, so this thread compiles */
+    if (!is_queued) run_item(&jobs[i].base, false);
   }
   for (size_t done = 1; done <= count; done++) {
     const batch_job *job = take_done(&b);

@@ -326,8 +326,8 @@ static kjit_specialization *make_entry(const kj_call *call, uint64_t hash)
   entry->hash = hash;
   entry->key_count = call->key_count;
   memcpy(entry->key, call->key, call->key_count * sizeof *entry->key);
-  atomic_init(&entry->state,
-              KJ_FAILED); /* in this state, the first thread that needs the code compiles it */
+  /* in this state, the first thread that needs the code compiles it */
+  atomic_init(&entry->state, KJ_FAILED);
   pthread_mutex_init(&entry->mutex, NULL);
   pthread_cond_init(&entry->changed, NULL);
   return entry;

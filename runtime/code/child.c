@@ -29,8 +29,8 @@ typedef struct child {
   struct child *next; /* next idle child */
   pid_t process;
   bool has_served; /* whether it has finished a compilation before */
-  int socket, handle,
-    messages; /* handle is a pidfd with which kjit waits for the end of the process, or -1 */
+  /* handle: a pidfd with which kjit waits for the end of the process, or -1 */
+  int socket, handle, messages;
 } child;
 
 /* The compiler of a runtime that uses child processes. The context's number of compile threads

@@ -43,8 +43,8 @@ typedef struct kj_child_start {
 } kj_child_start;
 
 typedef struct kj_child_request {
-  const kj_compile_request
-    *compile;      /* NULL if the request is not a compilation but links the following inputs */
+  /* NULL if the request is not a compilation but links the following inputs */
+  const kj_compile_request *compile;
   int32_t ordinal; /* number of the CUDA device */
   const kj_link_input *inputs;
   uint64_t input_count;

@@ -53,8 +53,8 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
     return status;
   }
   kj_free_buffer(&reasons);
-  runtime->compiler_library =
-    library; /* the library is never closed, because LLVM keeps process-wide state */
+  /* the library is never closed, because LLVM keeps process-wide state */
+  runtime->compiler_library = library;
   return KJIT_OK;
 }
 
@@ -264,9 +264,8 @@ static void run_job(kj_job *base, bool is_given_up)
   job *job = (struct job *)base;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = KJIT_NOT_READY;
-  bool has_plain =
-    job->entry
-      ->plain; /* the compilation of the plain code has reported the same warnings and remarks */
+  /* the compilation of the plain code has reported the same warnings and remarks */
+  bool has_plain = job->entry->plain;
   if (is_given_up) kj_abandon_entry(job->entry);
   else status = kj_compile_entry(&job->call, job->entry, &diagnostics);
   if (status == KJIT_OK && !has_plain)
@@ -380,9 +379,8 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
   background->last = &job->next;
   background->queued++;
   bool is_queued = provide_thread(background);
-  if (is_queued)
-    pthread_cond_broadcast(
-      &background->changed); /* several kinds of waiting threads share the condition variable */
+  /* several kinds of waiting threads share the condition variable */
+  if (is_queued) pthread_cond_broadcast(&background->changed);
   if (!is_queued) {
     *(background->last = place) = NULL;
     background->queued--;

@@ -35,8 +35,8 @@ struct kj_disk {
   const char *installed_path;
   pthread_mutex_t mutex; /* protects the creation of the fields below */
   _Atomic bool is_identified, knows_math_library, has_opened_installed;
-  struct kj_archive
-    *installed; /* the opened file; NULL if no such file exists or if it cannot be used */
+  /* the opened file; NULL if no such file exists or if it cannot be used */
+  struct kj_archive *installed;
   struct kj_archive_writer *made; /* code that a context with kjit_config.target has compiled */
   kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
                                              * library for GPUs */

@@ -76,8 +76,8 @@ static kjit_status visit_file(const kjit_context *context, kj_disk *disk, const 
                               void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   char *key = NULL;
-  if (!file->is_entry && !kj_is_left_over(file))
-    return KJIT_OK; /* a temporary file that a process is writing */
+  /* another process is writing this temporary file */
+  if (!file->is_entry && !kj_is_left_over(file)) return KJIT_OK;
   if (file->is_entry) KJ_TRY(copy_key(disk, file->name, &key));
   kjit_cache_entry entry = { .size_bytes = sizeof entry,
                              .name = file->name,

@@ -16,8 +16,8 @@ typedef struct kj_bound {
   kjit_type type;   /* type of a scalar or compile-time value, element type of an array */
   union {
     struct { /* scalars and compile-time values */
-      ki_value
-        value; /* the value; its type is KJIT_ANY if the host cannot compute with the value */
+      /* the value; its type is KJIT_ANY if the host cannot compute with the value */
+      ki_value value;
       uint64_t
         /* run-time scalar or pointer as passed to the kernel; for an aggregate, bits[0] is its
          * address in host memory */

@@ -214,8 +214,8 @@ static void unload_machine_code(kjit_specialization *specialization, void *recor
   kj_unloading *unloading = specialization->unloading;
   kj_runtime *runtime = device->runtime;
   void *module = specialization->device_code.module;
-  KJ_ASSERT(unloading ||
-            !record); /* a failure record exists only for code that has such an entry */
+  /* a failure record exists only for code that has such an entry */
+  KJ_ASSERT(unloading || !record);
   if (unloading) {
     *unloading = (kj_unloading){ .generation = specialization->generation,
                                  .module = module,

@@ -53,8 +53,8 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
-    if (decl->type_expr && stmt->decls.count == 1)
-      continue; /* a let with a type, which converts the value */
+    /* a let with a type converts the value */
+    if (decl->type_expr && stmt->decls.count == 1) continue;
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
                                                   .item = stmt->decls.count > 1 ? (int)i : -1 };
   }

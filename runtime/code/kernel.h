@@ -30,8 +30,8 @@ typedef struct kj_parameter_row {
   kj_annotation annotation;
   bool is_const, is_func, is_read, is_written;
   bool is_general; /* declared @general: specializations do not rely on facts about it */
-  bool
-    is_shaping; /* the launch shape (grid, block, shared memory size) may depend on the parameter */
+  /* the launch shape (grid, block, shared memory size) may depend on the parameter */
+  bool is_shaping;
 } kj_parameter_row;
 
 /* Position and extents of a shared array in a launch. */
@@ -103,8 +103,8 @@ struct kjit_kernel {
   /* true if @block depends on const parameters only, so that the block is known when the kernel is
    * compiled */
   bool block_is_static;
-  uint32_t
-    fixed_block[3];       /* a @block that depends on no parameter; otherwise fixed_block[0] is 0 */
+  /* a @block that depends on no parameter; otherwise fixed_block[0] is 0 */
+  uint32_t fixed_block[3];
   const ki_stmt **ranges; /* grid_range statements in the body of the kernel */
   uint32_t range_count;
   bool has_callee_range;  /* true if a called func may contain further grid_ranges */
@@ -186,12 +186,12 @@ typedef struct kj_call {
                          * memory, or NULL */
   bool has_host_arrays, is_miss;
   bool has_read_only; /* an array is read-only, and the kernel's source may write to it */
-  uint32_t facts;   /* KJ_CALL_FACT_*, set by kj_make_key */
-  bool is_sealed;   /* true if the kernel was sealed when the arguments were matched */
-  bool is_general;  /* the key contains no facts */
-  bool is_fallback; /* true if the call runs plain code, or code that relies on fewer facts than
-                       hold for the call */
-  kj_plain plain;   /* which plain code the call may compile and run */
+  uint32_t facts;     /* KJ_CALL_FACT_*, set by kj_make_key */
+  bool is_sealed;     /* true if the kernel was sealed when the arguments were matched */
+  bool is_general;    /* the key contains no facts */
+  bool is_fallback;   /* true if the call runs plain code, or code that relies on fewer facts than
+                         hold for the call */
+  kj_plain plain;     /* which plain code the call may compile and run */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
   bool is_block_chosen; /* true if kjit chose the block, because the launch gives none */
@@ -276,8 +276,8 @@ void kj_free_outside(kj_outside *outside);
 /* Inputs for linking a kernel's PTX. The PTX itself is the first one. */
 typedef struct kj_link_inputs {
   kj_link_input *items;
-  size_t count,
-    renamed; /* number of renamed PTX sources, which follow the kernel's own PTX and are owned */
+  /* number of renamed PTX sources, which follow the kernel's own PTX and are owned */
+  size_t count, renamed;
 } kj_link_inputs;
 /* Returns the kernel's own PTX as a link input. */
 kj_link_input kj_link_own(const kj_code *code);

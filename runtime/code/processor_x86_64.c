@@ -126,9 +126,8 @@ kj_cpu_level kj_find_level(void)
        has_avx512 = (state & AVX512_STATE) == AVX512_STATE;
   bool is_v3 = has_avx && HAS(v3), is_v4 = is_v3 && has_avx512 && HAS(v4);
   if (is_v4) return KJ_CPU_V4;
-  if (has_avx512 && HAS(own_v4))
-    return KJ_CPU_OWN; /* machine-specific code would use wider
-                        * registers */
+  /* machine-specific code would use wider registers */
+  if (has_avx512 && HAS(own_v4)) return KJ_CPU_OWN;
   if (is_v3) return KJ_CPU_V3;
   return has_avx && HAS(own_v3) ? KJ_CPU_OWN : KJ_CPU_V2;
 }

@@ -44,8 +44,8 @@ struct kjit_specialization {
    * code in another form. */
   kj_signature compiled_for; /* owns its arguments and relations */
   bool is_listed;            /* the specialization is in kernel->order */
-  bool
-    is_explicit; /* kjit_specialize has returned the specialization; protected by kernel->mutex */
+  /* kjit_specialize has returned the specialization; protected by kernel->mutex */
+  bool is_explicit;
   /* A background compilation failed, and kjit does not start another one by itself. Protected by
    * mutex. */
   bool is_hopeless;

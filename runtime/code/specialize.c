@@ -106,8 +106,8 @@ static kjit_status compile_kernel(const kjit_kernel *kernel, const kjit_device *
                          ? kj_call_compiler_unseen(device->runtime, &request, diagnostics, code)
                          : kj_call_compiler(device->runtime, &request, diagnostics, code);
   kjit_release_module(linked);
-  if (mode.plain == KJ_PLAIN_NONE)
-    code->is_plain = false; /* a damaged child process may have set the field */
+  /* a damaged child process may have set the field */
+  if (mode.plain == KJ_PLAIN_NONE) code->is_plain = false;
   return status;
 }
 

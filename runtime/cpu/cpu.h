@@ -14,9 +14,8 @@ extern const kj_device_operations kj_cpu_operations;
 const kj_device_operations *kj_target_operations(const kj_device_operations *kind,
                                                  const char *target);
 
-enum {
-  KJ_MOST_WORKERS = 256
-}; /* maximum number of threads of a launch, and of worker threads of the process */
+/* maximum number of threads of a launch, and of worker threads of the process */
+enum { KJ_MOST_WORKERS = 256 };
 
 /* ---- workers.c: worker threads of the process ---- */
 
@@ -43,8 +42,8 @@ typedef struct kj_cpu_work {
   uint64_t units;  /* number of chunks into which the work can be divided, at least 1 */
   uint32_t most;   /* maximum number of threads */
   bool is_limited; /* `most` is less than the device's usual maximum */
-  bool
-    is_even; /* true if the units are elements of a vectorized loop, which all take the same time */
+  /* true if the units are elements of a vectorized loop, which all take the same time */
+  bool is_even;
 } kj_cpu_work;
 
 typedef struct kj_spread {
@@ -82,8 +81,8 @@ typedef struct kj_cpu_launch {
   uint32_t stack_bytes; /* see kj_code */
   bool is_interruptible;
   bool is_cooperative; /* all blocks form one group of fibers that wait for each other */
-  kj_cpu_fibers
-    parts; /* true if blocks or warps are fibers, see kj_code; grid.cluster is then set */
+  /* true if blocks or warps are fibers, see kj_code; grid.cluster is then set */
+  kj_cpu_fibers parts;
 } kj_cpu_launch;
 
 /* Implements the device's launch. The parameters are already marshalled. Divides the grid if the

@@ -62,12 +62,12 @@ typedef struct part {
   kj_cpu_wait what;
   const barrier *at; /* for AT_BARRIER: the fiber waits until at->round differs from `round` */
   uint32_t round;
-  const uint64_t
-    *word; /* for AT_PHASE and TRYING: the mbarrier word, and the parity of the phase */
+  /* for AT_PHASE and TRYING: the mbarrier word, and the parity of the phase */
+  const uint64_t *word;
   uint64_t parity;
   uint32_t id, tries;
-  bool
-    has_failed; /* for TRYING: mbarrier_try_wait returns false, because no other fiber could run */
+  /* for TRYING: mbarrier_try_wait returns false, because no other fiber could run */
+  bool has_failed;
 #if defined(__SANITIZE_THREAD__)
   void *fiber;
 #endif
@@ -438,9 +438,8 @@ static bool map_stacks(kj_crowd *crowd)
   if (stacks == MAP_FAILED) return false;
   crowd->stacks = stacks;
   for (uint32_t i = 0; i < crowd->parts; i++)
-    if (mprotect(crowd->stacks + i * crowd->stack_bytes, page, PROT_NONE))
-      return false; /* guard page: a stack overflow ends the process instead of overwriting the next
-                     * stack */
+    /* guard page: a stack overflow ends the process instead of overwriting the next stack */
+    if (mprotect(crowd->stacks + i * crowd->stack_bytes, page, PROT_NONE)) return false;
   return true;
 }
 

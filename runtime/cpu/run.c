@@ -166,8 +166,8 @@ static void run_kernel(crew *crew, size_t worker)
   }
   void *scratch = take_scratch(crew->device, crew->scratch_bytes);
   if (!scratch) {
-    atomic_store(&crew->is_out_of_memory,
-                 true); /* without memory this worker stops, and the others run its share */
+    /* without memory this worker stops, and the others run its share */
+    atomic_store(&crew->is_out_of_memory, true);
     return;
   }
   work(crew, worker, scratch);
@@ -335,10 +335,8 @@ static uint64_t count_array_elements(const kj_code *code, const char *parameters
 static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
                                  const kj_device_launch *call, uint64_t blocks)
 {
-  enum {
-    SOME_ELEMENTS = 1 << 16
-  }; /* assumed size of a range whose extents are known only in the
-      * kernel */
+  /* assumed size of a range whose extents are known only in the kernel */
+  enum { SOME_ELEMENTS = 1 << 16 };
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
   /* A launch of one thread is not divided, because its code can carry values of variables from one

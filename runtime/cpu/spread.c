@@ -235,8 +235,8 @@ void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *sprea
   KJ_ASSERT(spread->has_lead && work->size && spread->class < KJ_COST_CLASSES);
   follow(&cost->sizes[spread->class].widths[KJ_ALONE], all_ns / (double)work->size);
   spread->alone_ns = all_ns;
-  spread->is_timed =
-    false; /* the time of a launch with a lead is not typical, so it is not recorded */
+  /* the time of a launch with a lead is not typical, so it is not recorded */
+  spread->is_timed = false;
   bool is_surprise = expected_ns == 0 || (spread->workers == 1 && all_ns > 4 * expected_ns);
   if (is_surprise) set_width(spread, all_ns >= WORTH_NS ? KJ_SOME : KJ_ALONE, count_threads(work));
 }

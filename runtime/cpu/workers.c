@@ -66,8 +66,8 @@ typedef struct offer {
 typedef struct box {
   _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the address of the offer that the
                                          * worker has to join */
-  size_t
-    index; /* the worker's index in that offer; written before `state` while the mutex is held */
+  /* the worker's index in that offer; written before `state` while the mutex is held */
+  size_t index;
 } box;
 enum { BUSY, LOOKING };
 
@@ -421,8 +421,8 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   take_from_boxes(&made, thread_count);
   wait_for_workers(&made);
   lock_pool();
-  KJ_ASSERT(!made.place && !(atomic_load(&made.inside) &
-                             ~(uint32_t)IS_WAITING)); /* the offer is on this stack frame */
+  /* the offer is on this stack frame */
+  KJ_ASSERT(!made.place && !(atomic_load(&made.inside) & ~(uint32_t)IS_WAITING));
   KJ_ASSERT(pool.asked >= count - 1);
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
@@ -438,9 +438,8 @@ uint32_t kj_count_cores(void)
 {
   cpu_set_t cores;
   int count = sched_getaffinity(0, sizeof cores, &cores) ? 0 : CPU_COUNT(&cores);
-  if (count <= 0)
-    count = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more cores than cpu_set_t can
-                                                 * represent */
+  /* more cores than cpu_set_t can represent */
+  if (count <= 0) count = (int)sysconf(_SC_NPROCESSORS_ONLN);
   return count <= 0 ? 1 : count < KJ_MOST_WORKERS ? (uint32_t)count : KJ_MOST_WORKERS;
 }
 

@@ -15,11 +15,8 @@ extern const kj_device_operations kj_cuda_operations;
 /* ---- the driver ---- */
 
 /* CUlaunchAttribute and CUlaunchConfig, with only the attributes that kjit sets. */
-enum {
-  KJ_CU_INVALID_VALUE = 1,
-  KJ_CU_OUT_OF_MEMORY = 2,
-  KJ_CU_INVALID_CONTEXT = 201
-}; /* CUresult */
+/* CUresult */
+enum { KJ_CU_INVALID_VALUE = 1, KJ_CU_OUT_OF_MEMORY = 2, KJ_CU_INVALID_CONTEXT = 201 };
 enum {
   KJ_CU_LAUNCH_COOPERATIVE = 2,
   KJ_CU_LAUNCH_CLUSTER = 4,

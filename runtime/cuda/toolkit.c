@@ -134,8 +134,8 @@ static bool open_ends(const kj_process *process, ends *e)
 
 /* How a program ended. */
 typedef struct outcome {
-  bool is_late, is_too_long,
-    is_unknown; /* is_unknown: another part of the application has taken the exit status */
+  /* is_unknown: another part of the application has taken the exit status */
+  bool is_late, is_too_long, is_unknown;
   int status;
 } outcome;
 

@@ -228,8 +228,8 @@ kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *
   };
   t.value = kf_convert(w, value, type);
   t.writes_validity = has_term(t.valid);
-  if (t.writes_validity)
-    (void)kf_condition_text(w, t.valid); /* this marks the columns that the condition uses */
+  /* this marks the columns that the condition uses */
+  if (t.writes_validity) (void)kf_condition_text(w, t.valid);
   bool has_rows = has_bits || t.writes_validity, has_validity = has_bitmap && !t.writes_validity;
   for (size_t i = 0; i < w->column_count; i++)
     has_rows = has_rows || w->is_asked[i] || (w->is_used[i] && is_bits(w, i));

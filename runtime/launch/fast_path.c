@@ -201,8 +201,8 @@ static void bind_scalar(const kj_launch_table *table, const kj_table_scalar *sca
   bound->bits[0] = 0;
   (void)read_scalar(scalar, argument, &bound->bits[0]);
   (void)ki_decode_value(scalar->type, bound->bits, &bound->value);
-  bound->value.type =
-    table->bound[scalar->index].value.type; /* an untyped number has a weak type */
+  /* an untyped number has a weak type */
+  bound->value.type = table->bound[scalar->index].value.type;
 }
 
 static inline void bind(const kj_launch_table *table, uint32_t index, const kjit_arg *arguments,
@@ -310,9 +310,8 @@ static inline bool is_on_device(const kjit_launch_config *config, const kj_launc
 static inline bool follow_arguments(const kj_launch_table *table, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
-  if (KJ_HAS_ASSERTIONS)
-    memset(parameters, 0,
-           KJ_TABLE_ROOM); /* assertions compare whole parameter blocks, padding included */
+  /* assertions compare whole parameter blocks, padding included */
+  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_TABLE_ROOM);
   if (!table || count != table->argument_count || (count && !arguments) ||
       config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS || !is_on_device(config, table))
     return false;

@@ -322,8 +322,8 @@ kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
     KJ_TRY(size_shared(call, code, diagnostics));
   KJ_TRY(fit_cluster(call, code, diagnostics));
   KJ_TRY(check_memory(call, specialization, diagnostics));
-  KJ_ASSERT(call->dynamic_shared_bytes <=
-            UINT32_MAX); /* the launch function takes the size as 32 bits */
+  /* the launch function takes the size as 32 bits */
+  KJ_ASSERT(call->dynamic_shared_bytes <= UINT32_MAX);
   if (!is_queued) return KJIT_OK;
   call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
   if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));

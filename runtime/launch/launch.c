@@ -68,8 +68,8 @@ static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnost
     KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT
              ? kj_specialize_later(call, hash, diagnostics, specialization)
              : kj_specialize(call, hash, diagnostics, specialization));
-    if (kj_hold(*specialization))
-      return KJIT_OK; /* otherwise the code was evicted again meanwhile */
+    /* if this fails, the code was evicted again meanwhile */
+    if (kj_hold(*specialization)) return KJIT_OK;
   }
 }
 
@@ -344,7 +344,7 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
   status = kj_end_launch(context, status, &diagnostics);
-  kj_count_up(&context->launches[own].ended,
-              own); /* after this line another thread may destroy the context */
+  /* after this line another thread may destroy the context */
+  kj_count_up(&context->launches[own].ended, own);
   return status;
 }

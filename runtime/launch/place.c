@@ -162,8 +162,8 @@ typedef struct group {
 struct kj_staging {
   kj_block *image, *pinned; /* image is the block on the GPU. pinned is a host block with the same
                                layout, or NULL if the image is too large for one. */
-  uint64_t size_bytes,
-    in_bytes;     /* size of the image, and size of its beginning, which is copied in */
+  /* size of the image, and size of its beginning, which is copied in */
+  uint64_t size_bytes, in_bytes;
   bool is_queued; /* queued work may still use host memory */
   uint32_t count;
   group groups[];
@@ -192,8 +192,8 @@ static void add_range(kj_staging *staging, group added)
     }
     added.low = added.low < other->low ? added.low : other->low;
     added.high = added.high > other->high ? added.high : other->high;
-    added.copy_in =
-      true; /* the group is copied in, because its arrays may not cover the whole byte range */
+    /* the group is copied in, because its arrays may not cover the whole byte range */
+    added.copy_in = true;
     *other = staging->groups[--staging->count];
     i = 0;
   }

@@ -162,9 +162,8 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
 {
   kj_kept_argument *kept = &prepared->kept[index];
   kjit_arg *own = &prepared->arguments[index];
-  bool is_made =
-    (prepared->ready.is_ready || !prepared->is_stale) &&
-    !prepared->call.has_nothing; /* a launch that does nothing may have no parameter block */
+  /* a launch that does nothing may have no parameter block */
+  bool is_made = (prepared->ready.is_ready || !prepared->is_stale) && !prepared->call.has_nothing;
   bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
                   own->kind == KJIT_ARG_VALUE;
   kj_bound *bound = &prepared->call.bound[index];

@@ -50,8 +50,8 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
   uint64_t word = read_parameter(bound, parameter);
   if (parameter->size_bytes == 8) memcpy(place, &word, 8);
   else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
-  else
-    memcpy(place, bound->bits, parameter->size_bytes); /* parameters of other sizes are scalars */
+  /* parameters of other sizes are scalars */
+  else memcpy(place, bound->bits, parameter->size_bytes);
 }
 
 void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)

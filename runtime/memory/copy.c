@@ -18,8 +18,8 @@ typedef struct copy_job {
   kjit_stream *stream;
   bool is_async, is_captured;
   kj_view to, from;
-  kjit_array
-    *source; /* owner of the source memory, or NULL if no later work has to wait for the copy */
+  /* owner of the source memory, or NULL if no later work has to wait for the copy */
+  kjit_array *source;
   kj_waited *waited; /* result of the last wait */
 } copy_job;
 
@@ -170,8 +170,8 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
   kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
                                            : copy_out(job, to, from, pinned, diagnostics);
   if (status == KJIT_OK && job->is_async) return KJIT_OK;
-  if (status != KJIT_OK)
-    (void)wait(job, NULL); /* if this fails, the block is parked until its uses have finished */
+  /* if this fails, the block is parked until its uses have finished */
+  if (status != KJIT_OK) (void)wait(job, NULL);
   kj_note_waited(&pinned->use, *job->waited);
   kj_release_block(pinned);
   return status;

@@ -335,8 +335,8 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
                                                       : NULL;
   if (job->stream) KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   if (!job->to.count) return KJIT_OK;
-  const bool is_on_host = kj_is_on_host(
-    &job->to); /* the host itself fills host memory, so no work is queued that uses the array */
+  /* the host itself fills host memory, so no work is queued that uses the array */
+  const bool is_on_host = kj_is_on_host(&job->to);
   KJ_TRY(kj_note_argument(destination, job->stream, is_on_host ? NULL : job->device, diagnostics));
   kj_view same = job->to;
   kj_simplify_views(&job->to, &same);

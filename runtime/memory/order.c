@@ -134,8 +134,8 @@ kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id)
 {
   const kjit_device *device = device_of(runtime, id);
   kjit_stream *stream = device ? look_up(device, id) : NULL;
-  KJ_ASSERT(!stream ||
-            atomic_load(&stream->references)); /* the list owns a reference to the stream */
+  /* the list owns a reference to the stream */
+  KJ_ASSERT(!stream || atomic_load(&stream->references));
   if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
   return stream;
 }

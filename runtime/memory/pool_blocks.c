@@ -362,8 +362,8 @@ static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
   KJ_ASSERT(!block->next && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
-  block->use.streams[0] =
-    stream; /* a cached block has at most one use: the stream in whose order it was free */
+  /* a cached block has at most one use: the stream in whose order it was free */
+  block->use.streams[0] = stream;
   block->content = 0;
 }
 

@@ -462,8 +462,8 @@ static bool divide(const kjit_array *array, const int64_t *shape, uint32_t rank,
     old = old_end;
     fresh = new_end;
   }
-  for (; fresh < rank; fresh++)
-    strides[fresh] = 1; /* the remaining new dimensions have one element */
+  /* the remaining new dimensions have one element */
+  for (; fresh < rank; fresh++) strides[fresh] = 1;
   return true;
 }
 

@@ -377,8 +377,8 @@ static void destroy(kj_attachment *attachment)
     device->operations->release(device, &prints->next);
     device->operations->release_mapped(device, prints->ring);
   }
-  KJ_ASSERT(device->prints == prints &&
-            !device->failure_slots); /* all code that prints is unloaded */
+  /* all code that prints is unloaded */
+  KJ_ASSERT(device->prints == prints && !device->failure_slots);
   for (uint32_t i = 0; i < prints->count; i++) free(prints->sources[i]);
   kj_destroy_mutex(&prints->mutex);
   device->prints = NULL;

@@ -14,8 +14,8 @@ struct kj_capture {
   kjit_stream *origin;
   kj_pointers streams; /* streams that take part in the capture */
   kj_record *record;
-  bool
-    is_broken; /* true if an object could not be kept alive; the capture then produces no graph */
+  /* true if an object could not be kept alive; the capture then produces no graph */
+  bool is_broken;
 };
 
 /* ---- captures in progress; the caller holds streams_mutex ---- */
@@ -32,8 +32,8 @@ static void check_capture(const struct kj_capture *capture)
   KJ_ASSERT(kj_is_locked_here(&runtime->streams_mutex));
   while (at && at != capture) at = at->next;
   KJ_ASSERT(at && capture->number && capture->record && capture->origin);
-  KJ_ASSERT(atomic_load(&capture->record->references) ==
-            1); /* no other thread has the record yet */
+  /* no other thread has the record yet */
+  KJ_ASSERT(atomic_load(&capture->record->references) == 1);
   KJ_ASSERT(capture->streams.count <= capture->streams.capacity);
   for (size_t i = 0; i < capture->streams.count; i++) {
     const kjit_stream *stream = capture->streams.items[i];

@@ -21,8 +21,8 @@ typedef struct tool_memory {
   kjit_array *device_validity; /* copy of the bits on a GPU, or NULL */
   bool has_texts;              /* the elements, i32, are indices into the texts */
   tool_dictionary texts;       /* in ascending order */
-  tool_date
-    date; /* unit and kind of elements (i64 or i32) that are dates, timestamps or durations */
+  /* unit and kind of elements (i64 or i32) that are dates, timestamps or durations */
+  tool_date date;
   bool is_mapped;
 } tool_memory;
 

@@ -204,8 +204,8 @@ static void close_source(source *s)
 typedef struct column_type {
   kjit_type element;                          /* KJIT_ANY means texts */
   bool is_bits, is_null, is_decimal, is_long; /* is_long: the texts have 64-bit offsets */
-  kjit_type
-    index; /* index type of dictionary-encoded texts; KJIT_ANY means texts without a dictionary */
+  /* index type of dictionary-encoded texts; KJIT_ANY means texts without a dictionary */
+  kjit_type index;
   tool_date date;
   double scale; /* for decimals: the power of ten by which the integers are divided */
 } column_type;

@@ -11,8 +11,8 @@ char *tool_shown_text(const char *text, size_t length)
 {
   enum { MOST = 40 };
   size_t shown = length > MOST ? MOST : length;
-  while (shown && shown < length && ((unsigned char)text[shown] & 0xc0) == 0x80)
-    shown--; /* UTF-8 */
+  /* a cut in a UTF-8 character moves to its beginning */
+  while (shown && shown < length && ((unsigned char)text[shown] & 0xc0) == 0x80) shown--;
   char *copy = tool_copy_text(text, shown);
   for (size_t i = 0; i < shown; i++)
     if ((unsigned char)copy[i] < ' ' || copy[i] == 127) copy[i] = '?';

@@ -13,8 +13,8 @@ typedef struct tool_generator_options {
 } tool_generator_options;
 
 typedef struct tool_generator tool_generator;
-const tool_generator *tool_find_generator(const char *name,
-                                          size_t length); /* NULL if no generator has this name */
+/* Returns NULL if no generator has this name. */
+const tool_generator *tool_find_generator(const char *name, size_t length);
 /* "; did you mean 'zeros'?", or the empty text; free */
 char *tool_similar_generator(const char *name, size_t length);
 char *tool_generator_names(void); /* "zeros, ones, ..." */

@@ -97,9 +97,8 @@ bool tool_check_image(tool_error *error, const char *path, const tool_array *arr
   if (!f)
     return tool_fail(error, TOOL_EXIT_USAGE,
                      "--image: expected a path that ends in .png, .ppm or .pgm, not '%s'", path);
-  tool_array picture = {
-    .element = KJIT_U8
-  }; /* describes the array that make_picture would create, without memory */
+  /* the array that make_picture would create, without memory */
+  tool_array picture = { .element = KJIT_U8 };
   bool is_real = tool_elements[array->element].class_ != TOOL_COMPLEX && !array->record.context;
   if (array->rank == 2 && tool_count(array) && is_real) {
     picture.rank = f->is_color ? 3 : 2;

@@ -72,9 +72,8 @@ static bool read_extent(reader *r, int64_t *extent)
     return tool_fail(r->error, TOOL_EXIT_FILE,
                      "%s: broken .npy header: extent %.*s does not fit in 63 bits", r->header->path,
                      (int)(at - r->at > 40 ? 40 : at - r->at), r->at);
-  r->at = *at == 'L' && r->header->version < 3
-            ? at + 1
-            : at; /* accepts the suffix of numbers such as 3L, which Python 2 wrote */
+  /* accepts the suffix of numbers such as 3L, which Python 2 wrote */
+  r->at = *at == 'L' && r->header->version < 3 ? at + 1 : at;
   return true;
 }
 

@@ -85,8 +85,8 @@ static bool create_temporary(tool_error *error, tool_output_file *output, mode_t
   const char *slash = strrchr(output->target, '/');
   int folder_length = slash ? (int)(slash + 1 - output->target) : 0;
   output->temporary = tool_format("%.*s.kjit-XXXXXX", folder_length, output->target);
-  watch_ends(
-    output->temporary); /* set before the file exists, because any thread may receive the signal */
+  /* set before the file exists, because any thread may receive the signal */
+  watch_ends(output->temporary);
   int file = mkostemp(output->temporary, O_CLOEXEC);
   if (file >= 0) {
     fchmod(file, mode);

@@ -478,8 +478,8 @@ bool tool_is_value(tool_scanner *scanner)
 {
   static const char *const words[] = { "true", "false", "inf", "nan" };
   size_t length = tool_name_length(scanner);
-  if (!length)
-    return true; /* a number follows, or an invalid number, which scanning it will report */
+  /* a number follows, or an invalid number, which scanning it will report */
+  if (!length) return true;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strlen(words[i]) == length && !memcmp(words[i], scanner->at, length)) return true;
   return tool_find_element(scanner->at, length) != KJIT_ANY && scanner->at[length] == '(';

@@ -456,9 +456,8 @@ static bool take_dates(table *t, tool_date *date)
 static bool choose_element(const table *t, const tool_date *date, kjit_type *element)
 {
   if (date->kind) {
-    *element = date->unit == TOOL_DATE_DAYS
-                 ? KJIT_I32
-                 : KJIT_I64; /* 32-bit counts of days can be converted to seconds exactly */
+    /* 32-bit counts of days can be converted to seconds exactly */
+    *element = date->unit == TOOL_DATE_DAYS ? KJIT_I32 : KJIT_I64;
     return true;
   }
   *element = t->has_texts ? KJIT_I32 : t->request->element;

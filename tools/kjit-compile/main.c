@@ -138,8 +138,8 @@ static bool compile_module(compilation *c)
     return true;
   }
   if (!choose_stage(c)) return false;
-  if (c->options.stage == KJIT_STAGE_KIR)
-    return emit(c); /* emits the whole module, for which no signature is needed */
+  /* emits the whole module, for which no signature is needed */
+  if (c->options.stage == KJIT_STAGE_KIR) return emit(c);
   if (c->options.function) return choose_function(c) && emit(c);
   return choose_kernel(c) &&
          compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options,

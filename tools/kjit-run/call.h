@@ -25,8 +25,8 @@ enum { RUN_MOST_DEVICES = 64, RUN_MOST_EXTRAS = 8 };
 
 typedef struct run_call {
   const run_algorithm *algorithm;
-  tool_scanner
-    scanner; /* scanner for error messages, whose `at` is the position of the algorithm's name */
+  /* scanner for error messages, whose `at` is the position of the algorithm's name */
+  tool_scanner scanner;
   run_part *parts;
   size_t part_count;
   kjit_operand *operands; /* operands of the parts; set when the step is bound */

@@ -24,11 +24,11 @@ typedef struct run_output_text {
 
 typedef struct run_options {
   tool_module_options module;
-  const char
-    *path; /* path of the kernel IR file; NULL if none was given, and no step is then a launch */
+  /* path of the kernel IR file; NULL if none was given, and no step is then a launch */
+  const char *path;
   run_texts arguments, emits;
-  const char *sweep, *plot,
-    *csv; /* NULL if the option was not given; csv then is standard output */
+  /* NULL if the option was not given; csv then is standard output */
+  const char *sweep, *plot, *csv;
   run_texts besides;
   bool plots_bandwidth; /* false if the plot shows times */
   run_step_text *steps; /* steps in the order of the command line */

@@ -209,8 +209,8 @@ static bool add_point(const table *t, run_line *line, size_t row, const place *p
 static const struct {
   const char *ending;
   run_quantity quantity;
-  double
-    scale; /* factor by which values in the unit are converted to seconds or to bytes per second */
+  /* factor by which values in the unit are converted to seconds or to bytes per second */
+  double scale;
 } units[] = {
   { "gb_s", RUN_BANDWIDTH, 1e9 }, { "gb/s", RUN_BANDWIDTH, 1e9 }, { "mb_s", RUN_BANDWIDTH, 1e6 },
   { "mb/s", RUN_BANDWIDTH, 1e6 }, { "b_s", RUN_BANDWIDTH, 1 },    { "b/s", RUN_BANDWIDTH, 1 },

@@ -146,8 +146,8 @@ static size_t columns_of(unsigned code) { return code < 0x1100 ? 1 : code == 0xf
  * The whole text is shown as a tooltip. */
 static void put_fitted(const char *text, int width, int size, FILE *file)
 {
-  const double letter =
-    0.62; /* width of wide letters in sans-serif fonts, as a fraction of the font size */
+  /* width of wide letters in sans-serif fonts, as a fraction of the font size */
+  const double letter = 0.62;
   size_t most = (size_t)(width / (letter * size)), all = 0, column = 0;
   for (const char *at = text; *at;) all += columns_of(decode(&at));
   if (all <= most) {

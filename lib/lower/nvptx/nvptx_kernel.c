@@ -115,8 +115,8 @@ static void assume_aligned_rows(kl_lowering *l)
         !has_facts(l, p, KJ_FACT_ALIGNED16 | KJ_FACT_ROWS_ALIGNED16))
       continue;
     kjit_type type = l->c->request->signature->arguments[p->parameter.argument].type;
-    uint32_t bytes = kl_scalar_bytes(l, kl_type_info(l, type)->element),
-             power = bytes & -bytes; /* the largest power of two that divides it */
+    /* power: the largest power of two that divides bytes */
+    uint32_t bytes = kl_scalar_bytes(l, kl_type_info(l, type)->element), power = bytes & -bytes;
     if (power >= KJ_FACT_WIDTH) continue;
     LLVMValueRef mask = LLVMConstInt(LLVMTypeOf(p->value), KJ_FACT_WIDTH / power - 1, false),
                  rest = kl_and(l, p->value, mask),

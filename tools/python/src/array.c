@@ -631,8 +631,8 @@ static PyType_Slot own_slots[] = {
   { Py_tp_doc, (void *)"An array in the memory of a device." },
 };
 enum { OWN_SLOTS = sizeof own_slots / sizeof *own_slots, MOST_OPERATORS = 63 };
-static PyType_Slot
-  slots[OWN_SLOTS + MOST_OPERATORS + 1]; /* this number includes the slots of operators */
+/* this number includes the slots of operators */
+static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1];
 static PyType_Spec spec = { "kjit._kjit.Array", sizeof(array_object), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
 

@@ -71,8 +71,8 @@ typedef struct context_object {
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* cache of wrapped streams, see stream.c */
   int wrap_count;
   PyObject *records; /* dictionary: NumPy dtype or name -> number of the struct, see record.c */
-  uint32_t
-    gpu_count; /* number of GPUs; 0 if it was not determined yet, or if the machine has no GPU */
+  /* number of GPUs; 0 if it was not determined yet, or if the machine has no GPU */
+  uint32_t gpu_count;
   PyObject *device_memory; /* object that allocates GPU memory, see memory.c; NULL if libkjit
                             * allocates it */
 } context_object;

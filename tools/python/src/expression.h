@@ -109,8 +109,8 @@ extern context_object *expression_context; /* context of the arrays whose operat
 enum { FUSE_NEVER, FUSE_LATER, FUSE_NOW };
 extern int expression_mode;
 extern uint64_t expression_changes; /* number of arrays that are no longer pending */
-extern uint64_t
-  expression_walks; /* number of walks through the graph so far; each walk has a number */
+/* number of walks through the graph so far; each walk has a number */
+extern uint64_t expression_walks;
 extern int expression_captures; /* number of running captures; while it is not 0, operations are
                                  * executed immediately */
 

@@ -146,8 +146,8 @@ static int read_own(form_argument *argument, PyObject *own, uint32_t dtype)
 {
   if (Py_TYPE(own) != binding_array_type) return 0;
   array_object *array = (array_object *)own;
-  if (array->is_read_only)
-    return 0; /* launches of kernels check such arrays, so they have no form */
+  /* launches of kernels check such arrays, so they have no form */
+  if (array->is_read_only) return 0;
   if (binding_before_write(array)) {
     PyErr_Clear(); /* the general conversion raises the exception again */
     return 0;

@@ -12,10 +12,10 @@
 #include "expression.h"
 
 enum {
-  MOST_USES =
-    64, /* number of computations of small arrays after which the C function is compiled */
-  MOST_ELEMENTS =
-    1 << 16, /* maximum of the number of elements times the number of operations plus 1 */
+  /* number of computations of small arrays after which the C function is compiled */
+  MOST_USES = 64,
+  /* maximum of the number of elements times the number of operations plus 1 */
+  MOST_ELEMENTS = 1 << 16,
   FIRST_INPUT =
     2 /* the argument of a line is an array of words: extent, address of the result, inputs */
 };

@@ -15,8 +15,8 @@
 
 enum {
   QUICK_MOST_PARAMETERS = 7,
-  QUICK_MOST_ELEMENTS =
-    1 << 14,              /* number of elements above which an algorithm of libkjit is faster */
+  /* number of elements above which an algorithm of libkjit is faster */
+  QUICK_MOST_ELEMENTS = 1 << 14,
   QUICK_NUMBER_BYTES = 16 /* size of the largest scalar type */
 };
 

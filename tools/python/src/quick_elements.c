@@ -180,8 +180,8 @@ static int put_float(kjit_type type, double value, char *bytes)
 
 int quick_put_number(kjit_type type, PyObject *number, char *bytes)
 {
-  const int64_t exact = (int64_t)1
-                        << 53; /* largest magnitude up to which a double represents every integer */
+  /* largest magnitude up to which a double represents every integer */
+  const int64_t exact = (int64_t)1 << 53;
   int is_float = PyFloat_CheckExact(number), overflow = 0;
   if (!is_float && !PyLong_CheckExact(number) && !PyBool_Check(number)) return 0;
   double real = is_float ? PyFloat_AsDouble(number) : 0;

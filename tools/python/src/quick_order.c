@@ -6,8 +6,8 @@
 #include "quick.h"
 
 enum {
-  MOST_SORTED =
-    256, /* number of elements above which NumPy's sort, which the Python layer calls, is faster */
+  /* number of elements above which NumPy's sort, which the Python layer calls, is faster */
+  MOST_SORTED = 256,
   MOST_IN_SETS = 1 << 12,  /* maximum number of elements for `unique` */
   MOST_SEARCHED = 1 << 12, /* number of elements above which libkjit's reductions are faster */
   RUN = 8                  /* number of elements in a run that is sorted by insertion */
@@ -265,8 +265,8 @@ PyObject *quick_find_extreme(const quick_call *call)
       read_line((array_object *)v[0], MOST_SEARCHED, &x, &step) != QUICK_DONE || !x.count ||
       !searches[x.element][call->number])
     return NULL;
-  if ((uintptr_t)x.first % x.size_bytes)
-    return NULL; /* memory of other libraries may be unaligned */
+  /* memory of other libraries may be unaligned */
+  if ((uintptr_t)x.first % x.size_bytes) return NULL;
   int64_t found = searches[x.element][call->number](x.first, step, x.count);
   array_object *result = create_like(v[0], KJIT_I64, 0, NULL, &made);
   if (result) memcpy(made.first, &found, sizeof found);

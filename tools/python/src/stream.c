@@ -63,9 +63,8 @@ static int read_attribute(PyObject *object, const char *name, uint64_t *handle)
  * read_protocol. */
 static int read_handle(PyObject *object, uint64_t *handle)
 {
-  static const char *const names[] = {
-    "cuda_stream", "ptr", "handle"
-  }; /* names of the attribute in PyTorch, CuPy and Numba */
+  /* names of the attribute in PyTorch, CuPy and Numba */
+  static const char *const names[] = { "cuda_stream", "ptr", "handle" };
   if (PyBool_Check(object)) return 0;
   int has = read_number(object, handle) ? 1 : read_protocol(object, handle);
   for (size_t i = 0; !has && i < sizeof names / sizeof *names; i++)
