@@ -226,6 +226,8 @@ static const char *describe_instances(kt_inference *inference, const ki_function
   if (inference->records.count < c->budget->limits[KJ_LIMIT_INSTANCES]) return "";
   for (size_t i = 0; i < inference->records.count; i++)
     count += inference->records.items[i]->instance->function == function;
+  if (count < 2 || function->module->is_builtin_code)
+    return kj_format(c->arena, "this call of `%s` needs another one", function->decl->name);
   return kj_format(c->arena,
                    "%zu of the instances are of `%s`; give its parameters types, so that calls "
                    "with different literals share one instance",
