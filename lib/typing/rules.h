@@ -43,6 +43,12 @@ void kt_require_arch(kt_scope *s, const char *what, kj_location location, uint32
                      char suffix, uint32_t ptx);
 void kt_check_requirement(kt_scope *s, const kt_operands *o);
 
+/* ---- rules_memory.c ---- */
+
+/* Returns the argument of a wait for asynchronous copies or products: the number of groups, at most
+ * `most`, as u32. Without an argument it is 0. */
+kt_expr *kt_take_group_count(kt_scope *s, const kt_operands *o, int most);
+
 /* ---- rules_sync.c ---- */
 
 /* Converts an integer operand to the type. Reports an error for any other operand. */

@@ -299,14 +299,7 @@ kt_expr *kt_rule_wgmma_group(kt_scope *s, const kt_operands *o)
   kt_exprs values = { 0 };
   take_accumulator(s, o);
   if (o->builtin->most == 1) return apply_array(s, o, values);
-  kt_expr *count =
-    o->values.count ? o->values.items[0] : kt_new_integer(s, KJ_WEAK_INT, 0, o->location);
-  if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 0 ||
-      count->integer > MOST_GROUPS)
-    kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
-            "the argument of `%s` must be a number of groups from 0 to %d, known at compile time",
-            o->builtin->name, MOST_GROUPS);
-  KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
+  KJ_PUSH(s->arena, &values, kt_take_group_count(s, o, MOST_GROUPS));
   return apply_array(s, o, values);
 }
 

@@ -359,17 +359,22 @@ kt_expr *kt_rule_cp_async(kt_scope *s, const kt_operands *o)
   return apply_copy(s, o, source, values);
 }
 
-kt_expr *kt_rule_copy_wait(kt_scope *s, const kt_operands *o)
+kt_expr *kt_take_group_count(kt_scope *s, const kt_operands *o, int most)
 {
   kt_expr *count =
     o->values.count ? o->values.items[0] : kt_new_integer(s, KJ_WEAK_INT, 0, o->location);
   if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 0 ||
-      count->integer > MOST_GROUPS)
+      count->integer > most)
     kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
             "the argument of `%s` must be a number of groups from 0 to %d, known at compile time",
-            o->builtin->name, MOST_GROUPS);
+            o->builtin->name, most);
+  return kt_convert(s, count, KJIT_U32, count->location);
+}
+
+kt_expr *kt_rule_copy_wait(kt_scope *s, const kt_operands *o)
+{
   kt_exprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
+  KJ_PUSH(s->arena, &values, kt_take_group_count(s, o, MOST_GROUPS));
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
