@@ -180,11 +180,6 @@ static inline LLVMValueRef kl_fabs(kl_lowering *l, LLVMValueRef x)
   return kl_intrinsic1(l, "llvm.fabs", x);
 }
 
-static inline LLVMValueRef kl_copysign(kl_lowering *l, LLVMValueRef size, LLVMValueRef sign)
-{
-  return kl_intrinsic2(l, "llvm.copysign", size, sign);
-}
-
 static inline LLVMValueRef kl_is_infinite(kl_lowering *l, LLVMValueRef x)
 {
   return kl_fcmp(l, LLVMRealOEQ, kl_fabs(l, x), kl_real_like(x, INFINITY));
