@@ -39,11 +39,12 @@ static const ki_function *find_func(kt_compilation *c, const char *name)
     if (decl) return decl->function;
   }
   const ki_text text = { .name = "complex_math", .builtin_func = name };
-  kjit_module *module;
-  if (ki_parse_module(NULL, c->types, &text, c->diagnostics, &module) != KJIT_OK)
+  /* the list gets its place first, because the arena may jump out of this function */
+  KJ_PUSH(c->arena, known, (kjit_module *)NULL);
+  kjit_module **module = &known->items[known->count - 1];
+  if (ki_parse_module(NULL, c->types, &text, c->diagnostics, module) != KJIT_OK)
     longjmp(*c->on_failure, KJ_JUMP_ERROR);
-  KJ_PUSH(c->arena, known, module);
-  const ki_decl *decl = ki_find_decl(module, name);
+  const ki_decl *decl = ki_find_decl(*module, name);
   KJ_ASSERT(decl && decl->function);
   return decl->function;
 }
