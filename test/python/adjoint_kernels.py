@@ -108,7 +108,7 @@ def refused(kind, text, call):
 
 
 x = np.ones(4)
-error = refused(kjit.Error, "the kernel overwrites it", lambda: kjit.adjoint(square)(x, x.copy()))
+error = refused(kjit.Error, "the kernel overwrites this value", lambda: kjit.adjoint(square)(x, x.copy()))
 assert error.line == square.py_func.__code__.co_firstlineno + 3, error.line
 refused(kjit.Error, "all threads of a block store to the same element of `x`", lambda: kjit.adjoint(by_block)[1, 4](x, x.copy()))
 refused(TypeError, "takes a kernel of kjit.jit", lambda: kjit.adjoint(curve))

@@ -1,4 +1,4 @@
-# RUN: %kjit-python %s
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
 """Arguments and results of njit functions that are no numbers and no arrays, beside the same functions in Python."""
 import collections
 import enum

@@ -411,7 +411,7 @@ static void test_refused(kjit_module *module, kjit_array *x)
       "the operator `xor` is not defined for elements of type f64" },
     { &wide, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`" },
     { &inside, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "the output `result` overlaps `x`" },
-    { &result, &nothing, &add, NULL, KJIT_ERROR_TYPE, "the function of `x` returns nothing" },
+    { &result, &nothing, &add, NULL, KJIT_ERROR_TYPE, "the function of `x` returns no value" },
     { &result, &value, &add, NULL, KJIT_ERROR_ARGUMENT, "`x` is a value" },
     { NULL, &all, &add, NULL, KJIT_ERROR_MISUSE, "`result` is NULL" },
     { &result, &all, &add, &options, KJIT_ERROR_ARGUMENT,

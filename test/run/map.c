@@ -225,7 +225,7 @@ static void test_refused(kjit_module *module)
       "`r0` has the shape (1, 300), but the operands broadcast to (37, 300)" },
     { &of_ints, 1, "max", a.x, 2, NULL, KJIT_ERROR_TYPE,
       "`r0` has elements of type u32, but the function returns f32" },
-    { &a.r, 1, "both", a.x, 2, NULL, KJIT_ERROR_TYPE, "2 results, but 1 is given" },
+    { &a.r, 1, "both", a.x, 2, NULL, KJIT_ERROR_TYPE, "which is 2 results, but the call has 1" },
     { &a.r, 1, "nothing", a.x, 1, NULL, KJIT_ERROR_TYPE, "the function returns nothing" },
     { &a.r, 1, "max", a.x, 2, &masked, KJIT_ERROR_TYPE, "`where` has elements of type f32" },
     { &of_part, 1, "max", a.x + 1, 2, NULL, KJIT_ERROR_ARGUMENT, "the output `r0` overlaps" },

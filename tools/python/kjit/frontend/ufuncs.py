@@ -374,13 +374,13 @@ _UFUNCS |= {
         "a",
         "  if is_struct(dtype(a)) { return dtype(a)(i64(a.count > 0) - i64(a.count < 0)) }\n"  # -1 for NaT, as in NumPy
         "  if dtype(a) == bool { return i8(a) }\n  if is_complex(dtype(a)) {\n"
-        "    if np_isnan(a) { return dtype(a)(nan, nan) }\n"
         "    if np_isinf(a) {\n"
         "      let x = isinf(a.real) ? copysign(dtype(a.real)(1), a.real) : dtype(a.real)(0)\n"
         "      let y = isinf(a.imag) ? copysign(dtype(a.real)(1), a.imag) : dtype(a.real)(0)\n"
         "      if x != 0 and y != 0 { return dtype(a)(nan, nan) }\n"
         "      return dtype(a)(x, y)\n"
         "    }\n"
+        "    if np_isnan(a) { return dtype(a)(nan, nan) }\n"
         "    if isinf(abs(a)) { return np_sign(dtype(a)(a.real * dtype(a.real)(0.25), a.imag * dtype(a.real)(0.25))) }\n"
         "    let r = abs(a)\n"
         "    return r == 0 ? dtype(a)(0) : dtype(a)(a.real / r, a.imag / r)\n"
