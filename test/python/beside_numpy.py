@@ -95,6 +95,7 @@ s = xp.asarray(5.0); t = s; s += 1; t; s = xp.asarray(v.sum()); t = s; s += 1; t
 s = xp.asarray(5.0); t = s[()]; s += 1; t; s = (v * 2).sum(); t = s; s += v[0]; t; s = xp.dot(v, v); t = s; s += 1; t; s = xp.linalg.norm(v); t = s; s += 1; t; s = np.sum(v); t = s; s += 1; t; s = xp.prod(i) > 0; t = s; s |= True; t
 s = xp.asarray(5.0)[()]; s[...] = 7; s; v[1].view("int64")[...] = 8; v; v[1].T[...] = 8; v; v[1].real[...] = 8; v; [0] * (i[0] * 0 + 3); (1, 2) * j[0]; j[0] * [1]
 s = xp.asarray(v[0], dtype="f4"); t = s; s += 1; t; s = xp.array(v.sum(), "f4"); t = s; s += 1; t; s = xp.zeros(()).astype("f4"); t = s; s += 1; t; s = v[0].astype("f4"); t = s; s += 1; t; s = v[1, ...].astype("c16"); t = s; s += 1; t
+s = v.sum(); t = xp.asarray(s); t += 1; s; t = v[1]; u = t[...]; u += 1; t; s = xp.max(a); t = s[...]; t -= 1; (s, t); t = v[1]; u = xp.asarray(t); u[...] = 7; t; t = v[1]; u = t[None]; u[0] = 7; t; s = v.sum(); t = s[None, ...]; t *= 2; (s, t)
 # values that NumPy converts for an assignment
 v[0] = None; v; v[1:3] = None; v; v[v > 0.5] = None; v; v[[0, 1]] = None; v; c[0] = None; c; f[:2] = [1, None]; f; i[0] = None; v[0] = "1.5"; v; v[0] = "x"; i[1] = "7"; i; v[:2] = ["1", "2"]; v; v.fill(None); v; v.fill("x"); b[0] = None; b
 # arrays of integers as arguments, where an integer is accepted, too

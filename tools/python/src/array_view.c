@@ -250,10 +250,7 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, made.extents, made.steps, made.rank, made.offset, &view);
-  PyObject *found = binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
-  if (found && self->is_read_only == BINDING_ELEMENT)
-    ((array_object *)found)->is_read_only = BINDING_WRITABLE; /* x[i][...] is NumPy's array too */
-  return found;
+  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
 /* Returns a copy of the only element of a view. The copy is made when the element is needed or
@@ -306,11 +303,22 @@ static PyObject *get_element(PyObject *array, PyObject *key)
   return found || PyErr_Occurred() ? found : copy_view(view_by_key(array, key));
 }
 
+/* Returns the array that a key such as an ellipsis selects. If the array stands for a scalar, the
+ * result is a new array, as in NumPy. */
+static PyObject *select_by_key(PyObject *array, PyObject *key)
+{
+  PyObject *view = view_by_key(array, key);
+  if (!view || !binding_is_scalar((array_object *)array)) return view;
+  PyObject *copy = PyObject_CallMethod(view, "copy", NULL);
+  Py_DECREF(view);
+  return copy;
+}
+
 /* array[key] */
 PyObject *binding_get_item(PyObject *array, PyObject *key)
 {
   int is_element = copies_elements((array_object *)array) && is_element_key(array, key);
-  PyObject *found = is_element ? get_element(array, key) : view_by_key(array, key);
+  PyObject *found = is_element ? get_element(array, key) : select_by_key(array, key);
   if (!found && !PyErr_Occurred()) found = quick_get((array_object *)array, key);
   if (found || PyErr_Occurred()) return found;
   return PyObject_CallFunctionObjArgs(get_by_key, array, key, NULL);

@@ -81,7 +81,7 @@ def _as_own(x, text, place, copy):
         if KIND[x.dtype.text] == "c" and KIND[text] != "c":
             raise TypeError("asarray: complex numbers cannot be converted to real ones; use x.real")
         x = _engine.cast(x, text)
-        x = x if x.ndim else x[...]  # operators in place change arrays, also without dimensions
+        x = x if x.ndim else x._view((), (), 0)  # operators in place change arrays, also without dimensions
     return x if is_here else _kjit.copy_of(_state.context(), x, place)
 
 

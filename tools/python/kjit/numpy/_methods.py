@@ -105,7 +105,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     if x.dtype.text == text:
         return _engine.copied(x) if copy else x
     made = _engine.cast(x, text)
-    return made if x.ndim or x._is_scalar else made[...]  # operators in place change arrays, also without dimensions
+    return made if x.ndim or x._is_scalar else made._view((), (), 0)  # operators in place change arrays, also without dimensions
 
 
 @quick("astype")
