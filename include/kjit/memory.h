@@ -149,6 +149,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_restride_array(kjit_array *array, const int
  * the new size, or if part is too large. */
 KJIT_API KJIT_CHECK kjit_status kjit_retype_array(kjit_array *array, kjit_type element,
                                                   uint32_t part, kjit_array **view);
+/* Creates a view of all elements that is read-only. Views of the view are read-only, too.
+ *
+ * Launches of kernels that write to a read-only array fail with ARGUMENT, and so do algorithms and
+ * copies whose result it would be. The array itself and its other views can still be written. */
+KJIT_API KJIT_CHECK kjit_status kjit_protect_array(kjit_array *array, kjit_array **view);
 
 /* ---- contents ---- */
 

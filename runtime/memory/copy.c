@@ -298,7 +298,7 @@ kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
   KJ_TRY(view_argument(context, argument, "destination", diagnostics, view));
   if (argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_read_only)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the destination is read-only: its owner has marked it so through DLPack");
+                    "the destination is read-only: its owner has marked it so");
   for (uint32_t i = 0; i < view->rank && view->count; i++)
     if (view->strides[i] == 0 && view->shape[i] > 1)
       return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,

@@ -103,3 +103,21 @@ kjit_status kjit_retype_array(kjit_array *array, kjit_type element, uint32_t par
   (void)retype(array, element, part, &diagnostics, view);
   return ki_finish_call(array->object.device->context, &diagnostics);
 }
+
+static kjit_status protect(kjit_array *array, kj_diagnostics *diagnostics, kjit_array **view)
+{
+  KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  KJ_TRY(kj_make_view(array, array->element, array->shape, array->strides,
+                      (uint32_t)array->tensor.rank, 0, diagnostics, view));
+  (*view)->is_read_only = true;
+  (*view)->line.form = 0; /* launches of read-only arrays are checked on the slow path */
+  return KJIT_OK;
+}
+
+kjit_status kjit_protect_array(kjit_array *array, kjit_array **view)
+{
+  kj_diagnostics diagnostics = { 0 };
+  KJ_TRY(kj_check_array_call(array, "kjit_protect_array", view ? NULL : "view"));
+  (void)protect(array, &diagnostics, view);
+  return ki_finish_call(array->object.device->context, &diagnostics);
+}

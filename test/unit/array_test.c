@@ -291,6 +291,25 @@ static void test_retype(void **state)
                    "the new element type is not a scalar type");
 }
 
+static void test_protect(void **state)
+{
+  kjit_array *numbers, *view, *part;
+  expect_ok(*state, kjit_create_array(cpu_of(*state), KJIT_F64, (int64_t[]){ 4 }, 1, &numbers));
+  expect_ok(*state, kjit_protect_array(numbers, &view));
+  expect_ok(*state, kjit_slice_array(view, (kjit_array_slice[]){ { 1, 3, 1 } }, 1, &part));
+  kjit_arg value = kjit_arg_number(3), own = kjit_arg_array(numbers);
+  kjit_arg protected[] = { kjit_arg_array(view), kjit_arg_array(part) };
+  for (size_t i = 0; i < 2; i++)
+    expect_refused(*state, kjit_fill(*state, &protected[i], &value, NULL), KJIT_ERROR_ARGUMENT,
+                   "the destination is read-only: its owner has marked it so");
+  expect_ok(*state, kjit_fill(*state, &own, &value, NULL));
+  const double *elements = kjit_get_tensor(part)->data;
+  assert_true(elements[0] == 3);
+  kjit_release_array(numbers);
+  kjit_release_array(part);
+  kjit_release_array(view);
+}
+
 /* Another context's streams are not this one's: its arrays come as tensors. */
 static void test_other_contexts(void **state)
 {
@@ -510,7 +529,7 @@ static void test_read_only(void **state)
     }
     kjit_arg zero = kjit_arg_number(0);
     expect_refused(*state, kjit_fill(*state, &arguments[0], &zero, NULL), KJIT_ERROR_ARGUMENT,
-                   "the destination is read-only: its owner has marked it so through DLPack");
+                   "the destination is read-only: its owner has marked it so");
     assert_int_equal(kjit_export_dlpack(array, NULL, &plain), KJIT_ERROR_UNSUPPORTED);
     expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &given));
     assert_true(given->flags & KJIT_DLPACK_READ_ONLY);
@@ -928,6 +947,7 @@ int main(void)
     TEST(test_reshape),
     TEST(test_restride),
     TEST(test_retype),
+    TEST(test_protect),
     TEST(test_wrapped),
     TEST(test_other_contexts),
     TEST(test_taking),

@@ -59,6 +59,16 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
   return (PyObject *)self;
 }
 
+int binding_protect_memory(array_object *self)
+{
+  kjit_array *view = NULL;
+  kjit_status status = kjit_protect_array(self->array, &view);
+  if (binding_finish(self->context, status)) return -1;
+  kjit_release_array(self->array);
+  self->array = view;
+  return 0;
+}
+
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only)
 {
   const kjit_tensor *tensor = kjit_get_tensor(view);
@@ -66,7 +76,9 @@ PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_o
                    : owner->is_read_only && tensor && !tensor->rank         ? BINDING_ELEMENT
                                                                             : BINDING_WRITABLE;
   PyObject *made = binding_wrap_array(owner->context, view, protection);
-  if (made && binding_share_block((array_object *)made, owner)) Py_CLEAR(made);
+  if (made && (binding_share_block((array_object *)made, owner) ||
+               (protection == BINDING_READ_ONLY && binding_protect_memory((array_object *)made))))
+    Py_CLEAR(made);
   return made;
 }
 

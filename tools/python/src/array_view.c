@@ -70,8 +70,11 @@ PyObject *binding_get_part(PyObject *array, PyObject *args)
 /* _protect(): makes the array read-only. Other arrays with the same memory do not change. */
 PyObject *binding_protect(PyObject *array, PyObject *unused)
 {
+  array_object *self = (array_object *)array;
   (void)unused;
-  ((array_object *)array)->is_read_only = BINDING_READ_ONLY;
+  if (!binding_get_tensor(array) || binding_protect_memory(self)) return NULL;
+  self->is_read_only = BINDING_READ_ONLY;
+  self->is_alone = 0;
   Py_RETURN_NONE;
 }
 

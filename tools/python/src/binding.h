@@ -159,6 +159,8 @@ PyObject *binding_get_basic(PyObject *array, PyObject *key);
 PyObject *binding_set_indexing(PyObject *module, PyObject *args);
 PyObject *binding_get_part(PyObject *array, PyObject *args);
 PyObject *binding_protect(PyObject *array, PyObject *unused);
+/* Makes an array that has memory read-only for libkjit. Returns 0, or -1 with an exception. */
+int binding_protect_memory(array_object *array);
 PyObject *binding_mark_element(PyObject *array, PyObject *unused);
 PyObject *binding_mark_result(PyObject *array, PyObject *unused);
 /* Returns whether the array stands for a scalar of NumPy, which cannot change. */
