@@ -226,13 +226,13 @@ def read_expected():
 
 
 def write_expected(found):
-    place, path = ("on the CPU", EXPECTED) if not IS_GPU else ("on a GPU if it differs from that on the CPU", EXPECTED_ON_GPU)
+    place, path = (f", on the CPU, with {' and '.join(PACKAGES)}", EXPECTED) if not IS_GPU else (" on a GPU, if it differs from that on the CPU", EXPECTED_ON_GPU)
     if IS_GPU:
         usual = read_rows(EXPECTED, {})
         found = {name: {m: row for m, row in rows.items() if usual.get(name, {}).get(m, ("",))[0] != row[0]} for name, rows in found.items()}
         found = {name: rows for name, rows in found.items() if rows}
     with open(path, "w") as out:
-        out.write(f"# What is expected of the tests of numba-cuda {VERSION}, {place}, with {' and '.join(PACKAGES)}; written by numba_suite.py --update.\n")
+        out.write(f"# What is expected of the tests of numba-cuda {VERSION}{place}; written by numba_suite.py --update.\n")
         for name in sorted(found):
             out.write(name + "\n")
             for method, (outcome, reason, _) in sorted(found[name].items()):
