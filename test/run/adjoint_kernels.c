@@ -147,7 +147,8 @@ static void test_refused(kjit_module *module)
   const kjit_arg a[] = { kjit_arg_tensor(&tensors[0]), kjit_arg_tensor(&tensors[1]) };
   adjoint made = derive(module, "square", NULL, 0);
   REQUIRE(kjit_launch(made.kernel, NULL, a, 2) == KJIT_ERROR_TYPE);
-  REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "the kernel overwrites this value") != NULL);
+  REQUIRE(strstr(kjit_get_diagnostic(context, 0)->message, "the kernel overwrites this value") !=
+          NULL);
   REQUIRE(kjit_get_diagnostic(context, 0)->line == 4);
   kjit_release_module(made.module);
 }
