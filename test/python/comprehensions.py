@@ -90,12 +90,16 @@ def maps(a, n):
         s += i * v
     for pair in zip(map(lambda x: x * 2, a), a):
         s += pair[0] * pair[1]
+    for i, v in enumerate(map(square, map(lambda x: x + 1, a))):
+        s = s / 2 + i * v
     return s
 
 
 def pythons(a, n):
     """Numba rejects these forms."""
     s = sum(v * w for v in a for w in a if v > w) + max(v * 2 for v in a) + sum(map(lambda x: x * n, a))
+    for i, (v, w) in enumerate(zip((v + 1 for v in (w * 10 for w in a)), map(lambda x, y: x - y, a, map(lambda x: x * 2, a)))):
+        s = s * 3 + i + v * w
     s += sum([y for v in a if (y := v * 2) > 2]) + sum(map(lambda x: x * n, filter(lambda x: x > 1, a)))
     return s, any(v > 2 for v in a), all(v > 2 for v in a), any([v > n for v in a]), all([v < 50 for v in a])
 

@@ -213,14 +213,12 @@ class Nest:
         kind = self.found.kind(node)
         if kind is map or kind is filter:
             names = [self.temporary() for _ in node.args[1:]]
-            items = node.args[1] if len(names) == 1 else ast.Call(ast.Name("zip", ast.Load()), node.args[1:], [])
+            value = self.called(node.args[0], names)
             if kind is map:
-                before, value = self.called(node.args[0], names)
-                body = [*before, ast.Assign([target], value), *body]
+                body = [ast.Assign([target], value), *body]
             else:
-                before, test = self.called(node.args[0], names)
-                body = [*before, ast.If(test, [ast.Assign([target], _load(names[0])), *body], [])]
-            return self.loops(_at([items], node)[0], self.targets(names), body, orelse)
+                body = [ast.If(value, [ast.Assign([target], _load(names[0])), *body], [])]
+            return self.loops(self.items(node), self.targets(names), body, orelse)
         if _has_map(node, self.found):
             before = []
             node, target = self.without_map(node, target, before)
@@ -228,20 +226,26 @@ class Nest:
         return [ast.For(target, node, body, list(orelse))]
 
     @staticmethod
+    def items(call):
+        """Returns the iterable for a call of map or filter: the argument, or zip of several arguments."""
+        if len(call.args) == 2:
+            return call.args[1]
+        return _at([ast.copy_location(ast.Call(ast.Name("zip", ast.Load()), call.args[1:], []), call)], call)[0]
+
+    @staticmethod
     def targets(names):
         stores = [ast.Name(name, ast.Store()) for name in names]
         return stores[0] if len(stores) == 1 else ast.Tuple(stores, ast.Store())
 
     def called(self, function, names):
-        """Returns (statements, expression) for a call with variables as arguments. filter takes None in place of a function."""
+        """Returns the expression for a call with variables as arguments. filter takes None in place of a function."""
         if isinstance(function, ast.Constant) and function.value is None:
-            return [], _load(names[0])
+            return _load(names[0])
         arguments = getattr(function, "args", None)
         is_plain = isinstance(function, ast.Lambda) and not (arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults)
         if is_plain and len(arguments.args) == len(names) and not arguments.posonlyargs:
-            return [], self.found.copied(function.body, dict(zip((a.arg for a in arguments.args), names)))
-        call = ast.Call(self.found.copied(function, {}), [_load(name) for name in names], [])
-        return [], call
+            return self.found.copied(function.body, dict(zip((a.arg for a in arguments.args), names)))
+        return ast.Call(self.found.copied(function, {}), [_load(name) for name in names], [])
 
     def of_comprehension(self, node, target, body, orelse):
         new = {n: self.temporary() for g in node.generators for n in _names(g.target)}
@@ -254,19 +258,20 @@ class Nest:
         return body
 
     def without_map(self, node, target, before):
-        """Returns (iterable, target) without calls of map. before: receives the statements that assign their results."""
+        """Returns (iterable, target) without calls of map. before: receives the statements that assign their results, those of
+        inner calls first."""
         kind = self.found.kind(node)
         if isinstance(node, _COMPREHENSIONS):
             generator = node.generators[0]
             new = {n: self.temporary() for n in _names(generator.target)}
+            found = self.without_map(generator.iter, self.found.copied(generator.target, new), before)
             before.append(ast.Assign([target], self.found.copied(node.elt, new)))
-            return self.without_map(generator.iter, self.found.copied(generator.target, new), before)
+            return found
         if kind is map:
             names = [self.temporary() for _ in node.args[1:]]
-            first, value = self.called(node.args[0], names)
-            before += [*first, ast.Assign([target], value)]
-            items = node.args[1] if len(names) == 1 else ast.Call(ast.Name("zip", ast.Load()), node.args[1:], [])
-            return self.without_map(ast.copy_location(items, node), self.targets(names), before)
+            found = self.without_map(self.items(node), self.targets(names), before)
+            before.append(ast.Assign([target], self.called(node.args[0], names)))
+            return found
         if not _has_map(node, self.found):
             return node, target
         count = 2 if kind is enumerate else len(node.args)
