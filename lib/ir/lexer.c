@@ -497,7 +497,9 @@ static _Noreturn void refuse_character(ki_lexer *lexer)
 {
   char c = peek(lexer, 0);
   kj_location place = lexer->token.location;
-  if (c == '!') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "kernel IR has no `!`: write `not`");
+  if (c == '!')
+    ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "%s no `!`: write `not`",
+               ki_say_language_has(lexer));
   if (c == '\'') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "write strings in double quotes");
   if (c == '\\')
     ki_fail_at(

@@ -148,6 +148,12 @@ typedef struct ki_lexer {
   ki_token token; /* the lookahead token */
 } ki_lexer;
 
+/* The language of the text, as the beginning of a message. */
+static inline const char *ki_say_language_has(const ki_lexer *lexer)
+{
+  return lexer->is_formula ? "formulas have" : "kernel IR has";
+}
+
 /* text is the text of sources->items[file]; file is 0 unless the caller changes lexer->file. If the
  * text contains bytes that are not a token, the lexer reports an error and jumps to on_error with
  * KJ_JUMP_ERROR. on_error must therefore be set before the first ki_next_token. */

@@ -181,15 +181,15 @@ static _Noreturn void refuse_operand(ki_parser *parser)
   ki_token_kind kind = parser->lexer.token.kind, before = parser->previous.kind;
   kj_location place = ki_place(parser);
   if (kind == KJ_TOKEN_AMPERSAND && before == KJ_TOKEN_AMPERSAND && is_adjacent(parser))
-    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX,
-                  "kernel IR has no `&&`: write `and`");
+    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "%s no `&&`: write `and`",
+                  ki_say_language_has(&parser->lexer));
   if (kind == KJ_TOKEN_PIPE && before == KJ_TOKEN_PIPE && is_adjacent(parser))
-    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX,
-                  "kernel IR has no `||`: write `or`");
-  if (kind == KJ_TOKEN_AMPERSAND)
+    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "%s no `||`: write `or`",
+                  ki_say_language_has(&parser->lexer));
+  if (kind == KJ_TOKEN_AMPERSAND && !parser->lexer.is_formula)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "atomic functions take the element itself, without `&`: `atomic_add(out[y], 1)`");
-  if (kind == KJ_TOKEN_STAR)
+  if (kind == KJ_TOKEN_STAR && !parser->lexer.is_formula)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected a value, found `*`; for an element of a pointer write `p[i]`");
   if (kind == KJ_TOKEN_FLOORDIV)
@@ -620,8 +620,8 @@ ki_expr *ki_parse_expr(ki_parser *parser)
   if (ki_at(parser, KJ_TOKEN_QUESTION) && !ki_at_line_end(parser))
     expr = parse_conditional(parser, expr);
   else if (ki_at(parser, KJ_TOKEN_IF) && !ki_at_line_end(parser))
-    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                  "kernel IR has no `a if c else b`: write `%s`",
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "%s no `a if c else b`: write `%s`",
+                  ki_say_language_has(&parser->lexer),
                   parser->lexer.is_formula ? "where(c, a, b)" : "c ? a : b");
   ki_leave(parser);
   return expr;

@@ -234,6 +234,9 @@ def test_refused():
     given = {"x": x, "words": np.array(["a", "b", "c", "d"])}
     refused(lambda: kjit.eval("x + unknown", given), "formula:1:5: error: there is no column `unknown`")
     refused(lambda: kjit.eval("x; x", given), "expected the end of the expression")
+    for text, message in (("x if x else x", "formulas have no `a if c else b`: write `where(c, a, b)`"), ("!x", "formulas have no `!`: write `not`"),
+                          ("x && x", "formulas have no `&&`: write `and`"), ("x + * x", "expected a value, found `*`\n")):
+        refused(lambda: kjit.eval(text, given), message)  # noqa: B023
     refused(lambda: kjit.eval("__import__('os').system('true')", given), "formula:1:18")
     refused(lambda: kjit.eval("x.__class__", given), "attributes")
     refused(lambda: kjit.eval("(lambda: 1)()", given), "formula:1:")
