@@ -200,7 +200,11 @@ def zips(x):
     return s
 
 
-for function in leaves, has_else, counts, zips:
+def zips_one_of_two(x):
+    return sum(v * w for v, w in zip(map(lambda v: v + 1, x[0]), (w for w in x[1] if w > 1)))
+
+
+for function in leaves, has_else, counts, zips, zips_one_of_two:
     try:
         print(function, njit(function)(pairs))
         raise SystemExit("no error")

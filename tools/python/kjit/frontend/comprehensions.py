@@ -261,6 +261,8 @@ class Nest:
         """Returns (iterable, target) without calls of map. before: receives the statements that assign their results, those of
         inner calls first."""
         kind = self.found.kind(node)
+        if not _is_map(node, self.found) and not _has_map(node, self.found):
+            return node, target
         if isinstance(node, _COMPREHENSIONS):
             generator = node.generators[0]
             new = {n: self.temporary() for n in _names(generator.target)}
@@ -272,8 +274,6 @@ class Nest:
             found = self.without_map(self.items(node), self.targets(names), before)
             before.append(ast.Assign([target], self.called(node.args[0], names)))
             return found
-        if not _has_map(node, self.found):
-            return node, target
         count = 2 if kind is enumerate else len(node.args)
         inner, after = [], []
         targets = target.elts if isinstance(target, ast.Tuple) and len(target.elts) == count else None
