@@ -158,11 +158,21 @@ def changes(a):
     return a[0]
 
 
-try:
-    print(njit(changes)(np.arange(3.0)))
-    raise SystemExit("no error")
-except kjit.SourceError as error:
-    assert "list" in str(error) or "kjit.local" in str(error), error
+def changes_by_name(a):
+    s = 0.0
+    b = a[1:]
+    for x in [v * 2 for v in a]:
+        b += 1
+        s += x
+    return s
+
+
+for function in changes, changes_by_name:
+    try:
+        print(njit(function)(np.arange(3.0)))
+        raise SystemExit("no error")
+    except kjit.SourceError as error:
+        assert "list" in str(error) or "kjit.local" in str(error), error
 
 
 # ---- a break leaves one loop, and zip and enumerate count the items of a filter: such loops are errors ----

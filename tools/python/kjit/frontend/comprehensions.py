@@ -8,15 +8,19 @@ import ast
 
 _CONSUMERS = (sum, min, max, len, any, all)
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
+_NUMBERS = (*_CONSUMERS, abs, bool, complex, float, int, round)  # calls of these functions make no array
+_NEW = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare)  # these expressions make a number or a new array
 _SCOPES = (ast.Lambda, ast.FunctionDef, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 
 
 class Found:
     """The consumers in a function. calls: calls by the id of their node. loops: the same for loops. displays: the same for calls
-    whose argument is a list of expressions. names: static.Names. unset: variables that the loops set before they read them."""
+    whose argument is a list of expressions. names: static.Names. unset: variables that the loops set before they read them. new:
+    variables that have no memory of another variable."""
 
     def __init__(self, names=None):
         self.names, self.calls, self.loops, self.displays, self.unset = names, {}, {}, {}, set()
+        self.new = set()
 
     def __bool__(self):
         return bool(self.calls or self.loops or self.displays)
@@ -62,9 +66,27 @@ def _names(target):
 def find(body, names):
     """Returns the consumers in the body of a function. names: static.Names of the function."""
     found = Found(names)
+    found.new = _new_variables(body, names)
     for statement in body:
         _find(statement, found)
     return found
+
+
+def _new_variables(body, names):
+    """Returns the variables to which the function assigns only numbers and new arrays, which no other variable has."""
+    new, stores, others = set(), set(), set()
+    for node in (n for s in body for n in ast.walk(s)):
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
+        called = names.value(node.value.func) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
+        is_number = any(called is function for function in _NUMBERS)
+        if isinstance(target, ast.Name) and (isinstance(node, ast.Assign) and isinstance(node.value, _NEW) or is_number):
+            new.add(target.id)
+            stores.add(id(target))
+        elif isinstance(target, ast.Name) and isinstance(node, ast.AugAssign):
+            stores.add(id(target))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in stores:
+            others.add(node.id)
+    return new - others
 
 
 def _find(node, found):
@@ -176,8 +198,8 @@ def _may_change(loop, found):
             return True
         is_write = isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store)
         is_call = isinstance(node, ast.Call) and not isinstance(found.names.value(node.func), type(len))
-        is_in_place = isinstance(node, ast.AugAssign)  # of an array, it changes its elements
-        if is_of_memory and (is_write or is_call or is_in_place and not isinstance(node.target, ast.Name)):
+        is_in_place = isinstance(node, ast.AugAssign) and getattr(node.target, "id", None) not in found.new  # it changes an array
+        if is_of_memory and (is_write or is_call or is_in_place):
             return True
     return False
 
