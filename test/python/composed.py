@@ -201,7 +201,7 @@ def read_only(r, p):
 
 @kjit.jit
 def written(p):
-    p.x = 2
+    p.x = 500  # no element has this value: only changed bytes are copied back
 
 
 refused(lambda: written[1, 1](np.void(b"abcd")), "numpy.void", TypeError)
