@@ -18,7 +18,9 @@ try:
     import pyarrow
 except ImportError:
     raise SystemExit("Arrow's C++ library is not there: install libparquet-dev, or set PYTHON to a Python program with the package pyarrow")
-folder, version = pyarrow.get_library_dirs()[0], pyarrow.cpp_build_info.so_version
+folder, version = pyarrow.get_library_dirs()[0], getattr(pyarrow.cpp_build_info, "so_version", None)
+if version is None:
+    raise SystemExit(f"pyarrow {pyarrow.__version__} does not tell the version of its libraries: install a newer one, or libparquet-dev")
 print(f"-I{pyarrow.get_include()} {folder}/libparquet.so.{version} {folder}/libarrow.so.{version} -Wl,-rpath,{folder}")
 END
   )
