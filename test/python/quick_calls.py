@@ -401,6 +401,8 @@ for turn in range(700):
     def general_get(x, k):
         view = x._basic(k) if not isinstance(k, kjit.Array) else None
         is_element = view is not None and not view.ndim and type(k) is int  # a copy, as in NumPy
+        if view is not None and x._is_scalar:  # the result of an operation: any key selects a new array, as in NumPy
+            return view.copy()
         return _indexing.get_item(x, k) if view is None else view.copy()._mark_element() if is_element else view
 
     expected = outcome(lambda: general_get(make(), key()))
