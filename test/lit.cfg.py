@@ -98,8 +98,8 @@ for name, value in [
     ("%cpu", kjit_run + " --device cpu"),
     ("%cuda-gdb", cuda_gdb or "cuda-gdb"),  # before %cuda, which it begins with
     ("%cuda", kjit_run + " --device cuda"),
-    ("%kjit-python", "env PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), config.kjit_python)),
-    ("%numba-python", "env PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), numba_python or config.kjit_python)),
+    ("%kjit-python", "env PYTHONFAULTHANDLER=1 PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), config.kjit_python)),
+    ("%numba-python", "env PYTHONFAULTHANDLER=1 PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), numba_python or config.kjit_python)),
     ("%python", config.kjit_python),
     ("%pyarrow-python", pyarrow_python or config.kjit_python),
     ("%cc", config.kjit_cc),

@@ -18,6 +18,7 @@ from kjit.numpy import _indexing  # noqa: E402
 
 seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
 generator, choice = np.random.default_rng(seed), random.Random(seed)
+print("seed", seed, flush=True)  # for a run that ends without an exception
 np.seterr(all="ignore")
 TYPES = "bool i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 SHAPES = [(), (0,), (1,), (7,), (100,), (3, 4), (4, 0), (1, 5), (2, 3, 4), (20000,)]
