@@ -62,9 +62,10 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
 int binding_protect_memory(array_object *self)
 {
   kjit_array *view = NULL;
+  if (self->unprotected) return 0;
   kjit_status status = kjit_protect_array(self->array, &view);
   if (binding_finish(self->context, status)) return -1;
-  kjit_release_array(self->array);
+  self->unprotected = self->array;
   self->array = view;
   return 0;
 }
@@ -99,6 +100,7 @@ static void free_array(PyObject *object)
   binding_release_block(self->block);
   Py_XDECREF(self->key);
   if (!is_kept) kjit_release_array(self->array);
+  kjit_release_array(self->unprotected);
   Py_XDECREF((PyObject *)self->context);
   if (!keep_spare(self)) ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);

@@ -118,7 +118,9 @@ typedef enum binding_protection {
 
 typedef struct array_object {
   PyObject_HEAD context_object *context;
-  kjit_array *array; /* NULL while the array is pending (see expression.h) */
+  kjit_array *array;       /* NULL while the array is pending (see expression.h) */
+  kjit_array *unprotected; /* the array before it became read-only, which calls on other threads
+                            * may still use; or NULL */
   kjit_device *device;
   int is_read_only;          /* a binding_protection */
   int is_alone;              /* no view, no launch and no other library has used the memory, which
