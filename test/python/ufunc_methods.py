@@ -18,7 +18,7 @@ def formula(a, b):
 
 
 plain = kjit.vectorize(formula)
-typed = kjit.vectorize(["float32(float32, float32)", "float64(float64, float64)"])(formula)
+typed = kjit.vectorize(["float32(float32, float32)", "float64(float64, float64)"], identity=0)(formula)
 every = {"without signatures": plain, "with signatures": typed}
 
 

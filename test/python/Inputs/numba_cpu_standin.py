@@ -176,6 +176,18 @@ def njit(*args, **options):
     return jit(*args, **options)
 
 
+def vectorize(*arguments, **options):
+    if options.get("forceobj"):
+        raise OutOfScope("object mode")
+    return _as_numba._vectorize(*arguments, **options)
+
+
+def guvectorize(*arguments, **options):
+    if options.get("forceobj"):
+        raise OutOfScope("object mode")
+    return _as_numba._guvectorize(*arguments, **options)
+
+
 class Builder:
     """Numba's classes Vectorize and GUVectorize: signatures are added one by one."""
 
@@ -186,14 +198,19 @@ class Builder:
     def add(self, signature):
         self.signatures.append(signature)
 
+    def __new__(cls, python, *layout, is_dynamic=False, **options):
+        if is_dynamic:  # a function with the types of each call, as guvectorize without signatures makes it
+            return guvectorize(*layout, **options)(python)
+        return super().__new__(cls)
+
     def build_ufunc(self):
-        make = _as_numba._guvectorize if self.layout else _as_numba._vectorize
+        make = guvectorize if self.layout else vectorize
         return make(self.signatures, *self.layout, **self.options)(self.python)
 
 
 def dufunc(python, identity=None, cache=False, targetoptions=None):
     """Numba's class DUFunc, of which vectorize without signatures makes an object."""
-    return _as_numba._vectorize([], identity=identity)(getattr(python, "py_func", python))
+    return vectorize([], identity=identity)(getattr(python, "py_func", python))
 
 
 def follow_seeds(module):
@@ -226,7 +243,12 @@ def keep_references(module):
     module.NrtRefCtTest.assert_array_nrt_refct = lambda self, array, count: None
 
 
-ADAPTED = {"test_random": follow_seeds, "test_parfors": keep_schedules, "test_dyn_array": keep_references}
+def refuse_builders(module):
+    """Puts the tests out of scope that build a ufunc from Numba's results of a compilation."""
+    module.UFuncBuilder = refused("numba.np.ufunc.ufuncbuilder.UFuncBuilder")
+
+
+ADAPTED = {"npyufunc.test_ufuncbuilding": refuse_builders, "test_random": follow_seeds, "test_parfors": keep_schedules, "test_dyn_array": keep_references}
 
 
 def install():
@@ -236,8 +258,8 @@ def install():
     for name in ("Vectorize", "GUVectorize"):
         setattr(numba.np.ufunc, name, Builder)
     numba.np.ufunc.dufunc.DUFunc = dufunc
-    numba.np.ufunc.vectorize, numba.np.ufunc.guvectorize = _as_numba._vectorize, _as_numba._guvectorize
-    for name, thing in {"jit": jit, "njit": njit, "prange": kjit.prange, "vectorize": _as_numba._vectorize, "guvectorize": _as_numba._guvectorize,
+    numba.np.ufunc.vectorize, numba.np.ufunc.guvectorize = vectorize, guvectorize
+    for name, thing in {"jit": jit, "njit": njit, "prange": kjit.prange, "vectorize": vectorize, "guvectorize": guvectorize,
                         "generated_jit": refused("generated_jit"), "cfunc": refused("cfunc"), "stencil": refused("stencil"),
                         "jit_module": refused("jit_module"), "pndindex": np.ndindex, "set_num_threads": kjit.set_num_threads,
                         "get_num_threads": kjit.get_num_threads}.items():

@@ -5,13 +5,14 @@ The dimensions that a layout such as "(m,n),(n)->(m)" names are the core dimensi
 leading dimensions of the arguments broadcast and are called loop dimensions.
 """
 
+import functools
 import linecache
 import math
 
 import numpy
 
 from .. import _ufuncs
-from .._errors import KernelError, name_element
+from .._errors import KernelError, SourceValueError, name_element
 from . import arrays, dispatcher, types
 from .reduction import (
     OF_CUDA,
@@ -32,13 +33,13 @@ from .reduction import (
 def _parse_layout(text):
     sides = text.replace(" ", "").split("->")
     if len(sides) > 2:
-        raise ValueError(f'a layout must be "(m,n),(n)->(m)", not {text!r}')
+        raise ValueError(f'bad token in signature: a layout must be "(m,n),(n)->(m)", not {text!r}')
     found = []
     for side in sides:
         if side[:1] != "(" or side[-1:] != ")":
             if found and not side:  # a layout such as "(n)->" has no results
                 continue
-            raise ValueError(f'a layout must be "(m,n),(n)->(m)", not {text!r}')
+            raise ValueError(f'bad token in signature: a layout must be "(m,n),(n)->(m)", not {text!r}')
         found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
     return found if len(found) == 2 else [*found, []]
 
@@ -135,7 +136,8 @@ class GUFunc(_ufuncs.Attributes):
         """signatures: an empty list means that each call determines the types; such a call has to
         pass arrays for the results. writable: names or positions of the inputs that the function
         writes. identity: the attribute of this name."""
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        functools.update_wrapper(self, function, updated=())
+        del self.__wrapped__
         self.signature = layout
         self._inputs, self._outputs = _parse_layout(layout)
         self._signatures = signatures
@@ -152,7 +154,7 @@ class GUFunc(_ufuncs.Attributes):
                 )
             if device == "cpu":
                 _check_layout(signature.args, [*self._inputs, *self._outputs])
-        self._is_on_cpu, self.identity = device == "cpu", identity
+        self._is_on_cpu, self.identity = device == "cpu", None if identity == "reorderable" else identity
         self._kernel = _make_kernel(function, count, self._is_on_cpu)
         self._kernel._kernel._device = device
         self.nin, self.nout = len(self._inputs), len(self._outputs)
@@ -162,6 +164,11 @@ class GUFunc(_ufuncs.Attributes):
         if not self._outputs and not writable:  # a function without results can only write to its inputs
             writable = [i for i, core in enumerate(self._inputs) if core]
         self._writable = self._places_of(writable, names)
+
+    @property
+    def is_dynamic(self):
+        """Whether each call determines the types, because there are no signatures."""
+        return not self._signatures
 
     def _places_of(self, writable, names):
         """Returns the positions of the inputs that writable_args lists by name or position."""
@@ -183,6 +190,9 @@ class GUFunc(_ufuncs.Attributes):
         Raises TypeError if no signature fits."""
         if not self._signatures:
             row = [numpy.dtype(a.dtype) for a in [*given, *outs]]
+            code = codes_of(row[: self.nin], row[self.nin :])
+            if code not in self._codes:
+                self._codes += (code,)
             cores = [*self._inputs, *self._outputs]
             kinds = [types.from_dtype(d)[(slice(None),) * len(c)] if c else types.from_dtype(d) for c, d in zip(cores, row)]
             return kinds, row
@@ -231,7 +241,7 @@ class GUFunc(_ufuncs.Attributes):
         kinds, row = self._choose(args, given, outs, casting)
         given = [_moved(g, own) for g, own in zip(given, places.inputs)]
         sizes, loops = self._sizes(given)
-        loop = numpy.broadcast_shapes(*loops)
+        loop = self._loop_shape(loops, outs, places, sizes)
         count = int(numpy.prod(loop, dtype=numpy.int64))
         flat = []
         for g, core, dtype, kind in zip(given, self._inputs, row, kinds):
@@ -244,29 +254,73 @@ class GUFunc(_ufuncs.Attributes):
         if count:
             before = {i: flat[i].tobytes() for i in self._writable}
             inputs = [arrays.to_device(f) if f.size and not self._is_on_cpu else f for f in flat]
-            self._launch(count, loop, inputs, wholes)
+            try:
+                self._launch(count, loop, inputs, wholes)
+            except KernelError:
+                self._finish(outs, places, hosts, wholes, is_on_device)  # the elements that the kernel has computed
+                raise
             for i, old in before.items():
                 new = _on_host(inputs[i])
                 if new.tobytes() != old:
                     self._write_back(args[i], given[i], new, loop, places.inputs[i])
+        finished = self._finish(outs, places, hosts, wholes, is_on_device)
+        return finished[0] if self.nout == 1 else tuple(finished)
+
+    @staticmethod
+    def _finish(outs, places, hosts, wholes, is_on_device):
+        """Returns the results of a call, or stores them in the arrays that the call passes."""
         finished = []
         for i, (host, whole) in enumerate(zip(hosts, wholes)):
             host = places.result(_moved_back(whole.reshape(host.shape), places.outputs[i]))
             finished.append(_store(outs[i], host) if outs else _made(host, is_on_device))
-        return finished[0] if self.nout == 1 else tuple(finished)
+        return finished
 
     def _sizes(self, given):
         """Returns (extents by the names of the core dimensions, the loop dimensions of each input).
         Raises ValueError if two extents of one name differ."""
         sizes, loops = {}, []
-        for g, core in zip(given, self._inputs):
-            if g.ndim < len(core):
-                raise ValueError(f"{self.__name__}: an array has {g.ndim} dimensions, fewer than ({','.join(core)})")
-            for name, extent in zip(core, g.shape[g.ndim - len(core) :]):
+        for i, (g, core) in enumerate(zip(given, self._inputs)):
+            self._check_rank(f"Input operand {i}", g, core)
+            for place, (name, extent) in enumerate(zip(core, g.shape[g.ndim - len(core) :])):
                 if sizes.setdefault(name, extent) != extent:
-                    raise ValueError(f"{self.__name__}: the dimension {name} has the different extents {sizes[name]} and {extent}")
+                    raise self._mismatch(f"Input operand {i}", place, extent, sizes[name])
             loops.append(g.shape[: g.ndim - len(core)])
         return sizes, loops
+
+    def _check_rank(self, operand, array, core):
+        if array.ndim < len(core):
+            raise SourceValueError(
+                f"{self.__name__}: {operand} does not have enough dimensions (has {array.ndim}, gufunc core with signature "
+                f"{self.signature} requires {len(core)})"
+            )
+
+    def _mismatch(self, operand, place, extent, other):
+        return ValueError(
+            f"{self.__name__}: Operand has a mismatch in one of its core dimensions: {operand} has a mismatch in its core dimension {place}, "
+            f"with gufunc signature {self.signature} (size {extent} is different from {other})"
+        )
+
+    def _loop_shape(self, loops, outs, places, sizes):
+        """Returns the extents of the loop dimensions. On the CPU, as in NumPy, the arrays for the
+        results take part in the broadcast, and must have the resulting extents."""
+        moved = [_moved(places.without_kept(_on_host(out)), axes) for out, axes in zip(outs, places.outputs) if self._is_on_cpu]
+        for i, (array, core) in enumerate(zip(moved, self._outputs)):
+            self._check_rank(f"Output operand {i}", array, core)
+        own = []
+        for i, (array, core) in enumerate(zip(moved, self._outputs)):
+            count = array.ndim - len(core)
+            own.append(array.shape[:count])
+            for place, (name, extent) in enumerate(zip(core, array.shape[count:])):
+                if sizes.get(name, extent) != extent:
+                    raise self._mismatch(f"Output operand {i}", place, extent, sizes[name])
+        loop = numpy.broadcast_shapes(*loops, *own)
+        for i, shape in enumerate(own):
+            if shape != loop:
+                raise ValueError(
+                    f"{self.__name__}: Loop and array shapes are incompatible: the array for result {i} has the loop dimensions {shape}, "
+                    f"and the operands broadcast to {loop}"
+                )
+        return loop
 
     def _result(self, i, outs, places, sizes, loop, dtype, casting):
         """Returns the array that the kernel fills for result i. If the call passes an array for the
@@ -296,6 +350,15 @@ class GUFunc(_ufuncs.Attributes):
         if moved.shape[: moved.ndim - count] != tuple(loop):
             raise ValueError(f"{self.__name__} writes to an input of the shape {tuple(argument.shape)}, which the call broadcasts")
         _store(argument, _moved_back(new.reshape(moved.shape), axes))
+
+    def _without_cores(self, *operands, **options):
+        raise RuntimeError("Reduction not defined on ufunc with signature")
+
+    reduce = accumulate = reduceat = at = _without_cores
+
+    def outer(self, *operands, **options):
+        """Raises TypeError, as NumPy's generalized ufuncs do."""
+        raise TypeError("method outer is not allowed in ufunc with non-trivial signature")
 
     def _launch(self, count, loop, inputs, outputs):
         """Launches the kernel with one thread for each index of the loop dimensions. Raises

@@ -10,7 +10,7 @@ from .. import _algorithms, _arrays, _folds, _functions, _kjit, _ufuncs, dtypes
 from .._errors import KernelError
 from .._type_words import in_python as in_python_types
 from ..frontend import words as frontend_words
-from . import arrays, compiled, dispatcher, types
+from . import arrays, compiled, dispatcher, ordered, types
 
 
 class _Func(_functions.Function):
@@ -232,8 +232,14 @@ class DeviceUfunc(_ufuncs.Folds):
     `ufunc.reduce(x)`."""
 
     def __init__(self, function, signatures, device=None, rules=OF_CUDA, identity=None):
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._device, self._rules, self.identity, self._signatures = device, rules, identity, list(signatures)
+        """identity: 0, 1, None or "reorderable", which means that there is no identity but that the
+        order of the operands does not matter."""
+        functools.update_wrapper(self, function, updated=())
+        del self.__wrapped__
+        self._device, self._rules, self._signatures = device, rules, list(signatures)
+        self.is_reorderable, self._given_identity = identity is not None, identity
+        self.identity = None if identity == "reorderable" else identity
+        self._loops = {}  # the loops of ordered.py by function and type
         self.py_func = function
         # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it may be fused, as in
         # Numba
@@ -247,7 +253,7 @@ class DeviceUfunc(_ufuncs.Folds):
     def __reduce__(self):
         reduced = dispatcher.Dispatcher(self.py_func, [], {"device": True})._kernel.__reduce__()
         signatures = [(s.return_type, s.args) for s in self._signatures]
-        return _remake_ufunc, (reduced, signatures, self._device, _RULES.index(self._rules), self.identity)
+        return _remake_ufunc, (reduced, signatures, self._device, _RULES.index(self._rules), self._given_identity)
 
     @staticmethod
     def _row(function, signature, is_strict):
@@ -279,7 +285,11 @@ class DeviceUfunc(_ufuncs.Folds):
     def _choose(self, args, found, casting="same_kind", dtype=None):
         if not self._rows:  # the arguments determine the types
             sample = tuple(numpy.zeros(1, f) for f in found)
-            return found, numpy.asarray(_algorithms.map(self._func, *sample)).dtype, self._func
+            result = numpy.asarray(_algorithms.map(self._func, *sample)).dtype
+            code = codes_of(found, [result])
+            if code not in self._codes:
+                self._codes += (code,)
+            return found, result, self._func
         rules, rows = rules_for(casting, self._rules), self._rows
         if dtype is not None:  # only signatures with this result; casting= decides how the operands are converted
             rows = [row for row in rows if row[1] == numpy.dtype(dtype)]
@@ -342,18 +352,65 @@ class DeviceUfunc(_ufuncs.Folds):
         """Returns (the device function, its type) for a reduction of elements of type dtype.
         widens: whether a ufunc without signatures may reduce in the type of its result, such as
         int64 for int8."""
+        func, kinds, result = self._operator_row(dtype, dtype, widens)
+        if kinds[1] != result:
+            raise self._unfit(kinds, result)
+        return func, result
+
+    def _unfit(self, kinds, result):
+        return TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {kinds} with the result {result}")
+
+    def _operator_row(self, first, second, widens):
+        """Returns (the device function, the types of its operands, the type of its result) for the
+        reduction of elements of type `second` to a value of type `first`; see `_operator`. The
+        first operand has the type of the result."""
         if self.nin != 2:
             raise ValueError("reduce only supports binary functions")
-        inputs, result, func = self._choose([numpy.zeros(1, dtype)] * 2, [dtype] * 2)
-        if widens and not self._signatures and result != dtype and result.kind in "iuf":
-            inputs, result, func = self._choose([numpy.zeros(1, result)] * 2, [result] * 2)
-        if inputs[0] != result or inputs[1] != result:
-            raise TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {inputs} with the result {result}")
-        return func, result
+        found = [first, second]
+        args = [numpy.zeros(1, dtype) for dtype in found]
+        rows = [row for row in self._rows if row[0][0] == row[1]] or self._rows
+        kinds, result, func = choose_row(rows, self.__name__, args, found, self._rules) if rows else self._choose(args, found)
+        if widens and not self._signatures and result != first and result.kind in "iuf":
+            kinds, result, func = self._choose([numpy.zeros(1, result)] * 2, [result] * 2)
+        if kinds[0] != result:
+            raise self._unfit(kinds, result)
+        return func, kinds, result
+
+    def _loops_of(self, func, kind):
+        key = id(func), kind
+        if key not in self._loops:
+            self._loops[key] = ordered.Loops(func, numpy.dtype(kind.name).type)
+        return self._loops[key]
+
+    def operator_in_order(self, found, dtype):
+        """Returns (the loops of ordered.py, the type of the result, the type of the elements) for
+        a reduction. found: the type of the array. dtype: the type that the call asks for, or None."""
+        wanted = numpy.dtype(found if dtype is None else dtype)
+        try:
+            func, kinds, result = self._operator_row(wanted, wanted, dtype is None)
+        except TypeError:
+            if wanted == found:
+                raise
+            func, kinds, result = self._operator_row(wanted, found, False)  # such as float64(float64, int64)
+        return self._loops_of(func, result), result, kinds[1]
+
+    def function_in_order(self, operands, found):
+        """Returns (the loops of ordered.py, the types of the operands) for a call with these
+        operands. found: the types that the operands have."""
+        kinds, _, func = self._choose(operands, found)
+        return self._loops_of(func, kinds[0]), kinds
+
+    def _is_in_order(self, *operands):
+        """Returns whether a method applies the function to one element after the other, as on the
+        CPU in NumPy and Numba."""
+        return self._device == "cpu" and not any(is_device(x) or isinstance(x, _kjit.Array) for x in operands)
 
     @_ufuncs.with_overrides
     def reduce(self, arg, axis=0, dtype=None, out=None, keepdims=False, initial=None, stream=0):
-        """Reduces the elements along an axis, like NumPy's `ufunc.reduce`."""
+        """Reduces the elements along an axis, like NumPy's `ufunc.reduce`. On the CPU the function
+        is applied to one element after the other. On a GPU it must be associative."""
+        if self._is_in_order(arg, out):
+            return ordered.reduce(self, numpy.asarray(arg), axis, dtype, out, keepdims, initial)
         host = arrays.as_cuda_array(arg).copy_to_host() if is_device(arg) else numpy.asarray(arg)
         func, result = self._operator(numpy.dtype(dtype or host.dtype), widens=dtype is None)
         if initial is None and isinstance(self.identity, int):
@@ -367,7 +424,10 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def accumulate(self, arg, axis=0, dtype=None, out=None):
-        """Returns the partial reductions along an axis, like NumPy's `ufunc.accumulate`."""
+        """Returns the partial reductions along an axis, like NumPy's `ufunc.accumulate`. On a GPU
+        the function must be associative."""
+        if self._is_in_order(arg, out):
+            return ordered.accumulate(self, numpy.asarray(arg), axis, dtype, out)
         func, result = self._operator(numpy.dtype(dtype or numpy.asarray(arg).dtype), widens=dtype is None)
         return _folds.scan(numpy.ascontiguousarray(arg, result), func, axis=axis, out=out, device=self._device)
 
@@ -379,9 +439,16 @@ class DeviceUfunc(_ufuncs.Folds):
         return self(x.reshape(x.shape + (1,) * y.ndim), y, **options)
 
     @_ufuncs.with_overrides
-    def at(self, x, places, values):
+    def at(self, x, places, values=None):
         """Sets `x[places[i]]` to the function of itself and `values[i]`, once for each occurrence
-        of an index, like NumPy's `ufunc.at`. The function must be commutative."""
+        of an index, like NumPy's `ufunc.at`. As in Numba, a result is converted to the array's type
+        even if that loses digits. On a GPU the function must have two operands and be commutative,
+        and places must be integers."""
+        if self._is_in_order(x) and isinstance(x, numpy.ndarray):
+            ordered.update_at(self, x, places, values)
+            return
+        if values is None:
+            raise TypeError(f"{self.__name__}.at: values must be an array or a number, not None")
         func, result = self._operator(x.dtype)
         values = numpy.broadcast_to(numpy.asarray(values, result), numpy.shape(places) + x.shape[1:])
         _folds.update_at(x, places, numpy.ascontiguousarray(values), func, commutes=True, device=self._device)
@@ -407,12 +474,12 @@ def vectorize(ftylist_or_function=(), **options):
 
 
 def checked_identity(options):
-    """Returns the attribute `identity` for the options of a ufunc. The option "reorderable" means that the
+    """Returns the identity in the options of a ufunc. The option "reorderable" means that the
     operator has no identity element, but that the order of its operands does not matter."""
     identity = options.get("identity")
     if identity not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity must be 0, 1, None or "reorderable", not {identity!r}')
-    return None if identity == "reorderable" else identity
+    return identity
 
 
 TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: the device in KJIT_DEVICE, else the first GPU

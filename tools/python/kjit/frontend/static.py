@@ -7,7 +7,7 @@ import enum
 import operator
 import types
 
-from .. import _missing, _names, dtypes
+from .. import _missing, _names, _ufuncs, dtypes
 from . import words
 
 UNKNOWN = object()
@@ -30,6 +30,7 @@ _ARITHMETIC = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_OF_UFUNCS = ("nin", "nout", "nargs", "identity", "signature")  # attributes that are constants; types are added by calls
 # Attributes of NumPy arrays outside the function, which are constants.
 _OF_ARRAYS = ("shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype")
 PLAIN = (bool, int, float, complex, str, type(None))
@@ -149,7 +150,7 @@ class Names:
                 return getattr(base, node.attr)
             if node.attr in _fields_of(base):
                 return base[node.attr]
-            if _is_limits(type(base)):
+            if _is_limits(type(base)) or isinstance(base, _ufuncs.Attributes) and node.attr in _OF_UFUNCS:
                 return getattr(base, node.attr, UNKNOWN)
             return UNKNOWN
         if isinstance(node, ast.Subscript):

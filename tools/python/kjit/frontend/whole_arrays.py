@@ -5,7 +5,7 @@ import ast
 import random
 import types
 
-from .. import _overloading
+from .. import _overloading, _ufuncs
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
 
@@ -91,7 +91,8 @@ class WholeArrays:
             return random_of(thing, call) is None
         if is_in_loop and not call.keywords and library.instead(thing, len(call.args)) is not thing:
             return False
-        if ufuncs.is_ufunc(thing) and thing.nout > 1 and len(call.args) > thing.nin:  # NumPy fills the result arrays
+        is_filling = ufuncs.is_ufunc(thing) and thing.nout > 1 or isinstance(thing, _ufuncs.Attributes)
+        if is_filling and len(call.args) > thing.nin:  # NumPy, or a ufunc made by vectorize, fills the result arrays
             return True
         if library.is_fill(thing, len(call.args)):  # the value of the call is the array that it fills
             return not any(isinstance(node, ast.Expr) and node.value is call for node in ast.walk(self.node))
@@ -169,7 +170,8 @@ class WholeArrays:
         thing = self.static.value(call.func)
         if thing is static.UNKNOWN:
             return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS
-        if thing is slice or getattr(thing, "runs_in_python", False) or ufuncs.is_ufunc(thing) or is_known_random(thing):
+        is_ufunc = ufuncs.is_ufunc(thing) or isinstance(thing, _ufuncs.Attributes)
+        if thing is slice or getattr(thing, "runs_in_python", False) or is_ufunc or is_known_random(thing):
             return True
         module = str(getattr(thing, "__module__", "")).split(".")
         return module[0] == "numpy" and module[1:2] in ([], ["lib"], ["_core"], ["core"]) and thing.__name__ in FUNCTIONS
