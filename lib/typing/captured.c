@@ -3,9 +3,10 @@
  *
  * The callee itself is known at compile time, but the captured values are not. If such a callee is
  * passed to a func, the instance of that func gets additional parameters for the captured values,
- * at the position of its func parameter. kt_hand_over passes the values, and kt_receive_callee
- * names these parameters. Both functions visit the captured values in the same order, including the
- * values that captured callees have captured. */
+ * at the position of its func parameter. In the caller, kt_hand_over appends the values to the
+ * arguments. In the instance, kt_receive_callee adds the parameters that receive them. Both
+ * functions visit the captured values in the same order, including the values that captured callees
+ * have captured. */
 #include "typing/infer.h"
 #include "typing/rules.h"
 
@@ -87,7 +88,7 @@ kt_expr *kt_rule_bind_back(kt_scope *s, const kt_operands *o)
           "`bind_back` returns a function, which can only be passed to a `func` parameter");
 }
 
-/* ---- handing it to a func ---- */
+/* ---- passing a callee to a func ---- */
 
 static kt_expr *wide_value(kt_scope *s, const kt_expr *value)
 {
@@ -127,8 +128,9 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   return is_weak ? kt_make_weak(s, value, bound->type, bound->wide) : value;
 }
 
-/* Receives the func of which the callee is a derivative. This comes before the values of the
- * callee, because kt_hand_over passes them in this order. */
+/* Returns the derivative as the called instance uses it. This function receives the values that are
+ * captured by the differentiated func. It must run before the callee's own captured values are
+ * received, because kt_hand_over passes the values in this order. */
 static const kt_derived *receive_derived(kt_scope *s, const kt_derived *handed, const ki_decl *decl)
 {
   if (!handed) return NULL;
@@ -157,7 +159,7 @@ kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl 
   return (kt_callee){ handed->function, handed->builtin, captured, derived };
 }
 
-/* ---- as part of a key ---- */
+/* ---- callees in the key of an instance ---- */
 
 static bool equal_derived(const kt_derived *a, const kt_derived *b)
 {

@@ -3,7 +3,7 @@
 
 #include "typing/infer.h"
 
-/* ---- aggregates: their components, and the nodes for these ---- */
+/* ---- components of aggregates, and the nodes that access them ---- */
 
 bool kt_is_struct(const kt_compilation *c, kjit_type type)
 {
@@ -85,7 +85,7 @@ uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
   return components ? (count < UINT32_MAX ? count : UINT32_MAX) : 1;
 }
 
-/* ---- values where one of a type is kept ---- */
+/* ---- conversion of a value to the type in which it is stored ---- */
 
 enum { MOST_PARTS = 1024 };
 

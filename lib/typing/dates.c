@@ -357,7 +357,7 @@ static kt_expr *make_quotient(const making *m, kjit_op op, const operand *x, con
   return choose_unless(m, &c, real_number(m, __builtin_nan("")), quotient);
 }
 
-/* ---- comparisons, and the functions for all operators ---- */
+/* ---- comparisons, and the entry points for operators and built-ins ---- */
 
 /* Compares two dates. NaT is not equal to any date, and neither less nor greater than any date. */
 static kt_expr *make_comparison(const making *m, kjit_op op, const operand *x, const operand *y)

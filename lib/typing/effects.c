@@ -1,8 +1,8 @@
-/* Determines what evaluating an expression or executing a statement reads and which effects it has.
+/* Determines the memory that an expression or a statement reads, and its effects.
  *
- * All parts of the compiler use this analysis of effects. Inference uses it to preserve the order
- * of operands (operand_order.c). Passes use it to move, repeat or remove code. Indices, extents,
- * conditions and arguments are expressions of a node, and the walk visits all of them. */
+ * All parts of the compiler use this analysis. Inference uses it to preserve the order of operands
+ * (operand_order.c). Passes use it to move, repeat or remove code. The walk visits all expressions
+ * of a node, including its indices, extents, conditions and arguments. */
 #include "typing/typed.h"
 
 /* ---- memory ---- */
@@ -154,7 +154,7 @@ void kt_add_stmt_effects(const kt_compilation *c, const kt_stmt *stmt, kt_effect
   kt_any_in_tstmt(stmt, add_stmt, add_expr, &(search){ c, effects });
 }
 
-/* ---- order ---- */
+/* ---- order of evaluation ---- */
 
 static bool changes_what(const kt_effects *a, const kt_effects *b)
 {
@@ -168,7 +168,7 @@ bool kt_commute(const kt_effects *a, const kt_effects *b)
   return !changes_what(a, b) && !changes_what(b, a);
 }
 
-/* ---- what may be left out ---- */
+/* ---- expressions that need not be evaluated ---- */
 
 static bool has_own_effect(void *data, const kt_expr *expr)
 {

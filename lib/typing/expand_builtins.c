@@ -1,6 +1,7 @@
-/* Replaces some built-ins by calls of funcs in lib/library that implement them: the elementary
- * functions of complex numbers. These funcs are parsed only if a kernel uses them. Lowering inlines
- * their calls, so the code is the same as if lowering implemented the built-in itself. */
+/* Some built-ins, the elementary functions of complex numbers, are implemented by funcs in
+ * lib/library. This pass replaces such built-ins by calls of these funcs. These funcs are parsed
+ * only if a kernel uses them. Lowering inlines their calls, so the code is the same as if lowering
+ * implemented the built-in itself. */
 #include "typing/infer.h"
 
 /* The funcs of lib/library/complex_math.kir. */
@@ -39,7 +40,8 @@ static const ki_function *find_func(kt_compilation *c, const char *name)
     if (decl) return decl->function;
   }
   const ki_text text = { .name = "complex_math", .builtin_func = name };
-  /* the list gets its place first, because the arena may jump out of this function */
+  /* reserve the list entry first: if it were allocated after parsing and the arena ran out of
+   * memory, the module would leak */
   KJ_PUSH(c->arena, known, (kjit_module *)NULL);
   kjit_module **module = &known->items[known->count - 1];
   if (ki_parse_module(NULL, c->types, &text, c->diagnostics, module) != KJIT_OK)

@@ -21,8 +21,8 @@ void kt_init_scope(kt_scope *s, kt_inference *inference)
   s->arena = inference->c->arena;
 }
 
-/* Describes the number of instances and the largest instance, for the error about an exceeded
- * limit. */
+/* Returns a text with the number of instances and the name of the largest one, for the error about
+ * an exceeded limit. */
 static const char *describe_work(const kt_inference *inference)
 {
   const kt_inferred *most = inference->records.items[0];
@@ -198,7 +198,8 @@ kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *functio
   record->bounds = bounds;
   instance->function = function;
   instance->id = (uint32_t)inference->records.count;
-  instance->is_kernel = function->is_kernel && !instance->id; /* a derived kernel is not */
+  instance->is_kernel =
+    function->is_kernel && !instance->id; /* the derivative of a kernel is not a kernel */
   instance->modes = modes;
   instance->made_for = bounds_text(c, bounds, function->params.count);
   KJ_PUSH(c->arena, &inference->records, record);
@@ -255,8 +256,8 @@ kjit_type kt_concrete_result(kjit_type guess)
 }
 
 /* Uses the current guess of the result type for a recursive call, that is, a call of a function
- * that is being inferred. If the type of no return statement is known yet, the statement that leads
- * to this call is skipped in this round. */
+ * that is being inferred. If no return statement has a known type yet, inference skips, in this
+ * round, the statement of the recursive function that leads to this call. */
 static void take_result(kt_scope *s, kt_inferred *record, kj_location location)
 {
   kt_scope *scope = record->scope;
@@ -315,7 +316,7 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
   return record;
 }
 
-/* ---- recursive functions, which are found when all calls are known ---- */
+/* ---- recursive functions, which can be found only after all calls are known ---- */
 
 /* Returns whether `from` calls `to`, directly or through other functions. */
 static bool leads_to(const kt_inferred *from, const kt_inferred *to, bool *is_seen)

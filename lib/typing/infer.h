@@ -19,7 +19,7 @@ typedef enum kt_level { KJ_LEVEL_GRID, KJ_LEVEL_BLOCK, KJ_LEVEL_THREAD } kt_leve
 
 static inline kt_level kt_higher_level(kt_level a, kt_level b) { return a > b ? a : b; }
 
-/* A callee is either a function or a built-in. The field of the other one is NULL. */
+/* A callee is either a function or a built-in; exactly one of these two fields is not NULL. */
 typedef struct kt_captured kt_captured;
 typedef struct kt_derived kt_derived;
 typedef struct kt_callee {
@@ -248,12 +248,12 @@ struct kt_scope {
 /* Returns the instance of a function for these arguments, and infers it if it is new. */
 kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
                              kj_location location);
-/* Discards the instances whose inference a statement had started when the statement was skipped.
- * The missing type can be the result type of s's function, which these instances can need directly
- * or indirectly. records and depth are the state of inference before the statement. */
+/* Removes the instances whose inference was started by a statement that has been skipped. Such an
+ * instance can need the result type of s's function, which is not known yet. records and depth are
+ * their values before the statement. */
 void kt_abandon_calls(kt_scope *s, size_t records, uint32_t depth);
-/* Called before another round of a body: discards the instances that have used a guess about its
- * result type that has changed since. They are inferred again. */
+/* Called before another round of a function's body. If the guess of the function's result type has
+ * changed, discards the instances that have used the old guess. They are inferred again. */
 void kt_drop_outdated(kt_scope *s);
 /* expand_builtins.c: replaces the built-ins whose code is a func of lib/library by calls of it.
  * Runs after inference, because derivatives have rules for the built-ins. */
@@ -274,7 +274,7 @@ const char *kt_bound_text(kt_compilation *c, const kt_bound *bound);
 /* ---- captured.c ---- */
 
 /* kt_is_bind_back returns whether expr is a call bind_back(f, values); kt_bind_back returns its
- * callee. The values are evaluated at the position of bind_back. */
+ * callee. The captured values are evaluated at the position of the bind_back call. */
 bool kt_is_bind_back(const ki_expr *expr);
 /* Evaluates a captured argument and sets its bound. *place receives the value, or NULL for a callee
  * or a type. */
@@ -282,8 +282,8 @@ void kt_capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr
 kt_callee kt_bind_back(kt_scope *s, const ki_expr *call);
 /* If a callee is passed to a func, appends its captured values to the arguments of that call. */
 void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments);
-/* Returns the callee as the called instance sees it, which has received it as its parameter
- * decl. */
+/* Converts a callee that was passed for the parameter decl. The result refers to the parameters of
+ * the called instance that receive the captured values. */
 kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl *decl);
 bool kt_equal_callee(const kt_callee *a, const kt_callee *b);
 const char *kt_callee_text(kt_compilation *c, const kt_callee *callee);
@@ -297,23 +297,23 @@ kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr);
 /* Infers a call of a derivative. */
 kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee);
 /* Emits the statements of a loop with `@interleave` (derive/interleave.c). Variables with an index
- * below `outer` exist outside of the loop. If the iterations depend on each other, or the body has
- * no inner loop that they share, emits nothing and returns false. Rejects a number of iterations
- * that is not constant or is too large. */
+ * below `outer` exist outside of the loop. Emits nothing and returns false if the iterations depend
+ * on each other, or if the body has no inner loop that all iterations execute. Rejects a number of
+ * iterations that is not constant or is too large. */
 bool kd_interleave(kt_scope *s, const kt_stmt *loop, size_t outer, kj_location location);
 
 /* ---- infer_body.c ---- */
 
 void kt_infer_body(kt_inference *inference, kt_inferred *record);
 
-/* Sets is_recursive, and completes the other properties of recursive functions. A function that was
- * called while it was being inferred could give its caller only incomplete information. Must be
+/* Sets is_recursive, and completes the other properties of recursive functions. These are
+ * incomplete because a recursive function is called before its own inference has finished. Must be
  * called before instances are renumbered, while instance->id is the index of the record. */
 void kt_find_recursion(kt_inference *inference);
 
 /* Initializes a scope without variables, for expressions outside of functions. */
 void kt_init_scope(kt_scope *s, kt_inference *inference);
-/* Counts one statement or expression toward the limits of the compilation. */
+/* Adds one statement or expression to the work that the limits of the compilation bound. */
 void kt_count_work(kt_scope *s, kj_location location);
 /* Adds a variable to the scope. level: the level of its values as far as it is known. */
 kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_type type,
@@ -450,12 +450,12 @@ void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values);
 int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what);
 /* Returns the type of an expression without evaluating it. */
 kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr);
-/* Converts a weak conditional expression to a type. */
+/* Converts a weak conditional expression, including both of its arms, to a type. */
 kt_expr *kt_give_arms_type(kt_scope *s, const kt_expr *cond, kjit_type type);
 /* Returns the common type of values of which one is selected: numbers, equal types, or tuples,
  * whose items are compared one by one. Returns KJIT_ANY if there is none. */
 kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
-/* Converts a value to such a common type. */
+/* Converts a value to a type that kt_join_values has returned. */
 kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
 /* Returns whether the result of an operator stays weak, because one operand is an integer and the
  * other is a var to which only float literals have been assigned. If the result is combined with a
@@ -530,11 +530,11 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl);
  * element. Returns NULL for any other x, if the indices contain slices, or if there are fewer
  * indices than dimensions. */
 const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr);
-/* If expr is a field of all elements of an array of structs, returns the array, whose extents are
- * those of expr. The field must not be an array, and the array must have at most most_rank
- * dimensions. Returns any other expr unchanged. */
+/* If expr is a field of an array of structs (`a.x`), returns the array of structs (`a`), whose
+ * extents are those of `a.x`. The field must not be an array, and the array must have at most
+ * most_rank dimensions. Returns any other expr unchanged. */
 const ki_expr *kt_array_of_fields(kt_scope *s, const ki_expr *expr, uint32_t most_rank);
-/* Reads the field of one element of such an array of structs. */
+/* Reads the field from one element of the array that kt_array_of_fields has returned. */
 kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element);
 /* If the value of a let is a field of all elements of an array of structs, makes the let an alias
  * of this field. Returns false for any other value, and if the array is a variable that can be
@@ -642,7 +642,7 @@ kt_expr *kt_wrap_index(kt_scope *s, kt_expr *index, kt_expr *extent);
  * Initialize it with 0. */
 typedef struct kt_order {
   size_t mark; /* number of statements in s->out when the current operand was begun */
-  /* effects of all operands before the current one, and of the current operand */
+  /* effects of the operands before the current one; effects of the current operand */
   kt_effects before, next;
   bool has_statements; /* inferring the current operand has added statements */
   bool has_conflict;   /* the current operand does not commute with an earlier operand */
@@ -798,7 +798,7 @@ kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b);
 /* Returns an array type without static extents. */
 kjit_type kt_forget_extents(kt_scope *s, kjit_type array);
-/* Converts an array to such a type. */
+/* Converts an array to a type that kt_join_arrays has returned. */
 kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type);
 
 /* ---- symbols.c ---- */
@@ -813,7 +813,7 @@ bool kt_is_linked(const kt_compilation *c, const ki_function *function);
 
 /* ---- infer_function_call.c ---- */
 
-/* Infers a call of the callee with the arguments of `expr`, whose source can name another function.
+/* Infers a call of the callee with the arguments of `expr`, which is used only for its arguments.
  * asker is the built-in that makes the call and passes no arrays; NULL means that the call is in
  * the source. */
 kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
@@ -824,7 +824,7 @@ void kt_refuse_kernel(kt_scope *s, const ki_function *function, kj_location loca
  * being part of the instance's key. */
 kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
                           const char *asker, uint64_t variable, kt_exprs *arguments);
-/* Returns an expression that calls an instance with these arguments. */
+/* Returns an expression that calls the instance with these arguments. */
 kt_expr *kt_call_instance(kt_scope *s, kt_inferred *record, const kt_exprs *arguments,
                           kj_location location);
 /* Returns the type that a parameter's annotation denotes, given the other parameters; KJIT_ANY

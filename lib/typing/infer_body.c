@@ -51,7 +51,7 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
 }
 
 /* Converts a scalar parameter of a kernel to the type of its annotation at the start of the body.
- * At launch it has the type that the application passes. */
+ * The application can pass a number of another type. */
 static void convert_entry(kt_scope *s, const ki_decl *decl, size_t index)
 {
   kjit_type annotation = kt_infer_annotation(s->inference, s->function, s->record->bounds, index);
@@ -199,7 +199,8 @@ static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t 
   kt_leave_copies(s);
 }
 
-/* Returns whether another round will follow, with more information than this round has. */
+/* Returns whether another round must follow, because a guess has changed or a statement has been
+ * skipped. */
 static bool is_open_round(const kt_scope *s)
 {
   return s->is_changed || (s->waits_for && !s->looks_inside);

@@ -337,7 +337,7 @@ kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builti
   return kt_apply_rule(s, &operands);
 }
 
-/* ---- all ---- */
+/* ---- calls of any kind ---- */
 
 kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr)
 {

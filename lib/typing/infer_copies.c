@@ -292,7 +292,7 @@ static void infer_copies(kt_scope *s, const ki_stmt *stmt, const kt_exprs *items
   end_copies(s, &loop, out);
 }
 
-/* ---- through the items of a value ---- */
+/* ---- loops over the items of a value ---- */
 
 /* Infers a loop over the first dimension of an array. If the array has one dimension, the item is
  * an element; otherwise it is a view of the remaining dimensions. If `fields` is not NULL, the item
@@ -435,7 +435,7 @@ void kt_infer_static_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *val
   infer_copies(s, stmt, &items);
 }
 
-/* ---- the positions of an array, in row-major order ---- */
+/* ---- loops over the indices of an array, in row-major order ---- */
 
 static void name_position(kt_scope *s, const ki_stmt *stmt, const kt_exprs *position)
 {

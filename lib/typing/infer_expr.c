@@ -74,7 +74,7 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
 static kt_expr *infer_logic(kt_scope *s, const ki_expr *expr)
 {
   kt_expr *x = kt_infer_condition(s, expr->x);
-  bool decides = expr->op == KJIT_OP_OR; /* the left operand's value for which it is the result */
+  bool decides = expr->op == KJIT_OP_OR; /* if the left operand has this value, it is the result */
   if (kt_is_constant(x)) return (x->integer != 0) == decides ? x : kt_infer_condition(s, expr->y);
   part y = infer_arm(s, expr->y, true);
   return y.value ? make_logic(s, expr, x, &y) : x;
@@ -231,7 +231,7 @@ static kt_expr *infer_tuple(kt_scope *s, const ki_expr *expr)
   return kt_make_tuple(s, &items, expr->location);
 }
 
-/* ---- the rest ---- */
+/* ---- other expressions ---- */
 
 static kt_expr *infer_type_compare(kt_scope *s, const ki_expr *expr)
 {
@@ -314,7 +314,8 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
   if (is_unknown) kt_wait_for_type(s, decl, expr->location);
-  if (meaning->kind == KJ_MEANS_NOTHING && s->waits_for) /* its declaration was skipped */
+  if (meaning->kind == KJ_MEANS_NOTHING &&
+      s->waits_for) /* the name is not declared because its declaration was skipped */
     kt_wait_for_type(s, s->waits_for, s->waits_at);
   if (meaning->kind == KJ_MEANS_NOTHING)
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value yet at this point",

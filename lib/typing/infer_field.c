@@ -202,7 +202,7 @@ kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location 
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location)
 {
-  /* otherwise a single access loads all lanes */
+  /* if checks need not watch single lanes, one access loads all lanes of a vector */
   bool is_part_of_memory =
     value->kind == KJ_T_LOAD && (!kt_is_vector(s->c, value->type) || watches_lanes(s));
   return is_part_of_memory ? read_member(s, value->x, &value->args, component, location)

@@ -350,8 +350,8 @@ static kt_exprs list_arguments(kt_scope *s, const binding *b)
 }
 
 /* Rejects array arguments of a func that a built-in calls, for example the func that returns an
- * operator's identity. accesses.c finds the arrays that a kernel reads and writes without types, so
- * it does not see these calls. */
+ * operator's identity. accesses.c analyses the untyped source to find the arrays that a kernel
+ * reads and writes, so it does not see these calls. */
 static void refuse_arrays(kt_scope *s, const binding *b, const char *asker)
 {
   for (size_t i = 0; i < b->function->params.count; i++)

@@ -416,7 +416,7 @@ static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, kt_expr *value)
   return kt_take_part(s, value, &indices, expr->location);
 }
 
-/* ---- what a pointer points to ---- */
+/* ---- elements that a pointer points to ---- */
 
 static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer)
 {
@@ -445,8 +445,8 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
 
 /* ---- fields of records by number, as in Numba ---- */
 
-/* Returns the struct type whose fields can be selected by number, or KJIT_ANY if there is none. A
- * reference to a record is an array of rank 0. */
+/* Returns the struct type whose fields can be selected by number. Returns KJIT_ANY if `base` is
+ * neither a struct nor a reference to a struct, which is an array of rank 0. */
 static kjit_type numbered_struct(kt_scope *s, kjit_type base)
 {
   const ki_type_info *info = ki_type(s->c->types, base);
@@ -489,7 +489,7 @@ static kt_expr *read_numbered(kt_scope *s, const ki_expr *expr, kt_expr *base,
            : kt_new_load(s, member, &(kt_exprs){ 0 }, expr->location);
 }
 
-/* ---- all of them ---- */
+/* ---- indexing of any value ---- */
 
 kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
 {

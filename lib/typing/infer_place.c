@@ -236,7 +236,7 @@ static void infer_target(kt_scope *s, const ki_expr *expr, target *t)
   else *t = (target){ .value = kt_infer_expr(s, expr) };
 }
 
-/* ---- places ---- */
+/* ---- lvalues ---- */
 
 static void infer_name_place(kt_scope *s, const ki_expr *expr, kt_place *place)
 {
@@ -341,7 +341,7 @@ void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place)
             "of these can");
 }
 
-/* ---- reading and writing them ---- */
+/* ---- reading and writing lvalues ---- */
 
 static void copy_list(kt_scope *s, kt_exprs *to, const kt_exprs *from)
 {

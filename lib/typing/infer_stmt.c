@@ -514,7 +514,7 @@ static void infer_return(kt_scope *s, const ki_stmt *stmt)
   kt_emit(s, leave);
 }
 
-/* ---- all ---- */
+/* ---- statements of any kind ---- */
 
 static void infer_storage(kt_scope *s, const ki_stmt *stmt)
 {

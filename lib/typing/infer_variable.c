@@ -48,8 +48,8 @@ bool kt_is_stable(const kt_expr *value)
   }
 }
 
-/* The functions that store a value in a temporary insert statements at index *at and increment *at
- * by their number. */
+/* The functions that store a value in a temporary insert the statements before statement *at, and
+ * increment *at by the number of inserted statements. */
 static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at);
 
 static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t *at)
@@ -79,9 +79,9 @@ static bool loads_or_calls(void *data, const kt_expr *e)
 }
 
 /* Makes a weak expression that can be copied safely. Its typed operands and its weak variables are
- * stored in temporaries. A weak operand is stored in one temporary as a whole in two cases: if it
- * is large, because copies of copies would grow, and if it evaluates some of its loads and calls
- * only under a condition. */
+ * stored in temporaries. A whole weak operand is stored in a single temporary if it is large,
+ * because copies of copies would grow, or if it executes some of its loads and calls only under a
+ * condition. */
 static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
 {
   if (!ki_is_weak(e->type)) return keep(s, e, name, at);
@@ -212,7 +212,7 @@ void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_l
   raise_level(s, decl, var, value);
   if (is_joined) {
     value = kt_raise_guess(s, decl, value);
-    /* later statements of this round, whose result is discarded, must not see a literal any more */
+    /* this round will be repeated; its later statements must already see the type, not a literal */
     if (s->is_changed) var->type = s->guesses[decl->index].type;
     value = give_joined_type(s, value, var->type);
   } else {

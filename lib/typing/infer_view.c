@@ -34,7 +34,7 @@ static kt_expr *add(kt_scope *s, kt_expr *x, __int128 more, kj_location location
 static kt_expr *at_least_zero(kt_scope *s, kt_expr *x, kj_location location)
 {
   if (kt_is_constant(x)) return x->integer < 0 ? integer(s, 0, location) : x;
-  /* the extent of memory that a pointer points to is given by the program and can be negative */
+  /* the program gives the extent of a pointer's memory, so this extent can be negative */
   if (x->kind == KJ_T_EXTENT && ki_type(s->c->types, x->x->type)->space != KJ_SPACE_GENERIC)
     return x;
   kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_MAX], .location = location };
@@ -326,8 +326,8 @@ kjit_type kt_forget_extents(kt_scope *s, kjit_type array)
   return info->is_static ? kt_intern_array(s, &plain) : array;
 }
 
-/* Returns the lower of two alignments. 0 stands for the alignment of the element type, which is the
- * highest. */
+/* Returns the lower of two alignments. The value 0 stands for the alignment of the element type,
+ * which is higher than any other value here. */
 static uint32_t lower_alignment(uint32_t a, uint32_t b) { return !a ? b : !b ? a : a < b ? a : b; }
 
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)
@@ -350,8 +350,8 @@ kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type)
 
 /* ---- alignment of the start of an array ---- */
 
-/* Computes the offset in bytes of the view within its array. Returns false if it is not known at
- * compile time. */
+/* Computes the offset of the view from the start of its array, in bytes. Returns false if the
+ * offset is not known at compile time. */
 static bool find_offset(kt_scope *s, const kt_expr *view, uint32_t *bytes)
 {
   const ki_type_info *info = ki_type(s->c->types, view->x->type);

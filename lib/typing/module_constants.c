@@ -287,8 +287,8 @@ kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_t
   return kt_make_var(s, var, location);
 }
 
-/* Returns a constant array whose element type is not known yet. It is a VAR node whose variable
- * does not belong to an instance; .var->lowered points to the constant. */
+/* Returns a constant array whose element type is not known yet. The array is a VAR node. Its
+ * variable does not belong to an instance, and .var->lowered points to the constant. */
 static kt_expr *make_weak_array(kt_scope *s, const kt_constant *constant, kj_location location)
 {
   KJ_ASSERT(constant->is_array);

@@ -128,7 +128,7 @@ static void limit_value(search *s, const affine *value, __int128 bound, bool is_
 {
   bool is_variables_least = is_least == (value->factor > 0);
   __int128 distance = bound - value->offset;
-  /* a lower limit is rounded up, an upper limit down */
+  /* round a lower limit up and an upper limit down */
   __int128 wanted = is_variables_least ? -divide_down(-distance, value->factor)
                                        : divide_down(distance, value->factor);
   kj_number_limit limit = *from;
@@ -193,7 +193,7 @@ static void visit_expr(void *data, kt_expr **expr)
   limit_value(s, &value, most_of(s, e->type), false, &limit);
 }
 
-/* If a let is computed from untyped numbers, the uses of the let restrict these numbers. */
+/* If a let is computed from untyped numbers, the uses of the let restrict these numbers as well. */
 static void visit_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)

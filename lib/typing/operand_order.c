@@ -2,17 +2,16 @@
  * assignment before its lvalues.
  *
  * Inference makes an expression tree for each operand, which is evaluated at its final position in
- * a statement. But operators, constructors and built-ins that are expanded into several nodes need
- * temporaries, whose statements run before that statement. The order of the trees in a list is
- * therefore not the order of evaluation.
+ * a statement. However, an operator, constructor or built-in that expands to several nodes needs
+ * temporaries, and the statements that set them run before that statement. Without the functions in
+ * this file, such an operand would be evaluated before operands to its left.
  *
- * This file ensures the right order. A function that infers a list of operands calls
- * kt_begin_operand before each operand and kt_end_operand after it. It then calls a kt_settle
- * function for the earlier operands. If an earlier operand does not commute with the new operand,
- * kt_settle stores it in a temporary, before the statements of the new operand. The remaining trees
- * commute with each other. A rule or a pass can therefore evaluate them in any order if it
- * evaluates each of them exactly once. Operands without effects commute with all others and stay
- * trees. */
+ * A function that infers a list of operands calls kt_begin_operand before each operand and
+ * kt_end_operand after it. It then calls a kt_settle function for the earlier operands. If an
+ * earlier operand does not commute with the new operand, kt_settle stores it in a temporary, before
+ * the statements of the new operand. The remaining trees commute with each other. A rule or a pass
+ * can therefore evaluate them in any order if it evaluates each of them exactly once. Operands
+ * without effects commute with all others and stay trees. */
 #include "typing/infer.h"
 
 void kt_begin_operand(kt_scope *s, kt_order *order) { order->mark = s->out->count; }

@@ -123,8 +123,8 @@ static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_l
                        y->location);
   else if (ki_is_weak(y->type) && !ki_is_weak(type))
     y = kt_convert(s, y, KJIT_I32,
-                   /* this imposes no type on the count, so the count can contain a negative
-                    * literal */
+                   /* i32 in place of `type`, which can be unsigned: the count can contain a
+                    * negative literal */
                    location);
   return new_binary(s, op, type, x, kt_convert(s, y, type, location), location);
 }
@@ -208,7 +208,8 @@ static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_loca
                       location);
 }
 
-/* Computes a power of a weak base. It becomes a product once its type is known. */
+/* Computes a power whose base is weak. The power stays one node until its type is known; the node
+ * is then replaced by a product. */
 static kt_expr *make_weak_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool is_known = kt_is_constant(y) && y->integer >= 0;

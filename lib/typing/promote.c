@@ -84,8 +84,8 @@ static void find_open(void *data, const ki_decl *decl, kt_guess *guess)
   *is_open = *is_open || ki_is_weak(guess->type);
 }
 
-/* Returns whether only literals have been assigned to some var so far. In this case another round
- * follows, and the types of values that are combined with the var can still change. */
+/* Returns whether only literals have been assigned to some var so far. If so, another round
+ * follows, which can change the types of values that are combined with the var. */
 static bool is_open_round(const kt_scope *s)
 {
   bool is_open = false;
@@ -240,8 +240,7 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
     kt_fail_number(s->c, value->location, value->type, "expected a number, got %s%s", text,
                    kt_is_array(s->c, value->type) ? "; index it" : "");
   }
-  /* a weak integer stays an integer in a tree of weak floats until the type of the whole tree is
-   * known */
+  /* a weak integer in a tree of weak floats stays an integer until the type of the tree is known */
   if (ki_is_weak(type)) return value;
   return ki_is_weak(value->type) ? give_type(s, value, type)
                                  : new_convert(s, value, type, location);
@@ -295,7 +294,7 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
   return kt_convert(s, value, type, location);
 }
 
-/* ---- integers without a type, of more than 32 bits ---- */
+/* ---- untyped integers that can need more than 32 bits ---- */
 
 kjit_type kt_wider_type(kjit_type x, kjit_type y) { return x == KJIT_U64 || y == KJIT_ANY ? x : y; }
 
@@ -333,7 +332,7 @@ kt_expr *kt_make_weak(kt_scope *s, kt_expr *carrier, kjit_type weak, kjit_type w
   return value;
 }
 
-/* ---- values that meet no type ---- */
+/* ---- weak values whose type no operand determines ---- */
 
 static kjit_type concrete_scalar(const kt_expr *value)
 {
@@ -345,7 +344,7 @@ static kjit_type concrete_scalar(const kt_expr *value)
 
 static kt_expr *make_concrete_tuple(kt_scope *s, kt_expr *value)
 {
-  /* it is the result of a call, whose items already have types */
+  /* the value is the result of a call, whose items already have types */
   if (value->kind != KJ_T_TUPLE) return value;
   kt_exprs items = { 0 };
   for (size_t i = 0; i < value->args.count; i++)

@@ -81,8 +81,8 @@ kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
   }
 }
 
-/* Names that describe the target. The names of target kinds, for example `gpu`, are compared with
- * `target`. */
+/* Typing rule of the names that describe the target. The name of a target kind, for example `gpu`,
+ * is a number that programs compare with `target`. */
 kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 {
   const kj_target *target = &s->c->request->target;
@@ -145,8 +145,7 @@ kt_expr *kt_rule_sizeof(kt_scope *s, const kt_operands *o)
                         o->location);
 }
 
-/* For each of these built-ins, the type classes for which it is true. The argument can be any
- * type. */
+/* The type classes for which each of these built-ins returns true. The argument can be any type. */
 kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
 {
   static const uint32_t classes[KJ_BUILTIN_COUNT] = {
@@ -364,7 +363,7 @@ kt_expr *kt_rule_to_fp8(kt_scope *s, const kt_operands *o)
     apply_float(s, o,
                 o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type,
                 KJIT_U8);
-  expr->dimension = has_fp8(s); /* lower it to the instruction */
+  expr->dimension = has_fp8(s); /* lowering emits the instruction */
   return expr;
 }
 
@@ -427,7 +426,7 @@ kt_expr *kt_rule_modf(kt_scope *s, const kt_operands *o)
   return apply_float(s, o, type, pair_type(s, type, type));
 }
 
-/* ---- the table ---- */
+/* ---- table of the rules ---- */
 
 typedef kt_expr *(*rule)(kt_scope *s, const kt_operands *o);
 

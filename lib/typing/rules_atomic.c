@@ -50,8 +50,8 @@ kt_expr *kt_rule_order(kt_scope *s, const kt_operands *o)
 
 /* ---- vectors and structs ---- */
 
-/* Returns whether a single access can have this size. require_wide checks the architecture for 16
- * bytes. */
+/* Returns whether a single access can have this size. For 16 bytes, require_wide checks the
+ * architecture. */
 static bool is_access_size(uint32_t bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
 
 /* Returns the alignment of elements as far as it is known: that of the array type, or the `@align`

@@ -5,9 +5,9 @@
 /* ---- gaps ---- */
 
 /* If a type has bytes that are not part of a number or an address, returns a description of these
- * bytes, otherwise NULL. Such types cannot be used as bytes: the padding of a struct is
- * uninitialized, and a byte other than 0 or 1 is not a bool. `name` is the name of the value, or ""
- * for the whole value. */
+ * bytes, otherwise NULL. A type with such bytes cannot be used as bytes, because the padding of a
+ * struct is uninitialized, and because a byte other than 0 or 1 is not a valid bool. `name` is the
+ * name of the value, or "" for the whole value. */
 static const char *find_gap(kt_scope *s, kjit_type type, const char *name);
 
 static const char *padding_text(kt_scope *s, uint32_t bytes, const char *where, const char *field)

@@ -122,8 +122,8 @@ static bool are_known(const kt_exprs *extents)
   return true;
 }
 
-/* Returns an array type with the extents of the type argument. The array is row-major unless
- * strides are given. *extents receives the values of the extents. */
+/* Returns an array type with the extents of the type argument, and stores their values in *extents.
+ * The array is row-major unless strides are given. */
 static kjit_type type_of_extents(kt_scope *s, const kt_operands *o, ki_type_info array,
                                  bool has_strides, kt_exprs *extents)
 {

@@ -95,7 +95,7 @@ static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most
   return kt_make_concrete(s, value);
 }
 
-/* Exchanges the items of a tuple one after the other. */
+/* Exchanges the items of a tuple one at a time. */
 static kt_expr *exchange_items(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = { 0 }, items = { 0 };
@@ -226,7 +226,7 @@ kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
   return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
-/* ---- places in shared memory ---- */
+/* ---- lvalues in shared memory ---- */
 
 static const ki_builtin *address_builtin(void)
 {
@@ -280,7 +280,7 @@ kt_expr *kt_rule_shared_address(kt_scope *s, const kt_operands *o)
 
 typedef struct phase_op {
   ki_builtin_id id;
-  kjit_type operand, result; /* VOID for operand means that the operation has none */
+  kjit_type operand, result; /* KJIT_VOID means that the operation has no operand */
 } phase_op;
 
 static const phase_op phase_ops[] = {

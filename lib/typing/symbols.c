@@ -46,7 +46,7 @@ static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
   const char *name = instance->function->decl->name;
   if (!instance->caller && c->request->symbol) return c->request->symbol;
   if (instance->function->is_extern) return make_extern_symbol(c, instance->function);
-  /* A kernel named `expf` that calls exp must not call itself. */
+  /* a kernel that is named `expf` and calls exp must not call itself */
   if (instance->is_kernel)
     return kn_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
   char *symbol = kj_format(c->arena, "%s$%u", name, instance->id);
@@ -58,7 +58,7 @@ static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
   return symbol;
 }
 
-/* ---- extern funcs that share a symbol ---- */
+/* ---- conflicts between symbols of extern funcs ---- */
 
 /* Returns whether C passes values of both types in the same way. */
 static bool is_passed_alike(const kt_compilation *c, kjit_type a, kjit_type b)

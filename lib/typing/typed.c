@@ -166,7 +166,7 @@ kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind,
   return var;
 }
 
-/* ---- kinds ---- */
+/* ---- kinds of nodes ---- */
 
 static const struct {
   kt_source_of_value source;
@@ -293,7 +293,7 @@ bool kt_any_in_tstmts(const kt_stmts *stmts, kt_tstmt_test test_stmt, kt_texpr_t
   return false;
 }
 
-/* ---- copies, sizes ---- */
+/* ---- copies and sizes of trees ---- */
 
 static void clone_list(kt_compilation *c, kt_exprs *list, kt_map_var map, void *data)
 {

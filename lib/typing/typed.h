@@ -90,9 +90,10 @@ struct kt_compilation {
    * relies */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same,
     used_large;
-  /* Set by pass/prove.c, CPU only. If a block satisfies the conditions in hoisted, which depend on
-   * the kernel's parameters and the block, its hoisted checks cannot fail. unchecked is the same
-   * kernel without these checks, which such a block runs; NULL if there is none. */
+  /* Set by pass/prove.c, for the CPU only. `hoisted` is a list of conditions on the kernel's
+   * parameters and the block. If a block satisfies them, the hoisted checks cannot fail in it, and
+   * it runs `unchecked`, the same kernel without these checks. NULL means that there is no such
+   * kernel. */
   kt_exprs hoisted;
   bool drops_hoisted; /* this is the compilation of the kernel without the hoisted checks */
   kt_compilation *unchecked;
@@ -109,8 +110,8 @@ _Noreturn void kt_fail_list(kt_compilation *c, kj_location location, kjit_status
 _Noreturn void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status,
                             kjit_error_code code, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
-/* Like kt_fail, for a value of type `given` where a number is expected. If it is an array, the
- * error has a special code. */
+/* Like kt_fail, for a value of type `given` where a number is expected. For an array, the error has
+ * another code. */
 _Noreturn void kt_fail_number(kt_compilation *c, kj_location location, kjit_type given,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Like kt_fail_code, for a type conflict between two locations. `note` is the message for the
@@ -125,8 +126,8 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
 
 void kt_open_budget(kt_budget *budget, const kj_compile_request *request);
 /* Reports the error INTERRUPTED if the compilation was interrupted, or LIMIT if its time is used
- * up. location: the source that is being compiled. kt_poll calls it once in 64 calls, so callers
- * can call kt_poll for each statement and expression. */
+ * up. location: the source that is being compiled. kt_poll calls kt_look once in 64 calls, so it is
+ * cheap enough to call for each statement and expression. */
 void kt_look(kt_compilation *c, kj_location location);
 static inline void kt_poll(kt_compilation *c, kj_location location)
 {
@@ -207,7 +208,7 @@ typedef struct kt_view_dimension {
 /* Value of .dimension in a MEMBER node that stands for all lanes of a vector in memory. */
 enum { KJ_ALL_LANES = INT32_MAX };
 
-/* Accesses in a loop whose checks cannot fail. */
+/* The accesses in a loop whose checks cannot fail under certain conditions (kt_stmt.hoisted). */
 typedef struct kt_loop_checks {
   kt_exprs exprs;
   kt_stmts stores;
@@ -310,17 +311,19 @@ enum {
   KJ_MEMORY_ANY = KJ_MEMORY_GLOBAL | KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL
 };
 
-/* What evaluating an expression or executing a statement reads, and its effects, other than on
- * variables. */
+/* Describes the kinds of memory that an expression or a statement reads and writes, and its other
+ * effects. Reads and assignments of variables are not included. */
 typedef struct kt_effects {
   uint8_t reads, writes; /* the kinds of memory that it loads from, and to which it stores */
-  /* It has another effect whose order matters: an atomic operation, a barrier, a print, or an error
-   * that the kernel raises. Such an effect is treated as if it read and changed all memory. */
+  /* The node has another effect whose order matters: an atomic operation, a barrier, a print, or an
+   * error that the kernel raises. Such an effect is treated as if it read and changed all
+   * memory. */
   bool acts;
   bool may_fail;      /* it contains a check that the request enables and that can fail */
-  bool has_positions; /* the value can differ between the threads of a block */
-  bool has_locals;    /* it refers to a local array itself, not in a called func */
-  bool has_loops;     /* it can execute a loop that belongs to a single thread */
+  bool has_positions; /* the value depends on the thread, so it can differ between the threads of a
+                         block */
+  bool has_locals; /* the node refers to a local array itself, not only in a func that it calls */
+  bool has_loops;  /* it can execute a loop that belongs to a single thread */
 } kt_effects;
 
 /* The effects of calling an instance, computed on first use. */
@@ -344,7 +347,7 @@ typedef enum kt_tvar_kind {
   KJ_V_VAR,  /* assigned any number of times */
   KJ_V_LOOP, /* variable of a FOR, GRID_FOR or BLOCK_FOR, which only the loop assigns */
   /* An array with static extents; rank 0 means a shared scalar, which is accessed without an index.
-   * If is_static is false, it is a one-dimensional array whose extent is determined at launch. */
+   * If is_static is false, the array has one dimension, whose extent is determined at launch. */
   KJ_V_SHARED,
   KJ_V_LOCAL, /* array with static extents in the thread's local memory */
   /* A constant array. .data holds its elements in row-major order. If .data is NULL, the program
@@ -376,13 +379,13 @@ struct kt_var {
   kj_number_limit least, most;
   bool is_narrow; /* stored in 32 bits */
   /* Set by derive/adjoint_gather.c for a variable that replaces a variable of the grid loop: the
-   * extent of the grid loop. Where an index is computed from the variable, its value is from 0 to
-   * this extent - 1. */
+   * extent of the grid loop. Each index that is computed from the variable is between 0 and this
+   * extent - 1. */
   const kt_expr *below;
   /* set by pass/simt.c, for the CPU only: */
   /* it is used after a synchronization, and has an element for each thread of the block */
   bool is_slot;
-  /* it has the same value in all threads of a block and is computed outside of thread loops */
+  /* all threads of a block have the same value, which is computed outside of thread loops */
   bool is_uniform;
   struct kp_simt_variable *simt; /* used by pass/simt.c only */
   void *lowered;                 /* used by lowering only */
@@ -443,7 +446,8 @@ struct kt_stmt {
    * the start of the loop. Set by pass/loop_versions.c, for GPUs and C functions. */
   const kt_loop_checks *hoisted;
   bool is_guarded;
-  /* set by pass/simt.c: if the statement deactivates threads, its number, which `off` then has */
+  /* set by pass/simt.c for a statement that deactivates threads: a number that identifies the
+   * statement in the `off` of these threads */
   uint32_t off_number;
   /* set by pass/simt.c: the statement contains a synchronization, so it is not part of a thread
    * loop */
@@ -497,7 +501,7 @@ struct kt_instance {
   const char *made_for; /* values of the parameters, such as "(f32, 16)", for messages */
   bool is_kernel;
   kt_modes modes;
-  /* this instance, or one that it calls, has a barrier; or has a warp operation */
+  /* this instance, or an instance that it calls, has a barrier (or a warp operation) */
   bool has_barrier, has_warp;
   /* this instance, or one that it calls, uses a built-in with a position of a thread (KJ_THREAD),
    * blockIdx, gridDim or similar */
@@ -510,8 +514,8 @@ struct kt_instance {
   /* set by pass/interrupts.c: this instance, or one that it calls, polls for interrupts */
   bool polls;
   bool polls_first; /* it polls for interrupts at its beginning */
-  /* the values of @max_registers and of @launch_bounds, except the first value of the latter, which
-   * is in kj_code; 0 means that there is none */
+  /* the values of @max_registers and of @launch_bounds; 0 means that there is none. The first value
+   * of @launch_bounds is in kj_code. */
   uint32_t min_blocks, max_cluster, max_registers;
   /* block shape from a constant @block, or from the signature; 0 means unknown */
   uint32_t block[3];
@@ -527,7 +531,7 @@ struct kt_instance {
   kj_location call_location;
 };
 
-/* ---- the stages ---- */
+/* ---- stages of type inference ---- */
 
 /* lib/typing/infer.c: infers the kernel of the request and all functions that it calls. Reports
  * errors with kt_fail. */
@@ -538,8 +542,9 @@ void kt_print_typed(const kt_compilation *c, kj_buffer *buffer);
  * that the tree has no property that c->state does not contain. A violation is a bug in kjit. It
  * ends the compilation with an "internal error" at its location. */
 void kt_verify_typed(kt_compilation *c);
-/* lib/typing/infer_kernel.c: the first function returns the maximum number of bytes of shared
- * memory in a block, the second the name of the target for messages about this limit. */
+/* lib/typing/infer_kernel.c: kt_most_shared_bytes returns the maximum number of bytes of shared
+ * memory in a block. The other function returns the name of the target for messages about this
+ * limit. */
 uint32_t kt_most_shared_bytes(const kj_target *target);
 const char *kt_target_text(const kt_compilation *c);
 /* Returns the alignment in bytes that a shared or local array has on every target. */
@@ -582,9 +587,9 @@ void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stm
                     void (*visit_expr)(void *data, kt_expr **expr), void *data);
 
 /* The loop counter of a `while` loop that runs at most .stop - .at times, if both are evaluated at
- * its start. The loop's condition is .at < .stop. .at is a variable that changes only in that each
- * iteration adds 1; .stop does not change. Both are integers of the same type, have no effects and
- * cannot fail. */
+ * its start. The loop's condition is .at < .stop. The only change to .at is that each iteration
+ * adds 1; .stop does not change. Both are integers of the same type, have no effects and cannot
+ * fail. */
 typedef struct kt_counter {
   const kt_expr *at, *stop;
 } kt_counter;

@@ -330,7 +330,8 @@ static void print_if(typed_printer *p, const kt_stmt *s)
   print_block(p, &s->otherwise);
 }
 
-/* Prints how a loop is executed, according to its attributes and to the passes. */
+/* Prints the attributes of a loop that determine how it is executed, and the results of passes
+ * about it. */
 static void print_unroll(typed_printer *p, const kt_stmt *s)
 {
   if (s->is_joint) put(p, " joint");

@@ -17,7 +17,7 @@ typedef struct verifier {
               "internal error in the typed IR: " __VA_ARGS__); \
   } while (0)
 
-/* Checks that data of a pass exists only if that pass has run. */
+/* Checks that the results of a pass are present only if that pass has run. */
 static void require_state(const verifier *v, bool is_there, kt_tree_state state, kj_location at)
 {
   REQUIRE(!is_there || (v->c->state & state), at, "a mark of a pass that has not run");

@@ -4,11 +4,11 @@
  * The type is a guess. In each round, each assignment can raise the guess, until it no longer
  * changes. Guesses only become more general. A number type becomes wider. An array type gets
  * arbitrary strides, becomes const, or loses extents that are known at compile time. A variable
- * without a value gets a type when it is assigned, in this round or an earlier one. Statements that
- * read it before that are skipped until the next round. */
+ * that is declared without a value gets its type when it is assigned for the first time. Statements
+ * that read it earlier in the same round are skipped until the next round. */
 #include "typing/infer.h"
 
-/* ---- waiting ---- */
+/* ---- waiting for the type of a variable ---- */
 
 void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location)
 {
@@ -72,8 +72,8 @@ static kjit_type change_items(kt_scope *s, kjit_type type, kjit_type by, change 
   return made;
 }
 
-/* Returns the type of an array variable before its first assignment. Its value is then an array
- * without elements. */
+/* Returns the type of an array variable before its first assignment. The value of such a variable
+ * is an array without elements. */
 static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
 {
   (void)by;
