@@ -21,7 +21,8 @@
 /* ---- protection against fatal errors ----
  *
  * LLVM ends the process if it cannot select instructions for an operation. kjit rejects all such
- * operations before. If it has missed one, only the compilation in this thread fails. */
+ * operations before it calls LLVM. If kjit misses one, this protection makes only the compilation
+ * in this thread fail. */
 
 static _Thread_local struct {
   kt_compilation *c; /* NULL means that this thread is not calling LLVM */
@@ -48,13 +49,13 @@ void kg_leave_llvm(void) { running.c = NULL; }
 
 /* Sets LLVM options that LLVM-C does not offer in another way.
  *
- * A pass of code generation, which among kjit's targets only NVPTX uses, reassociates sums in order
- * to share equal parts. It takes up to a tenth of a kernel's emission and finds almost nothing,
- * because other passes of LLVM and ptxas do the same.
+ * NVPTX code generation has a pass that reassociates sums in order to share equal parts. This pass
+ * takes up to a tenth of the emission time and finds almost nothing, because other passes of LLVM
+ * and ptxas do the same.
  *
  * By default, the scheduler of CPU code generation compares each load and store in a block with up
- * to 1000 earlier ones, which takes seconds. If there are more than the number set here, the older
- * half of them keeps its order. */
+ * to 1000 earlier ones, which takes seconds. If a block has more of them than the number set here,
+ * the scheduler keeps the older half in order and does not compare it. */
 static void set_options(void)
 {
   static const char *const options[] = { "kjit", "-opt-disable=nary-reassociate",
@@ -184,8 +185,8 @@ void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipel
   kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "optnone", 0);
 }
 
-/* Copies the data. Returns false when out of memory; the caller frees the source and then reports
- * the error. */
+/* Copies LLVM's output to code->data. Returns false when out of memory; the caller then frees
+ * LLVM's copy before it reports the error. */
 static bool set_data(kt_compilation *c, const char *start, size_t size)
 {
   char *copy = malloc(size + 1);
@@ -323,8 +324,9 @@ static void prepare(kg_emission *e)
   LLVMSetModuleDataLayout(e->module, e->machine->layout);
 }
 
-/* Lowers the kernel. It uses the data layout of the module, because a layout caches structs by
- * address, and another LLVM context can use the same address again. */
+/* Lowers the kernel. Lowering uses the data layout of the module and not one that other
+ * compilations share: a data layout caches structs by address, and another LLVM context can use the
+ * same address again. */
 static void lower(kg_emission *e)
 {
   e->lowering = (kl_lowering){ .c = e->c,
@@ -338,8 +340,8 @@ static void lower(kg_emission *e)
   kg_check_module(e->c, e->module);
 }
 
-/* Returns whether the request accepts plain code (code made with few optimizations) and the target
- * saves time with it. */
+/* Returns whether the request accepts plain code (code made with few optimizations) and plain code
+ * saves compile time on the target. */
 static bool is_plain(const kg_emission *e)
 {
   const kj_compile_request *request = e->c->request;
@@ -350,8 +352,8 @@ static bool is_plain(const kg_emission *e)
   return request->plain == KJ_PLAIN_ANY || kg_has_one_result(e->module);
 }
 
-/* Uses a target machine without optimization for code generation if that is sufficient. Apart from
- * its optimization level, it is the same as the machine for lowering. */
+/* Selects the target machine for code generation: a machine without optimization if that is
+ * sufficient, otherwise the machine that lowering has used. Only the optimization level differs. */
 static void select_emission(kg_emission *e)
 {
   if (!kg_is_unoptimized(e) && !e->c->code->is_plain && !e->steps->is_emitted_unoptimized(e))

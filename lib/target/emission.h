@@ -15,8 +15,9 @@ typedef struct kg_emission_steps {
   /* Called after kl_lower. Can be NULL. */
   void (*finish_lowering)(kg_emission *e);
   void (*optimize)(kg_emission *e);
-  /* Makes plain code (few passes, and code generation without optimization) in place of optimize.
-   * optimize_little is called only if saves_time returns true. Both can be NULL. */
+  /* Called before optimize_little: returns whether plain code (few passes, and code generation
+   * without optimization) saves time for this kernel. If so, optimize_little runs in place of
+   * optimize. Both can be NULL. */
   bool (*saves_time)(const kg_emission *e);
   void (*optimize_little)(kg_emission *e);
   /* Called after optimize: returns whether code generation can run without optimization. With full

@@ -1,5 +1,5 @@
-/* Application code for extern funcs in the form of LLVM IR: reads it while faults are caught,
- * checks it and links it. */
+/* Reads, checks and links the LLVM IR that the application provides for extern funcs. Faults of
+ * LLVM's reader are caught. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
@@ -41,7 +41,8 @@ static void on_fault(int signal)
   kg_fault_guarded();
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
-  /* the other signals are raised again when the instruction is repeated */
+  /* signals other than SIGABRT come from an instruction, which raises them again when it is
+   * repeated */
   if (signal == SIGABRT) raise(signal);
 }
 
@@ -79,10 +80,10 @@ bool kg_run_guarded(void (*run)(void *data), void *data)
  * Reads the application's LLVM IR for extern funcs, checks it and links it into the kernel's
  * module.
  *
- * LLVM's reader reports input that it does not support, such as bitcode of a newer version;
- * everything else is checked by LLVM's verifier. If the function had other types than the
- * declaration, calling it would be undefined behaviour, so the types are compared. All symbols of
- * the application's module become internal, so that functions that are not called are removed. */
+ * LLVM's reader reports input that it does not support, such as bitcode of a newer version, and
+ * LLVM's verifier checks the module. This file compares the types of the function with the
+ * declaration, because a call with other types would be undefined behaviour. All symbols of the
+ * application's module become internal, so that functions that are not called are removed. */
 
 typedef struct linking {
   kt_compilation *c;
@@ -109,8 +110,7 @@ static const char *take_message(linking *k, char *message)
   return copy;
 }
 
-/* A trial: reads and verifies the code in a separate LLVM context, in order to find out whether
- * this succeeds. */
+/* The data of one attempt to read and verify the code in a separate LLVM context. */
 typedef struct trial {
   ki_code_kind kind;
   LLVMContextRef context;
@@ -148,8 +148,8 @@ static LLVMMemoryBufferRef make_buffer(const linking *k, const ki_bound_extern *
                                                bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
-/* Tries to read the code. If this faults, only the context of the trial is lost; otherwise the code
- * is safe to be read again. */
+/* Tries to read the code. A fault loses only the context of this attempt. If there is no fault,
+ * reading the code again into the kernel's context is safe. */
 static void try_source(linking *k, const ki_bound_extern *bound)
 {
   kg_llvm_errors *errors = KJ_NEW(k->c->arena, kg_llvm_errors);
@@ -205,7 +205,8 @@ static void check_types(linking *k, LLVMValueRef function)
   fail(k, "has another type than its declaration", detail);
 }
 
-/* Removes the attributes that specify another processor, which would prevent inlining. */
+/* Removes the attributes that specify the processor for which the code was compiled. A function
+ * with another processor than its caller would not be inlined. */
 static void forget_processor(LLVMValueRef function)
 {
   static const char *const names[] = { "target-cpu", "target-features" };

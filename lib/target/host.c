@@ -35,8 +35,8 @@ static char *find_features(void)
 
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-/* Describes the named processor levels. LLVM provides the features of a level under the name of a
- * processor. */
+/* Describes the named processor levels (cpu_levels.def). LLVM has the features of a level as a
+ * processor with that name. */
 static void describe_levels(kg_processor *processors)
 {
 #define KJ_CPU_LEVEL(NAME, text, name, avx, avx2, avx512, bytes) \
@@ -108,7 +108,7 @@ static void destroy(kg_state *state)
   free(host);
 }
 
-/* ---- one emission ---- */
+/* ---- one emission of a kernel ---- */
 
 typedef struct host_emission {
   kg_emission e;
@@ -119,11 +119,11 @@ typedef struct host_emission {
 static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 
 /* Inner loops are unrolled before the loop vectorizer runs. Loops over threads, and over the
- * elements of ranges, are not unrolled before. Full unrolling runs before the analysis of induction
- * variables, which takes long and finds nothing that is not also visible in the copies. The
- * elements of thread-local arrays have constant indices only after early-cse has simplified the
+ * elements of ranges, are left to the vectorizer. Full unrolling runs before the analysis of
+ * induction variables, which takes long and finds nothing that is not also visible in the copies.
+ * The elements of thread-local arrays have constant indices only after early-cse has simplified the
  * counters of unrolled loops. The conditions of checks in the copies are then constants, too. sccp
- * removes the branches of all these checks at once; gvn would remove one after the other, in a time
+ * removes the branches of all these checks at once. gvn would remove them one by one, in a time
  * that grows with the square of their number. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 #define UNROLLING \
@@ -135,7 +135,7 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 #define VECTORS \
   "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
   "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
-/* LARGE has no pass that compares blocks or conditions in pairs. */
+/* LARGE has no pass whose time grows with the number of pairs of blocks or conditions. */
 #define LARGE SCALAR ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 static const char *const pipelines[] = {
@@ -152,7 +152,8 @@ static const char *const remaining[] = {
   [KJ_SIZE_HUGE] = "function(" HUGE_ "),globaldce",
 };
 
-/* Adds the facts on which the unchecked version relies, because the code contains both versions. */
+/* Adds the facts on which the unchecked version relies to the facts of the checked version, because
+ * the code contains both. */
 static void join_facts(kt_compilation *c, const kt_compilation *unchecked)
 {
   c->used_aligned16 |= unchecked->used_aligned16;
@@ -191,8 +192,8 @@ static void finish_lowering(kg_emission *e)
 }
 
 /* Simplifies the checked version of a kernel if it is large, and excludes it from later passes.
- * That version runs only at array edges and before a failure. If the module is of size
- * KJ_SIZE_LARGE or more, no part of it gets further passes. */
+ * That version runs only at array edges and before a failure. A function of KJ_SIZE_LARGE or more
+ * needs no such exclusion, because the whole module then gets no further passes. */
 static void settle_checked(kg_emission *e, const char *pipeline)
 {
   enum { MOST_BLOCKS = 128, MOST_INSTRUCTIONS = 1024 };
@@ -231,7 +232,7 @@ static void optimize(kg_emission *e)
   /* An untrusted kernel may have data races. A race only leads to wrong values, but an assertion
    * that fails because of it would end the process, so untrusted kernels have no assertions. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
-  /* assertions make the code longer */
+  /* assertions make the code longer, so a module above KJ_SIZE_LONG gets none */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
     kg_settle_parallel_loops(&e->lowering, asserts);
   if (!kg_is_unoptimized(e) && vectorizes && !kg_has_many_paths(e->c->arena, e->module)) {
@@ -246,9 +247,9 @@ static void optimize(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Plain code takes at most a third of the time. Loops and vectors are not optimized. Code
- * generation selects instructions block by block and keeps values on the stack between blocks.
- * Large modules (KJ_SIZE_LARGE) are always compiled in this way. */
+/* Plain code takes at most a third of the compile time. Loops are not optimized or vectorized. Code
+ * generation selects instructions block by block and keeps values on the stack between blocks. A
+ * module of KJ_SIZE_LARGE or more saves nothing, because it is always compiled in this way. */
 static bool saves_time(const kg_emission *e) { return kg_measure_emission(e) < KJ_SIZE_LARGE; }
 
 static void optimize_little(kg_emission *e)
@@ -269,9 +270,9 @@ static bool is_emitted_unoptimized(const kg_emission *e)
          kg_measure_emission(e) >= KJ_SIZE_LARGE;
 }
 
-/* Computes the stack size of a thread that runs the code. It is the sum of all frames, because a
- * chain of calls contains a function that is not recursive only once, plus the limit for
- * recursion. */
+/* Computes the stack size of a thread that runs the code. The size is the sum of all frames plus
+ * the limit for recursion, because a chain of calls contains each non-recursive function at most
+ * once. */
 static void bound_stack(kg_emission *e)
 {
   const kl_lowering *lowerings[] = { &e->lowering, &own_of(e)->unchecked };

@@ -25,8 +25,8 @@ typedef struct kg_host {
 
 void kg_destroy_jit(kg_jit *jit);
 
-/* host_parallel.c: call it before the vectorizer. asserts: adds code to the loops that checks that
- * their iterations are independent; such loops are not vectorized. */
+/* host_parallel.c: call it before the vectorizer. If `asserts` is set, adds code to the loops that
+ * checks that their iterations are independent. Loops with such code are not vectorized. */
 void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 
 /* host_wrapping.c: call it before the vectorizer, which handles counters of few bits

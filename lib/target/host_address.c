@@ -120,13 +120,16 @@ static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t de
 /* ---- addresses that have no constant step ---- */
 
 /* A value that is not kg_linear can still be simplified later: `x & 31` is x if x is always below
- * 32. Such values are therefore computed for the first iterations, with 0 for all inputs of the
- * loop. 0 satisfies every fact about an input: that it is a multiple, that it is below a limit, or
- * that a sum does not overflow. */
+ * 32. This section therefore computes such a value in the first iterations, with 0 for all inputs
+ * of the loop, and compares the differences between iterations. If the differences are not all
+ * equal, no later simplification can give the value a constant step. The input 0 is valid because
+ * it satisfies every fact that code can rely on: that an input is a multiple of a number, that it
+ * is below a limit, or that a sum does not overflow. */
 typedef struct sample {
   const kg_loop_view *v;
   int64_t iteration;
-  /* number of operations that are left; 0 means that the evaluation was given up */
+  /* number of operations that may still be computed; 0 means that the evaluation has been given
+   * up */
   uint32_t budget;
 } sample;
 

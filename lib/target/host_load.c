@@ -205,7 +205,7 @@ static kjit_status start_jit(kg_host *host, kj_diagnostics *diagnostics)
   return is_made ? KJIT_OK : report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* Makes every object that is loaded later known to debuggers, which takes some milliseconds per
+/* Registers every object that is loaded later with debuggers, which takes some milliseconds per
  * object. */
 static LLVMErrorRef tell_debuggers(kg_jit *jit)
 {

@@ -1,13 +1,13 @@
 /* CPU: prepares loops, which lowering proposes as parallel, for the vectorizer.
  *
  * LLVM treats a loop as parallel if every access in it carries the loop's id. It then assumes that
- * the iterations are independent. But it also assumes more: it combines loads and stores with a
- * constant step into groups (interleaved accesses). In a group, loads are moved up to the first
- * load and stores down to the last store, across other accesses of the same iteration. In a
- * parallel loop no dependence prevents this.
+ * the iterations are independent. However, it also reorders accesses within an iteration: it
+ * combines loads and stores with a constant step into groups (interleaved accesses). In a group,
+ * loads are moved up to the first load and stores down to the last store, across other accesses of
+ * the same iteration. In a parallel loop no dependence prevents this.
  *
- * If a store precedes an access that may be to the same memory in the same iteration, this file
- * therefore hides the steps of both addresses, so that neither becomes part of a group.
+ * A store and a later access in the same iteration can have the same address. If this is possible,
+ * this file hides the steps of both addresses, so that neither access becomes part of a group.
  *
  * Needs: scalar code after all passes that precede the vectorizer. Guarantees: a loop that this
  * file cannot analyze is not parallel, and an access that it cannot analyze is not part of a
@@ -57,8 +57,8 @@ typedef struct block_order {
 } block_order;
 enum { IS_NEW, IS_OPEN, IS_DONE };
 
-/* Places a block, and all blocks of the loop that follow it, before the blocks that have been
- * ordered. Returns false if the loop contains another loop. */
+/* Adds a block and its successors within the loop to the front of the topological order. Returns
+ * false if the loop contains another loop. */
 static bool order_from(kg_loop_view *v, block_order *o, size_t at)
 {
   KJ_ASSERT(at < v->blocks.count && o->first);
@@ -176,8 +176,8 @@ static bool are_scopes_apart(const kg_loop_view *v, LLVMValueRef a, LLVMValueRef
   return true;
 }
 
-/* is_own: the root is the kernel's scratch memory or memory of this function. is_handed: the root
- * is an address in the parameters of the kernel. */
+/* is_own returns whether the root is the kernel's scratch memory or memory of this function.
+ * is_handed returns whether the root is an address in the parameters of the kernel. */
 static bool is_own(LLVMValueRef root) { return LLVMIsAArgument(root) || LLVMIsAAllocaInst(root); }
 static bool is_handed(LLVMValueRef root)
 {
@@ -342,7 +342,7 @@ static void assert_claims(const kg_loop_view *v, LLVMModuleRef module, LLVMValue
 
 /* ---- entry point ---- */
 
-/* Returns the id that is proposed for the loop, or NULL if none is proposed. */
+/* Returns the id of the proposal to treat the loop as parallel, or NULL if there is no proposal. */
 static LLVMValueRef find_proposal(LLVMValueRef id)
 {
   LLVMValueRef properties[8], parts[2];

@@ -8,8 +8,9 @@
 enum { KJ_MOST_TERMS = 8 };
 
 /* An address or number in an iteration, as the sum of a constant, step * number of the iteration,
- * and scale * value for each term, all in bytes. kind says whether terms change in the loop. OTHER
- * means that there is no constant step, and LOST that nothing is known. */
+ * and scale * value for each term, all in bytes. `kind` tells whether the values of the terms can
+ * change in the loop. OTHER means that there is no constant step. LOST means that nothing is
+ * known. */
 typedef struct kg_linear {
   enum { KJ_LINEAR_KNOWN, KJ_LINEAR_OTHER, KJ_LINEAR_UNKNOWN, KJ_LINEAR_LOST } kind;
   int64_t constant, step;
@@ -35,7 +36,8 @@ typedef struct kg_loop_view {
   int64_t start, iterations;
   unsigned scope_kind, noalias_kind; /* metadata kinds */
   LLVMBasicBlockRef header, latch;
-  bool is_innermost;                 /* if it is false, the blocks and accesses are not ordered */
+  bool is_innermost; /* false if the loop contains another loop; the blocks and accesses are then
+                        not ordered */
   KJ_LIST(LLVMBasicBlockRef) blocks; /* in topological order: each block precedes its successors */
   KJ_LIST(kg_access) accesses;       /* in the order of the blocks */
   size_t words;

@@ -1,18 +1,18 @@
 /* Finds loops for which LLVM's loop vectorizer would take exponential time.
  *
- * VPlanTransforms::materializePacksAndUnpacks queries for each value whether it is the same in all
- * lanes. The query recursively visits the operands, up to the first operand that differs between
- * lanes, and does not cache results. For a value that does not change in the loop, it therefore
- * follows every path to the inputs of the value. The masks of blocks are such values if the
- * conditions of the loop's branches do not change in the loop. A chain of 18 conditional
- * assignments took more than four minutes (LLVM 22).
+ * VPlanTransforms::materializePacksAndUnpacks tests for each value whether it is the same in all
+ * lanes. The test recursively visits the operands until it finds an operand that differs between
+ * lanes, and it does not cache results. If a value is the same in all lanes, the test follows every
+ * path from the value to its inputs. The masks of blocks are such values if no condition of the
+ * loop's branches changes in the loop. A chain of 18 conditional assignments took more than four
+ * minutes (LLVM 22).
  *
  * This file counts the paths in innermost loops. It arranges the blocks of a function in reverse
  * postorder. A loop then consists of the blocks from the target of a backward branch to the
  * branch. */
 #include "target/host.h"
 
-/* The cost of the query for a value, or for the mask of a basic block. */
+/* The cost of the test for a value, or for the mask of a basic block. */
 typedef struct path_count {
   double steps;
   bool varies; /* the value differs between lanes */
@@ -46,7 +46,8 @@ static size_t number_of(const path_walk *w, LLVMBasicBlockRef block)
   return entry ? (size_t)(uintptr_t)entry->value : 0;
 }
 
-/* Returns the cost of an operand. If the operand is defined outside of the loop, it is 1 step. */
+/* Returns the cost of the test for an operand. An operand that is defined outside of the loop costs
+ * 1 step. */
 static path_count count_of(const path_walk *w, LLVMValueRef value)
 {
   const void *key = value;
@@ -54,7 +55,8 @@ static path_count count_of(const path_walk *w, LLVMValueRef value)
   return entry ? *(path_count *)entry->value : (path_count){ 1, false };
 }
 
-/* Adds the cost of `other` to `count`, unless the query stops before it gets there. */
+/* Adds the cost of `other` to `count`, unless the test stops earlier, at an operand that differs
+ * between lanes. */
 static void go_through(path_count *count, path_count other)
 {
   if (count->varies) return;
@@ -81,7 +83,7 @@ static path_count count_instruction(path_walk *w, LLVMValueRef i, LLVMBasicBlock
   path_count count = { 1, false };
   for (int n = 0; n < LLVMGetNumOperands(i); n++)
     go_through(&count, count_of(w, LLVMGetOperand(i, (unsigned)n)));
-  /* the vectorizer's query does not follow the operands of loads and calls */
+  /* the vectorizer's test does not follow the operands of loads and calls */
   if (LLVMIsALoadInst(i) || LLVMIsACallInst(i)) count.steps = 1;
   return count;
 }

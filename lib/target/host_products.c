@@ -1,15 +1,15 @@
 /* CPU: rewrites products of 16-bit numbers if only their high bits are used.
  *
  * LLVM up to 22.1 translates `trunc <n x i16> (lshr (mul x, y), c)` to a multiplication that
- * returns the high 16 of 32 bits (pmulhw), and shifts its result by the rest of c. This is correct
- * for a 32-bit product. In a 64-bit product, the bits above 32 are copies of the sign, which that
- * shift replaces by zeros; the result of a shift by 32 or more is undefined (llvm-project issue
- * 218844, fixed by LLVM's pull request 219996). An example is the high half of an i16 product,
- * `i16(mulhi(a[i], b[i]))`.
+ * returns the high 16 of 32 bits (pmulhw), and shifts the result right by c - 16. This is correct
+ * for a 32-bit product. In a 64-bit product, the upper 32 bits are copies of the sign, but the
+ * shift inserts zeros instead. If c is 32 or more, the shift's result is undefined (llvm-project
+ * issue 218844, fixed by LLVM's pull request 219996). An example is the high half of an i16
+ * product, `i16(mulhi(a[i], b[i]))`.
  *
  * This file computes the product in 32 bits, which are sufficient, and uses an arithmetic shift. An
- * operand is treated as a 16-bit number if it is such a constant, or is extended from such a
- * number. */
+ * operand is treated as a 16-bit number if it is a constant in the range of i16, or if it is
+ * extended from a type in which all values are in this range. */
 #include "target/host.h"
 
 enum { NARROW_BITS = 16, PRODUCT_BITS = 32 };
@@ -106,7 +106,7 @@ static LLVMValueRef multiply_in_32_bits(LLVMBuilderRef builder, LLVMValueRef i)
                y = LLVMBuildTrunc(builder, LLVMGetOperand(product, 1), type, ""),
                by = make_splat(i32, lanes, count < PRODUCT_BITS ? count : PRODUCT_BITS - 1),
                high = LLVMBuildAShr(builder, LLVMBuildMul(builder, x, y, ""), by, "");
-  /* clears the bits that the logical shift would have set to 0 */
+  /* the logical shift would have set these bits to 0 */
   if (bits < NARROW_BITS)
     high = LLVMBuildAnd(builder, high, make_splat(i32, lanes, (1u << bits) - 1), "");
   return kg_replace(i, LLVMBuildTrunc(builder, high, LLVMTypeOf(i), ""));

@@ -1,8 +1,8 @@
 /* CPU: makes loops write large output arrays with non-temporal stores, which bypass the caches.
  *
  * If a cache line is in no cache, an ordinary store to it first reads the line. If the output is
- * larger than the caches, it is therefore read once without need, which is a third of the memory
- * traffic of r = x + y. A non-temporal store of a whole line does not read the line.
+ * larger than the caches, these reads are a third of the memory traffic of r = x + y, although
+ * their data is never used. A non-temporal store of a whole line does not read the line.
  *
  * This file adds a second version to vectorized loops that consist of a single block. The second
  * version has non-temporal stores. It is used if
@@ -118,8 +118,8 @@ static bool is_plain(LLVMValueRef instruction)
          !LLVMIsAFenceInst(instruction) && !LLVMIsAInvokeInst(instruction);
 }
 
-/* Returns whether a second version of the loop body can be made. Code after the loop may use values
- * of the body only through phis in the block `after`. */
+/* Returns whether a second version of the loop body can be made. This is possible if code after the
+ * loop uses values of the body only through phis in the block `after`. */
 static bool can_be_copied(const streamer *s)
 {
   uint32_t count = 0;
@@ -176,7 +176,7 @@ static uint64_t alignment_of(const kg_access *store)
   return (uint64_t)store->size < CACHE_LINE ? (uint64_t)store->size : CACHE_LINE;
 }
 
-/* Returns whether the store writes whole vectors of a large output array that the loop does not
+/* Returns whether the store writes whole vectors to a large output array that the loop does not
  * read. */
 static bool is_of_large(const streamer *s, const kg_access *store)
 {
@@ -198,8 +198,8 @@ static bool is_of_large(const streamer *s, const kg_access *store)
   return true;
 }
 
-/* Returns whether all stores to the same array as this store fill a contiguous range in each
- * iteration, which the range of the next iteration continues. */
+/* Returns whether all stores to the array of this store fill a contiguous range in each iteration,
+ * and whether the range of each iteration starts where the previous one ends. */
 static bool is_dense(const streamer *s, const kg_access *store)
 {
   int64_t total = 0;
@@ -406,7 +406,7 @@ void kg_stream_results(kl_lowering *l)
   for (LLVMValueRef f = LLVMGetFirstFunction(l->module); f; f = LLVMGetNextFunction(f)) {
     if (!LLVMCountParams(f)) continue;
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b;) {
-      LLVMBasicBlockRef next = LLVMGetNextBasicBlock(b); /* new blocks need no look */
+      LLVMBasicBlockRef next = LLVMGetNextBasicBlock(b); /* skips new blocks */
       stream_block(&s, b);
       b = next;
     }

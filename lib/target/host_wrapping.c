@@ -1,16 +1,16 @@
 /* CPU: hides counters of few bits that wrap around from the loop vectorizer.
  *
  * The vectorizer assumes that an index such as `a + ((k + t) & 31)` grows by 1 as long as neither
- * the sum nor its last 5 bits wrap around. It tests both conditions before the loop. But LLVM
- * (version 22, SCEVWrapPredicate::implies) compares the starts and steps of two such conditions
- * without regard to their widths. It concludes that the condition on the 32-bit sum implies the
- * condition on the 5 bits, and omits the latter. The loop then accesses the wrong elements.
- * Conditions of equal width are compared correctly.
+ * the sum nor its last 5 bits wrap around. It tests both conditions before the loop. However, LLVM
+ * 22 (SCEVWrapPredicate::implies) compares the starts and steps of two such conditions, but not
+ * their widths. It concludes that the condition on the 32-bit sum implies the condition on the 5
+ * bits, and omits the latter. The loop then accesses the wrong elements. Conditions of equal width
+ * are compared correctly.
  *
  * This file therefore prevents conditions with widths other than 32 and 64. If a value is extended
- * from such a width and can depend on a counter, it is frozen, because scalar evolution does not
- * look through a freeze. Counters of few bits usually do wrap around, so hardly any loop stays
- * without vectorization because of this. */
+ * from such a width and can depend on a counter, this file inserts a freeze instruction, which
+ * scalar evolution does not analyze. Counters of few bits usually do wrap around, and the scalar
+ * version of such a loop would run even if it were vectorized, so this costs almost nothing. */
 #include "target/host.h"
 
 enum { MOST_STEPS = 64 };
@@ -28,9 +28,10 @@ static uint64_t constant_of(LLVMValueRef value)
   return bits && bits <= 64 && LLVMIsAConstantInt(value) ? LLVMConstIntGetZExtValue(value) : 0;
 }
 
-/* Returns the width from which scalar evolution considers the first operand of the instruction as
- * extended, or 0 if it does not. For a mask, this is the distance from its first set bit to its
- * last set bit. For example, in `(2 * k) & 31` the mask 31 becomes 30, which keeps 4 bits of k. */
+/* If scalar evolution treats the instruction as an extension of its first operand, returns the
+ * width of the extended number, otherwise 0. For a mask, this is the distance from its first set
+ * bit to its last set bit. For example, in `(2 * k) & 31` the mask 31 becomes 30, which keeps 4
+ * bits of k. */
 static unsigned kept_bits(LLVMValueRef instruction)
 {
   LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -61,7 +62,7 @@ static bool is_number_from_numbers(LLVMValueRef value)
   }
 }
 
-/* Returns whether the value may depend on the counter of a loop. Also returns true if finding out
+/* Returns whether the value may depend on the counter of a loop. Also returns true if the search
  * takes too many steps. */
 static bool may_count(LLVMValueRef value)
 {

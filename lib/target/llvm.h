@@ -52,7 +52,7 @@ void kg_start_llvm(void);
  * so the caller must check this struct. */
 typedef struct kg_llvm_errors {
   unsigned count;
-  /* LLVM wanted to end the process; the objects of the context are in an unknown state, so they
+  /* LLVM has reported a fatal error; the objects of the context are in an unknown state, so they
    * must be leaked */
   bool is_fatal;
   char first[512];
@@ -61,8 +61,8 @@ typedef struct kg_llvm_errors {
   uint64_t stack_bytes;
 } kg_llvm_errors;
 
-/* These are called before and after LLVM functions that may end the process: in that case, only the
- * compilation fails. */
+/* Call the first function before, and the second after, calls of LLVM functions that may end the
+ * process. A fatal error between them only makes the compilation fail. */
 void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors);
 void kg_leave_llvm(void);
 
@@ -72,7 +72,7 @@ LLVMContextRef kg_create_llvm_context(kg_llvm_errors *errors, bool keeps_names);
 /* If there is an error, ends the compilation with errors->first. what: the stage, for the
  * message. */
 void kg_check_llvm_errors(kt_compilation *c, const kg_llvm_errors *errors, const char *what);
-/* If error is not NULL, ends the compilation with LLVM's message, and disposes the message. */
+/* If error is not NULL, ends the compilation with LLVM's message and frees the message. */
 void kg_check_llvm_error(kt_compilation *c, LLVMErrorRef error, const char *what);
 
 /* Size classes. For large functions, passes whose time grows quadratically are omitted, so that
@@ -135,7 +135,8 @@ void kg_rewrite_each(LLVMModuleRef module,
                      LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction));
 /* Replaces the uses of the instruction, erases it, and returns the next instruction. */
 LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by);
-/* In builds with assertions, runs LLVM's verifier and reports its message as an internal error. */
+/* In builds with assertions, runs LLVM's verifier and reports the verifier's message as an internal
+ * error. */
 void kg_check_module(kt_compilation *c, LLVMModuleRef module);
 /* Stores the text of the module in code->data, which is allocated with malloc. */
 void kg_take_module_text(kt_compilation *c, LLVMModuleRef module);
@@ -159,7 +160,8 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
                      kg_llvm_errors *errors);
 
 /* extern_code.c: links the LLVM IR that the application has bound to extern funcs of the
- * compilation. Returns false if there is none. Reports an error if the code is not valid. */
+ * compilation. Returns false if no extern func has such code. Reports an error if the code is not
+ * valid. */
 bool kg_link_externs(kt_compilation *c, LLVMModuleRef module, kg_llvm_errors *errors);
 /* Returns whether the compilation has an extern func with this name. */
 bool kg_is_extern(const kt_compilation *c, const char *symbol);

@@ -1,6 +1,6 @@
-/* Measures the size of modules and runs LLVM's passes. Both targets use these functions. They
- * compare the number of instructions with the limit of the compilation: after all passes, or in a
- * large module between the passes. */
+/* Measures the size of modules and runs LLVM's passes. Both targets use these functions. The number
+ * of instructions is compared with the limit of the compilation after all passes. In a large module
+ * it is also compared between the passes. */
 #include <llvm-c/Core.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static bool has_longer_run(LLVMValueRef *values, size_t count, size_t most)
   return false;
 }
 
-/* Returns whether the value is in a register. Constant integers are parts of instructions. */
+/* Returns whether the value occupies a register. Constant integers are encoded in instructions. */
 static bool is_in_register(LLVMValueRef value)
 {
   return !LLVMIsAConstantInt(value) && !LLVMIsAFunction(value) && !LLVMValueIsBasicBlock(value);
@@ -212,9 +212,9 @@ static void check_instructions(kt_compilation *c, LLVMModuleRef module, const ch
                  "LLVM has created this number by the end of %s", after);
 }
 
-/* Estimates the number of steps of SROA, which LLVM cannot interrupt. It follows each variable of a
- * function through all blocks until all variables are in registers, so its time is proportional to
- * the number of variables times the number of blocks. */
+/* Estimates the number of steps of SROA, which LLVM cannot interrupt. SROA follows each variable of
+ * a function through all blocks, so its time is proportional to the number of variables times the
+ * number of blocks. */
 static uint64_t count_steps(LLVMValueRef function)
 {
   uint64_t variables = 0;

@@ -14,9 +14,9 @@
 
 /* ---- bitcode libraries ----
  *
- * A library has hundreds of functions, of which a kernel calls only a few. When a function is
- * called for the first time, a small module that contains the function and its dependencies is
- * extracted and kept. Later kernels read only this small module (a piece). */
+ * A library has hundreds of functions, of which a kernel calls only a few. When a kernel calls a
+ * function for the first time, this file extracts a small module (a piece) that contains the
+ * function and its dependencies. Later kernels read only this piece. */
 
 typedef struct piece piece;
 struct piece {
@@ -92,8 +92,8 @@ static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef cont
   return LLVMGetBitcodeModuleInContext2(context, view, &module) ? NULL : module;
 }
 
-/* Makes functions link-once, so that they are linked only if they are called. Several pieces can
- * contain the same helper functions and constants; only one copy of each is linked. */
+/* Makes functions link-once, so that they are linked only if they are called. If several pieces
+ * contain the same helper function or constant, only one copy is linked. */
 static void make_droppable(LLVMModuleRef module)
 {
   for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g))
@@ -109,8 +109,8 @@ static void make_droppable(LLVMModuleRef module)
   }
 }
 
-/* Extracts a function. An array of pointers prevents the removal of the function during linking,
- * and is deleted afterwards. */
+/* Extracts a function. A temporary array of pointers refers to the function, so that linking does
+ * not remove it. */
 static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
 {
   kg_llvm_errors errors = { 0 };
@@ -200,8 +200,8 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
 
 /* ---- calls of __nvvm_reflect ---- */
 
-/* Answers the queries that libdevice makes about its environment, given the name of the query.
- * LLVM's own pass is not used, because it assumes an approximate square root. */
+/* Answers libdevice's queries about its environment (__nvvm_reflect), given the name of the query.
+ * LLVM's own pass is not used, because it assumes that square roots are approximate. */
 static bool is_about_gpu(const char *question, size_t length)
 {
   static const char arch[] = "__CUDA_ARCH";
@@ -225,8 +225,8 @@ static LLVMValueRef question_of(LLVMValueRef call)
   return text && LLVMIsConstantString(text) ? text : NULL;
 }
 
-/* Replaces the queries by their answers. gpu 0 means that the GPU is not known; queries about it
- * are then not replaced. */
+/* Replaces the queries by their answers. If `gpu` is 0, the GPU is not known, and queries about it
+ * are not replaced. */
 static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
 {
   LLVMValueRef reflect = LLVMGetNamedFunction(module, "__nvvm_reflect");
@@ -234,7 +234,7 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
   while (use) {
     LLVMValueRef call = LLVMGetUser(use), text = LLVMIsACallInst(call) ? question_of(call) : NULL;
     use = LLVMGetNextUse(use);
-    if (!text) continue; /* LLVM's pass handles it */
+    if (!text) continue; /* a later pass of LLVM answers this query */
     size_t length;
     const char *question = LLVMGetAsString(text, &length);
     if (!gpu && is_about_gpu(question, length)) continue;

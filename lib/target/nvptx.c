@@ -13,8 +13,8 @@
 
 /* ---- architectures and PTX versions ----
  *
- * LLVM ends the process for an unknown architecture, and for a PTX version that does not match it,
- * so this table is used to reject them before. */
+ * LLVM ends the process if an architecture is unknown or does not match the PTX version. This table
+ * is used to reject them before LLVM is called. */
 
 /* In ascending order. Code for an architecture without a suffix runs on all newer architectures. */
 static const kg_nvptx_arch arches[] = {
@@ -173,7 +173,7 @@ static void destroy(kg_state *state)
   free(nvptx);
 }
 
-/* ---- one emission ---- */
+/* ---- one emission of a kernel ---- */
 
 typedef struct nvptx_emission {
   kg_emission e;
@@ -190,16 +190,16 @@ typedef struct nvptx_emission {
  * default<O3> takes two to three times as long and gives no better code for kernels, because kjit
  * has already inlined functions and ptxas optimizes again.
  *
- * Optimizing code generation does not help a kernel without loops and shared memory, such as an
- * element-wise kernel. The pipeline already combines loads and stores, and kg_widen_offsets uses
- * wide products for offsets. Emission without optimization takes only a third of the time. The same
- * is true of the f32 functions of a library, except those that contain loops: the machine code of
- * each function was compared with and without optimization. */
+ * A kernel without loops and shared memory, such as an element-wise kernel, gets no better code
+ * from optimizing code generation, because the pipeline already combines loads and stores, and
+ * kg_widen_offsets uses wide products for offsets. Emission without optimization takes only a third
+ * of the time. Calls of a library's f32 functions need no optimizing code generation either, unless
+ * the function contains a loop. This was found by comparing the machine code of each function. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
-/* The vectorizer combines accesses if the alignment of the first one is known. infer-alignment runs
- * twice. Before infer-address-spaces, it finds the alignment that an `assume` states for a generic
- * pointer; afterwards, it finds the alignment of the parameters. */
+/* The vectorizer combines accesses only if it knows the alignment of the first access.
+ * infer-alignment runs twice: before infer-address-spaces it finds the alignment that an `assume`
+ * states for a generic pointer, and afterwards it finds the alignment of the parameters. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 /* Full unrolling runs before the analysis of induction variables, which takes long and finds
  * nothing that is not also visible in the copies. The elements of thread-local arrays have constant
@@ -220,8 +220,8 @@ typedef struct nvptx_emission {
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
   "load-store-vectorizer,nvptx-tag-invariant-loads"
-/* The optimizations of accesses that code generation contains, except for the search for addresses
- * that differ by a multiple of a value, which compares each address with all earlier ones. */
+/* The passes of code generation that optimize accesses, without the search for addresses that
+ * differ by a multiple of a value. That search compares each address with all earlier ones. */
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
 /* Removes equal addresses before code generation. Code generation itself moves the addresses of
  * guarded accesses before the branches, then searches for addresses that differ by a multiple of a
@@ -247,7 +247,7 @@ static void run(kg_emission *e, const char *pipeline)
   kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
 }
 
-/* Runs the rest of a pipeline whose first part has unrolled loops. */
+/* Runs the passes that follow the unrolling of loops. */
 static void finish_unrolled(nvptx_emission *own)
 {
   kg_module_size size = kg_measure_emission(&own->e);
@@ -276,10 +276,11 @@ static void run_after_inlining(nvptx_emission *own, bool has_externs, const char
   run(&own->e, has_externs ? kj_format(own->e.c->arena, "cgscc(inline),%s", pipeline) : pipeline);
 }
 
-/* Plain code does not move local arrays to registers and does not optimize loops. For a kernel
- * without loops, it saves no compile time. Plain code must not change resources that the hardware
- * counts: the accumulators of wgmma must stay in registers, and the blocks of a cooperative launch
- * or of a cluster must be resident together, which a larger number of registers could prevent. */
+/* Returns whether plain code saves compile time and is safe. Plain code does not move local arrays
+ * to registers and does not optimize loops. In a kernel without loops it saves no compile time.
+ * Plain code must not change resources that the hardware counts: the accumulators of wgmma must
+ * stay in registers, and the blocks of a cooperative launch or of a cluster must be resident
+ * together, which a larger number of registers could prevent. */
 static bool saves_time(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

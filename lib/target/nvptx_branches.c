@@ -1,6 +1,6 @@
-/* Flattens branches in math library functions if a special case takes only a few instructions: both
- * sides are computed, and a select replaces the branch. Iterations of a loop that calls such a
- * function can then overlap. */
+/* Replaces branches to short special cases in math library functions: the code computes both sides,
+ * and a select chooses the result. Iterations of a loop that calls such a function can then
+ * overlap. */
 #include <string.h>
 
 #include "target/nvptx.h"
@@ -84,8 +84,8 @@ static void replace_phis(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBa
   }
 }
 
-/* Flattens the branch at the end of a block if it skips a block that is cheap. Returns whether it
- * has done so. */
+/* Replaces the branch at the end of a block by selects if it skips a cheap block. Returns whether
+ * it was replaced. */
 static bool flatten(LLVMBuilderRef builder, LLVMBasicBlockRef block)
 {
   LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);

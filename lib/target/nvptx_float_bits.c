@@ -6,8 +6,8 @@
 /* LLVM stores the low bits of a float as a narrow store of the register that holds the float
  * (`st.b16` or `st.b8` of an f32). ptxas 13.0 treats this as a conversion and stores the integer
  * value of the float. A move instruction in between makes the register an integer register. The
- * move costs no instruction, but LLVM cannot optimize across it. Moves are therefore inserted only
- * if a part of the bits may be stored. */
+ * move does not become a machine instruction, but it prevents optimizations of LLVM. It is
+ * therefore inserted only if a part of the bits may be stored. */
 
 static bool is_float_kind(LLVMTypeKind kind)
 {
@@ -39,7 +39,7 @@ static bool is_stored_in_pieces(LLVMValueRef store)
 
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses);
 
-/* is_cut: the value is narrower than the float from which it comes. */
+/* is_cut tells whether the value is narrower than the float from which it comes. */
 static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses)
 {
   LLVMValueRef user = LLVMGetUser(use);
@@ -97,7 +97,7 @@ static LLVMValueRef move_float_bits(LLVMBuilderRef builder, LLVMValueRef x, unsi
   return build_move(builder, LLVMBuildBitCast(builder, x, type, ""));
 }
 
-/* If the instruction takes or stores parts of the bits of a float, or of a vector of floats,
+/* If the instruction extracts or stores a part of the bits of a float, or of a vector of floats,
  * returns this float, otherwise NULL. */
 static LLVMValueRef find_float_in_pieces(LLVMModuleRef module, LLVMValueRef i)
 {
@@ -131,8 +131,8 @@ static LLVMValueRef find_condition(LLVMValueRef x)
 
 /* If a condition is converted to a float, replaces the conversion by a select of the float's bits.
  * ptxas up to 13.5 can omit the conversion between `selp 1, 0` and `cvt.u64.u32` in kernels with a
- * 64-bit remainder. The number 1 then has the bits of the integer 1 instead of 1.0, which a move
- * would not prevent. The select also saves an instruction. */
+ * 64-bit remainder. The float 1 then has the bits of the integer 1 instead of 1.0. A move would not
+ * prevent this error. The select also saves an instruction. */
 static LLVMValueRef select_float_bits(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMValueRef x = LLVMIsABitCastInst(i) ? LLVMGetOperand(i, 0) : NULL;
@@ -172,8 +172,8 @@ static LLVMValueRef build_splat(LLVMTypeRef type, double number)
 }
 
 /* If a condition is converted, as a signed integer, to bf16, replaces the conversion by a select of
- * -1 or 0. On sm_90 and newer, LLVM 22 converts it to 1 instead of -1; for other types the result
- * is correct. */
+ * -1 or 0. On sm_90 and newer, LLVM 22 converts a true condition to 1 instead of -1 if the type is
+ * bf16. */
 static LLVMValueRef keep_sign_of_condition(LLVMBuilderRef builder, LLVMValueRef i)
 {
   LLVMTypeRef type = LLVMTypeOf(i);

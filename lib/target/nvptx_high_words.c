@@ -2,11 +2,11 @@
 #include "target/nvptx.h"
 
 /* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 that is shifted, `(x
- * * c + d) >> 32` with c = 3 * 2^32 and d = 2^32.
- * ptxas 13.0 computes the high word of such a sum by an IMAD.HI that adds a pair of uniform
- * registers. If two of them follow each other, ptxas writes the second constant to the same pair
- * too late. The second sum then uses the first constant, and the kernel stores to the wrong
- * element. This file computes the sums in 32 bits, which also takes fewer instructions.
+ * * c + d) >> 32` with c = 3 * 2^32 and d = 2^32. ptxas 13.0 computes the high word of such a sum
+ *   by an IMAD.HI that adds a pair of uniform registers. If two such sums follow each other, ptxas
+ *   writes the second sum's constant to the register pair too late. The second sum then uses the
+ *   first constant, and the kernel stores to the wrong element. This file computes the sums in 32
+ *   bits, which also takes fewer instructions.
  *
  * A multiple of 2^32 is rewritten to a normal form, `shl (zext high), 32`. If the operands of an
  * instruction have this form, the instruction is rewritten to it as well, until nothing changes.

@@ -42,9 +42,9 @@ void kg_flush_subnormals(LLVMModuleRef module)
 
 /* ---- offsets of elements ----
  *
- * Code generation without optimization extends a 32-bit index and shifts it. If the offset is a
- * wide product instead, ptxas uses a single instruction that also adds the pointer; otherwise an
- * address takes up to five instructions. */
+ * Code generation without optimization extends a 32-bit index and shifts it. An address computed in
+ * this way takes up to five instructions. If the offset is a wide product instead, ptxas computes
+ * the whole address by a single instruction. */
 
 static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t size)
 {
@@ -127,10 +127,11 @@ void kg_widen_offsets(LLVMModuleRef module) { kg_rewrite_each(module, rewrite_ad
 
 /* ---- signs of zeros ----
  *
- * Code generation turns `x < 0 ? x : 0` into a minimum. For the operands -0 and 0, the minimum is
- * -0, but the select gives 0. It does not do this if the zeros in the comparison and in the select
- * have different signs. `x < -0.0` is true for the same x. For `x < -0.0 ? x : -0.0` and `x > 0 ? x
- * : 0`, the minimum or maximum is correct, because PTX orders -0 before 0. */
+ * Code generation turns `x < 0 ? x : 0` into a minimum. For x = -0 the minimum is -0, but the
+ * select gives 0. Code generation does not do this if the zeros in the comparison and in the select
+ * have different signs. This file therefore changes the comparison to `x < -0.0`, which is true for
+ * the same x. For `x < -0.0 ? x : -0.0` and `x > 0 ? x : 0`, the minimum or maximum is correct,
+ * because PTX orders -0 before 0. */
 
 /* Returns -1 for a less-than fcmp, 1 for a greater-than fcmp, and 0 for any other instruction. */
 static int get_direction(LLVMRealPredicate predicate)
@@ -167,9 +168,10 @@ static LLVMValueRef keep_sign_of_zero(LLVMBuilderRef builder, LLVMValueRef i)
 
 /* ---- negation of 16-bit numbers ----
  *
- * ptxas 13.0 computes neg.s16 in 32 bits and omits the conversion that follows, so that the minimum
- * becomes a positive number. Here the negation is done in 32 bits. LLVM would turn it back into
- * neg.s16, so the zero comes from inline assembly, which LLVM cannot see through. */
+ * ptxas 13.0 computes neg.s16 in 32 bits and omits the conversion that follows, so that the
+ * negation of the minimum, -32768, becomes 32768 in 32 bits. Here the negation is done in 32 bits.
+ * LLVM would turn it back into neg.s16, so the zero comes from inline assembly, which LLVM cannot
+ * see through. */
 
 static LLVMValueRef negate_in_32_bits(LLVMBuilderRef builder, LLVMValueRef x)
 {
@@ -204,8 +206,8 @@ static LLVMValueRef widen_negation(LLVMBuilderRef builder, LLVMValueRef i)
  *
  * ptxas 13.0 turns `max(min(x, 1), 0)` into a single saturating instruction, which returns 0 for
  * NaN; but the minimum of NaN and 1 is 1. The outer operation is therefore replaced by a comparison
- * and a select. The same is done for a conversion to an unsigned integer, whose code starts with a
- * maximum with 0. */
+ * and a select. A conversion to an unsigned integer is treated like a maximum, because its code
+ * begins with a maximum with 0. */
 
 static bool is_constant(LLVMValueRef value, double number)
 {
@@ -284,8 +286,8 @@ static bool is_negation(LLVMValueRef value)
   return LLVMIsAConstantInt(from) && LLVMIsNull(from);
 }
 
-/* Returns whether the value is a conversion between integer widths, which code generation may
- * remove. */
+/* Returns whether the value is an instruction that can be part of a change of an integer's width.
+ * Code generation can remove these instructions, so searches follow their operands. */
 static bool is_resized(LLVMValueRef value)
 {
   if (!LLVMIsAInstruction(value)) return false;
@@ -357,9 +359,10 @@ static LLVMValueRef keep_negation(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- votes on single bits ----
  *
  * Code generation turns `x & 4 != 0` into a shift, and `x & 4 == 0` into a comparison. ptxas does
- * not recognize that one is the negation of the other. If both a vote and a select test a bit, this
- * costs two additional instructions for each bit. The comparison is replaced by inline assembly, so
- * that ptxas sees the same operands in both and can test adjacent bits with one instruction. */
+ * not recognize that one is the negation of the other. If a vote and a select test the same bit,
+ * this costs two additional instructions for each bit. This file replaces the comparison by inline
+ * assembly. The vote and the select then test the same operand, and ptxas can test adjacent bits
+ * with one instruction. */
 
 static bool is_voted_on(LLVMValueRef condition)
 {
@@ -429,8 +432,9 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- votes on combined conditions ----
  *
  * ptxas in driver 580 can crash with SIGSEGV if a vote on a predicate from and, or, xor follows a
- * reciprocal, quotient or square root (ptxas 13.0 does not crash). The vote therefore uses the bit
- * of the lane, which ptxas does not know to be nonzero. This costs two additional instructions. */
+ * reciprocal, quotient or square root (ptxas 13.0 does not crash). The vote therefore tests whether
+ * the bit of the lane, or 0 if the predicate is false, is nonzero. ptxas does not know that this
+ * bit is never 0. This costs two additional instructions. */
 
 static bool is_made_of_conditions(LLVMValueRef value)
 {

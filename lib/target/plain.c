@@ -41,7 +41,8 @@ static bool has_float(LLVMTypeRef type)
 
 static bool is_exact(unsigned intrinsic)
 {
-  static const char instructions[] = "llvm.nvvm."; /* each of them is a single PTX instruction */
+  static const char instructions[] =
+    "llvm.nvvm."; /* each of these intrinsics is a single PTX instruction */
   size_t length;
   const char *name = LLVMIntrinsicGetName(intrinsic, &length);
   if (!strncmp(name, instructions, sizeof instructions - 1)) return true;
@@ -50,8 +51,9 @@ static bool is_exact(unsigned intrinsic)
   return false;
 }
 
-/* Returns whether the result of the call is the same in plain code. Funcs of the module are
- * examined as part of the module; inline PTX does not change. */
+/* Returns whether the result of the call is the same in plain code. A call of a func in the module
+ * is exact because the func's instructions are examined separately. Inline PTX is the same in plain
+ * code. */
 static bool is_call_exact(LLVMValueRef call)
 {
   LLVMValueRef callee = LLVMGetCalledValue(call);

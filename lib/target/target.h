@@ -1,4 +1,4 @@
-/* The interface that each target has for lib/pipeline.c: a table of functions. */
+/* The table of functions that each target provides to lib/pipeline.c. */
 #ifndef KJ_TARGET_TARGET_H
 #define KJ_TARGET_TARGET_H
 
@@ -42,7 +42,7 @@ void kg_unload_host(kj_loaded *loaded);
  * process, it is abandoned, and its resources are leaked. Only one thread at a time can use this
  * function; other threads wait. run must not jump out of the function. */
 bool kg_run_guarded(void (*run)(void *data), void *data);
-/* If this thread is executing such code, raises a fault, otherwise does nothing. */
+/* If this thread is inside kg_run_guarded, raises a fault, otherwise does nothing. */
 void kg_fault_guarded(void);
 
 #endif
