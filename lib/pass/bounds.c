@@ -1,7 +1,7 @@
-/* Computes the minimum and maximum of integers within a block of threads: of positions, counters,
- * extents, parameters, and of sums, products and quotients of these. A bound has two forms. One is
- * an i64 expression of values that are known when the block starts; it does not overflow. The other
- * is a number that is valid in every launch. */
+/* Computes the minimum and maximum that an integer expression has within a block of threads. The
+ * expression can contain positions, counters, extents, parameters, sums, products and quotients. A
+ * bound has two forms. One is an i64 expression of values that are known when the block starts; it
+ * does not overflow. The other is a number that is valid in every launch. */
 #include "pass/bounds.h"
 
 enum { MOST_NODES = 40 };
@@ -125,8 +125,9 @@ static kp_bounds of_type(kp_prover *p, kjit_type type)
   return of_range(p, least, most);
 }
 
-/* Converts an exact result to bounds. They are valid if the type can represent the result. In a
- * loop, this can become a condition if the result can be computed in 64 bits. */
+/* Converts an exact result to bounds, which are valid if the type can represent the result. If this
+ * cannot be proved, but the result can be computed in 64 bits, the bounds for a loop require it as
+ * a condition. */
 static kp_bounds fit(kp_prover *p, kjit_type type, kp_bounds b, kt_interval numbers)
 {
   int64_t least, most;
@@ -169,7 +170,7 @@ kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bound
 static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  if (x.least == x.most) { /* put the constant second */
+  if (x.least == x.most) { /* swap the operands so that y is the constant */
     kp_bounds swap = x;
     x = y;
     y = swap;
@@ -349,8 +350,8 @@ static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
   kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kt_expr *)array;
   e->dimension = d;
-  /* the extents of views, of memory at pointers, and of arrays that the kernel makes have no
-   * limits */
+  /* only the extents of arguments and shared arrays are limited by the size of memory; the extents
+   * of views, of memory at pointers, and of arrays that the kernel makes are not */
   bool is_given = array->var->kind == KJ_V_SHARED ||
                   (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
   return of_uniform(e, is_given ? kp_extent_interval(p->c, array->type)
@@ -406,7 +407,7 @@ static kp_bounds find_extent(kp_prover *p, const kt_expr *e)
   return of ? of->extents[e->dimension] : kp_unknown_bounds;
 }
 
-/* ---- any expression ---- */
+/* ---- expressions of any kind ---- */
 
 static kp_bounds find_variable(kp_prover *p, const kt_expr *e)
 {
@@ -431,7 +432,8 @@ static kp_bounds find_convert(kp_prover *p, const kt_expr *e)
                          kp_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64)
     return of_uniform((kt_expr *)e, kp_make_interval(INT64_MIN, INT64_MAX));
-  if (is_weak_integer && e->type == KJIT_I32) { /* an untyped number of a kernel has this type */
+  if (is_weak_integer &&
+      e->type == KJIT_I32) { /* the runtime passes an untyped number of this type to the kernel */
     kt_expr *wide = kt_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
     wide->x = (kt_expr *)e;
     return of_uniform(wide, kp_make_interval(least, most));

@@ -24,7 +24,8 @@ typedef struct kp_bounded_call {
   const kt_instance *instance;
   kp_bounds *values; /* indexed by variable */
   kp_bounded_shape **shapes;
-  /* indexed by variable: the conditions on which its value or shape relies; only in a loop */
+  /* indexed by variable: the conditions that must hold for its value or shape to be valid; only in
+   * a loop */
   kt_exprs *needs;
   uint32_t depth;
 } kp_bounded_call;
@@ -39,11 +40,11 @@ typedef struct kp_prover {
   kt_compilation *c;
   kp_bounded_call *at;
   kt_exprs conditions;
-  /* In a loop: whether the loop assigns each variable of its instance; indexed by variable. An
-   * expression of the other variables that contains no loads has a known value when the loop
-   * starts. Bounds are expressed in terms of such expressions. Assumptions that cannot be proved,
-   * for example that a sum does not overflow, become conditions. NULL means that bounds are
-   * computed for a block. */
+  /* indexed by variable: whether the loop assigns the variable. NULL means that bounds are computed
+   * for a block and not for a loop. In a loop, an expression whose variables are not assigned and
+   * that contains no loads has a known value when the loop starts, and bounds are expressed in
+   * terms of such expressions. Assumptions that cannot be proved, for example that a sum does not
+   * overflow, become conditions. */
   bool *inside;
   KJ_LIST(kp_met_check) met; /* only in a loop */
   uint32_t visits;
@@ -60,11 +61,12 @@ kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value);
  * cannot hold it. */
 kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
-/* Returns an i64 constant, or an expression converted to i64. */
+/* kp_make_bound returns an i64 constant. The other function returns an expression converted to
+ * i64. */
 kt_expr *kp_make_bound(kp_prover *p, int64_t value);
 kt_expr *kp_make_i64(kp_prover *p, kt_expr *e);
-/* Returns the bounds of a counter's last value in a loop from first to stop, whose step is not 1.
- * first and stop must be exact. */
+/* Returns the bounds of a counter's last value in a loop from first to stop with a step other than
+ * 1. first and stop must be exact. */
 kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step);
 /* Returns the bounds of an expression from its kind, even if the expression is invariant. */
 kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e);
@@ -81,8 +83,8 @@ bool kp_is_invariant(const kp_prover *p, const kt_expr *e);
 /* Returns the bounds of an invariant: its value is both the minimum and the maximum. Conditions
  * ensure that it is small enough for sums and products. */
 kp_bounds kp_bounds_of_invariant(kp_prover *p, kt_expr *e);
-/* Ensures that least <= b <= most, by proof or by adding conditions, and updates the numbers in b
- * accordingly. */
+/* Ensures that least <= b <= most, by proof or by adding conditions, and updates least and most in
+ * b accordingly. */
 void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most);
 
 #endif

@@ -28,7 +28,7 @@ static bool are_in_static_bounds(const marker *m, const kt_expr *array, const kt
   return true;
 }
 
-/* Does the same for vectors and for arrays inside structs. */
+/* Like are_in_static_bounds, for vectors and for arrays inside structs. */
 static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_exprs *indices)
 {
   const ki_type_info *info = ki_type(m->c->types, value->type);
@@ -57,7 +57,8 @@ static bool is_sliced(const marker *m, const kt_expr *view)
 
 static bool subscripts(const marker *m, const kt_expr *e)
 {
-  /* a prefetch hint often names an element for a later iteration, which may not exist */
+  /* a prefetch may name an element that does not exist, for example of an iteration after the
+   * last */
   if (e->kind == KJ_T_BUILTIN && e->type == KJIT_VOID && (e->builtin->flags & KJ_READS))
     return false;
   /* the size of the memory at a pointer is not known */
@@ -84,8 +85,8 @@ static bool is_watched_array(const marker *m, const kt_expr *array)
 
 /* Returns whether the expression accesses memory in a way that the checks for uninitialized memory
  * and races can monitor: it is a load, an atomic, or a load or store with a cache hint. Rejects
- * other built-ins that access memory: the memory that they write would be reported as uninitialized
- * when it is read. */
+ * other built-ins that access memory, because the check would report the memory that they write as
+ * uninitialized. */
 static bool accesses(const marker *m, const kt_expr *e)
 {
   KJ_ASSERT(e->x);
@@ -180,9 +181,9 @@ static bool is_no_stmt(void *data, const kt_stmt *stmt)
   return false;
 }
 
-/* The hardware's cluster barriers cannot poll for interrupts. Therefore each barrier first arrives
- * and then waits, which lowering checks, and no other thread of the block may wait at another
- * barrier. */
+/* The hardware's cluster barriers cannot poll for interrupts. Lowering therefore checks that a wait
+ * follows each arrival and that no thread arrives twice. This function rejects kernels in which
+ * other threads of the block could wait at another barrier. */
 static void mark_cluster_barriers(kt_compilation *c)
 {
   bool has_any = false;
@@ -212,7 +213,7 @@ void kp_mark_checks(kt_compilation *c)
             "the checks `uninitialized` and `races` do not support kernels in which warps or "
             "blocks wait for each other");
   kt_instance *kernel = c->instances.items[0];
-  /* pass/simt.c will add the checks of the barriers */
+  /* pass/simt.c adds the checks of barriers later */
   if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
   mark_cluster_barriers(c);
   for (size_t i = 0; m.checks && i < c->instances.count; i++)

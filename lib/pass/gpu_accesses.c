@@ -13,8 +13,8 @@
  * an `if` that contains one. Each stored value contains a load from global memory. The condition,
  * the value and the indices of the store have no effects (typing/effects.c). Conditions and values
  * are computed into variables first, in order and under the same conditions; then the stores are
- * executed in order. Needs: typed instances. Guarantees: values do not change, and neither do the
- * stores and their order. */
+ * executed in order. Needs: typed instances. Guarantees: the computed values, the stores and the
+ * order of the stores do not change. */
 
 enum { MAX_RUN = 8 };
 
@@ -149,7 +149,7 @@ enum { MOST_REMARKS = 4 };
 
 typedef struct remark_pass {
   kt_compilation *c;
-  bool *follows; /* indexed by variable: its value differs between adjacent threads */
+  bool *follows; /* indexed by variable: whether its value differs between adjacent threads */
   bool has_changed;
   uint32_t count;
 } remark_pass;

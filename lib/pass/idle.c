@@ -1,10 +1,10 @@
 /* CPU: prevents code outside of thread loops from running without an active thread.
  *
  * If some threads can be inactive, all threads of a block can be inactive. Thread loops then do
- * nothing. But a loop or a long call outside of them would still run, possibly without end, because
- * its values come from no active thread. The builder therefore tracks `may_idle`: all threads can
- * be inactive at this point. Before the first statement that needs an active thread, it emits a
- * test for an active thread:
+ * nothing. However, a loop or a long call outside of thread loops would still run. It might never
+ * end, because no active thread determines its values. The builder therefore tracks `may_idle`: all
+ * threads can be inactive at this point. Before the first statement that needs an active thread, it
+ * emits a test for an active thread:
  *
  *   - If threads can be inactive only because they have left the kernel, the block returns.
  *   - Otherwise inactive threads wait for a later statement, and the rest of the list is placed
@@ -36,7 +36,7 @@ bool kp_has_long_operand(const kt_compilation *c, const kt_stmt *stmt)
 
 static bool is_long_list(const kt_compilation *c, const kt_stmts *list, uint64_t iterations);
 
-/* iterations: the product of the trip counts of the surrounding loops. */
+/* iterations is the product of the trip counts of the surrounding loops. */
 static bool is_long_stmt(const kt_compilation *c, const kt_stmt *stmt, uint64_t iterations)
 {
   if (kp_has_long_operand(c, stmt)) return true;
@@ -60,7 +60,7 @@ bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
 {
   if (!b->may_idle || !kp_is_masked(b, position) || level == KJ_LEVEL_THREAD) return false;
   if (level == KJ_LEVEL_SCALAR) return is_long_stmt(b->s->c, stmt, 1);
-  /* the statements in their bodies are built one by one, each with this test */
+  /* the statements in the body of a range are built one by one, each with its own test */
   if (kt_flow_of(stmt) == KJ_FLOW_RANGE) return true;
   if (kt_flow_of(stmt) == KJ_FLOW_LOOP) return kp_needs_active_first(b, stmt, position);
   return stmt->kind == KJ_TS_IF && kp_has_long_operand(b->s->c, stmt);

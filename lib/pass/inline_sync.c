@@ -20,7 +20,8 @@ bool kp_is_sync_builtin(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP));
 }
-/* Returns whether the call must be inlined here. */
+/* Returns whether the called function synchronizes or contains a range, so that the call must be
+ * inlined. */
 static bool is_joint_call(const kp_inliner *in, const kt_expr *e)
 {
   return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
@@ -214,7 +215,7 @@ static void find_joint_instances(kp_inliner *in)
 {
   kt_compilation *c = in->s->c;
   bool has_changed = true;
-  while (has_changed) { /* if there is recursion, this needs more than one round */
+  while (has_changed) { /* recursive calls can require more than one round */
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       scan found = { .in = in };
@@ -223,7 +224,7 @@ static void find_joint_instances(kp_inliner *in)
       in->is_joint[i] |= found.is_joint;
     }
   }
-  /* this applies to functions that return a local array, but not to their callers */
+  /* a function that returns a local array must be inlined, but its callers need not be */
   for (size_t i = 0; i < c->instances.count; i++)
     in->is_joint[i] |= kt_holds_local(c->types, c->instances.items[i]->result);
 }
@@ -487,8 +488,9 @@ static bool ends_in_return(const kt_stmts *list)
   return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN;
 }
 
-/* Returns whether the statement has the form `if c { ...; return a }` in an inlined body, is
- * followed by further statements, and the end of these statements also returns. */
+/* Returns whether the statement has the form `if c { ...; return a }` in an inlined body and can
+ * take the statements after it as its else part. This requires that the end of these statements
+ * also returns. */
 static bool takes_rest(const kp_inliner *in, const kt_stmt *stmt, bool is_tail)
 {
   return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count &&

@@ -1,4 +1,5 @@
-/* Decides where interruptible code polls for an interrupt (docs/architecture/interrupts.md).
+/* Determines the points at which interruptible code polls for an interrupt
+ * (docs/architecture/interrupts.md).
  *
  * Needs typed instances. Guarantees: .poll is set for every loop that can run for long, and the
  * polls of instances are set. A loop with a small constant number of iterations does not poll; its
@@ -6,9 +7,9 @@
  * BUDGET expressions, that is, every n iterations, or in each iteration if its body contains a loop
  * that polls.
  *
- * A `while` loop without inner loops polls every few iterations, and is unrolled by this number.
- * Some short innermost loops are compiled in two versions, of which the one for few iterations does
- * not poll (lower/poll.c). On the CPU these are only the loops that cannot be divided into
+ * A `while` loop without inner loops polls once every few iterations, and is unrolled by the same
+ * number. Some short innermost loops are compiled in two versions: the version for few iterations
+ * does not poll (lower/poll.c). On the CPU these are only the loops that cannot be divided into
  * chunks. */
 #include "pass/pass.h"
 
@@ -16,7 +17,7 @@ enum {
   BUDGET = KJ_POLL_BUDGET,
   MOST_ITERATIONS = 1 << 13,
   MOST_COPIES = 8,
-  COPIED = 400, /* expressions of all copies together */
+  COPIED = 400, /* maximum number of expressions in all copies of a body */
   /* maximum number of expressions in an iteration; in a larger iteration, the cost of a poll is
    * negligible */
   MOST_TWICE = 512,
@@ -28,9 +29,9 @@ enum {
   PRINT_COST = 1 << 20
 };
 
-/* Cost and properties of code that is executed once: its number of expressions; whether it contains
- * a loop that polls; whether it contains a loop; whether it contains an operation that threads must
- * reach together; and whether it contains warpgroup products. */
+/* The cost and the properties of code that is executed once: its number of expressions; and whether
+ * it contains a loop that polls, any loop, an operation that threads must reach together, or
+ * warpgroup products. */
 typedef struct cost {
   uint64_t size;
   bool polls, has_loops, meets, has_products;
@@ -79,8 +80,8 @@ static bool meets(const ki_builtin *builtin)
 
 static bool is_gpu(const marker *m) { return m->c->request->target.kind != KJ_TARGET_CPU; }
 
-/* Estimates the cost of a call. On a GPU, a function that is not inlined subtracts the cost of its
- * own loops, so CALL_COST is only a guess. */
+/* Estimates the cost of a call. On a GPU, a function that is not inlined starts with a new counter
+ * for its own loops, so CALL_COST is only a guess. */
 static cost measure_call(const marker *m, const kt_instance *callee)
 {
   if (callee->function->is_extern) return (cost){ .size = EXTERN_COST, .meets = true };
@@ -225,7 +226,7 @@ void kp_mark_polls(kt_compilation *c)
     m.of[i % count] = add(m.of[i % count], measure_list(&m, &instance->body));
     mark_entry(&m, instance);
   }
-  /* each block polls at its start */
+  /* each block polls when it starts */
   if (c->request->target.kind == KJ_TARGET_CPU && !c->request->symbol)
     c->instances.items[0]->polls = true;
   c->code->is_interruptible = c->instances.items[0]->polls;

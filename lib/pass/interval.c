@@ -331,7 +331,7 @@ kt_interval kp_counter_interval(kt_interval first, kt_interval stop, kt_interval
 {
   *past = unknown;
   if (!first.known || !stop.known || !step.known) return unknown;
-  kt_interval values = unknown; /* no iteration: any interval is correct */
+  kt_interval values = unknown; /* the loop has no iterations, so any interval is correct */
   if (step.least > 0) values = kp_make_interval(first.least, larger(first.least, stop.most - 1));
   else if (step.most < 0)
     values = kp_make_interval(smaller(first.most, stop.least + 1), first.most);
@@ -359,7 +359,7 @@ kp_launch_limits kp_find_limits(const kt_compilation *c)
 kt_interval kp_position_interval(const kp_launch_limits *limits, ki_builtin_id id,
                                  uint32_t dimension)
 {
-  /* for other built-ins the field has another meaning */
+  /* for other built-ins, `dimension` has another meaning */
   uint32_t d = dimension < 3 ? dimension : 0;
   int64_t known = limits->block[d],
           block = known    ? known

@@ -32,8 +32,8 @@ bool kp_fits32(kt_interval x);
 /* ---- operations: the operands are known and within the range of the type ---- */
 
 kt_interval kp_wrap_interval(kp_integer type, kt_interval exact);
-/* If they find nothing narrower than the range of the type, they return an unknown interval. A
- * shift count is taken modulo the number of bits, and division by 0 gives 0. */
+/* These functions return an unknown interval if the result is not narrower than the range of the
+ * type. A shift count is taken modulo the number of bits, and division by 0 gives 0. */
 kt_interval kp_exact_unary(kjit_op op, kt_interval x);
 kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_interval y);
 kt_interval kp_exact_builtin(ki_builtin_id id, const kt_interval *operands, size_t count);

@@ -65,7 +65,8 @@ void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
     kp_add_condition(p, KJIT_OP_LE, b->high, kp_make_bound(p, most));
     b->most = most;
   }
-  if (b->most < b->least) b->most = b->least; /* the conditions never hold */
+  if (b->most < b->least)
+    b->most = b->least; /* an empty interval: the conditions can never be true */
 }
 
 /* ---- invariants ---- */
@@ -122,10 +123,10 @@ bool kp_is_invariant(const kp_prover *p, const kt_expr *e)
   return is_invariant(p, e, &parts);
 }
 
-/* ---- their bounds ---- */
+/* ---- bounds of invariants ---- */
 
-/* Returns the maximum absolute value that an invariant may have. No array needs larger sums of
- * indices and strides. If offsets fit into 32 bits, products of two invariants are exact as
+/* Returns the maximum absolute value that an invariant may have. Larger values never occur in the
+ * indices of an array. If offsets fit into 32 bits, products of two invariants are exact as
  * well. */
 static int64_t most_of(const kp_prover *p)
 {

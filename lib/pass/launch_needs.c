@@ -151,9 +151,9 @@ bool kp_is_range_only(const kp_simt *s)
  * pass also considers views of the array's bytes that have a static shape. Needs: typed instances.
  * Guarantees: the size is never larger than the size that the launch uses. */
 
-/* The value of an index, or the start of an array. An index is base plus offset. base 0 means a
- * constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. An array starts `offset` bytes
- * after the start of the dynamic shared array. */
+/* The value of an index, or the start of an array. An index is base plus offset. A base of 0 means
+ * a constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. For an array, `offset` is the
+ * distance in bytes from the start of the dynamic shared array. */
 typedef struct position {
   bool known;
   uint32_t base;
@@ -204,8 +204,8 @@ static position find_exact(const pass *p, const kt_expr *e)
 }
 
 /* Returns whether the type can represent the value of every thread. For example, u8(threadIdx.x)
- * differs from threadIdx.x in a block of more than 256 threads. For types that are not integers the
- * answer is no, because the conversion can round. */
+ * differs from threadIdx.x in a block of more than 256 threads. Returns false for types other than
+ * integers, because the conversion can round. */
 static bool is_held(const pass *p, kjit_type type, position at)
 {
   KJ_ASSERT(at.known && at.base <= THREAD_RANK && at.offset >= 0);
@@ -266,8 +266,8 @@ static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
   if (at.known) need(p, at.base, at.offset + 1);
 }
 
-/* A requirement is a number of elements. Dividing by the size of the largest element type never
- * gives more elements than the view contains. */
+/* The requirement is stored as a number of elements. The division by the size of the largest
+ * element type ensures that it never exceeds the size of the view. */
 static void note_view(pass *p, const kt_expr *view)
 {
   const ki_type_info *to = ki_type(p->c->types, view->type);
@@ -352,11 +352,12 @@ void kp_find_shared_need(kt_compilation *c)
 
 /* ---- operations that a C function must not contain ----
  *
- * There is no kernel around the call of a C function.
+ * An application calls a C function outside of any kernel.
  *
- * Needs: typed instances with marked checks. Guarantees: on the CPU the function uses no thread,
- * block or grid; on no target does it print. If the caller passes no failure record, no instance is
- * marked as failing, and a failure aborts the process like abort in C. */
+ * Needs: typed instances with marked checks. Guarantees: on the CPU, the function uses no built-in
+ * of a thread, a block or a grid. On every target, it does not print. If the caller passes no
+ * failure record, no instance is marked as failing, and a failure aborts the process like abort in
+ * C. */
 
 typedef struct finder {
   kt_compilation *c;

@@ -2,10 +2,10 @@
  *
  * Before a thread enters such a loop, it tests once whether a check in any iteration of the loop
  * can fail. If none can, the thread runs the version without checks, which the compiler unrolls,
- * and whose loads need not wait for branches. The other version fails at the point at which its
- * checks fail. The conditions can therefore be stricter than necessary, and early exits from the
- * loop need no analysis. Inside of the unchecked version, inner loops can have two versions as
- * well, for checks that remain there.
+ * and whose loads need not wait for branches. In the version with checks, a thread fails only when
+ * it executes a check that fails. The conditions can therefore be stricter than necessary, and
+ * early exits from the loop need no analysis. Inside of the unchecked version, inner loops can have
+ * two versions as well, for checks that remain there.
  *
  * Loops in which threads synchronize do not have two versions, because the threads would meet in
  * different code. A range over the threads of the grid or of a block distributes its iterations
@@ -64,7 +64,7 @@ static void look_at_stmt(void *data, kt_stmt *stmt)
 
 static void look_at_expr(void *data, kt_expr **at);
 
-/* Analyzes a called function. If the loop is too large already, it needs no further analysis. */
+/* Analyzes a called function. Does nothing if the loop is already known to be too large. */
 static void look_into(look *l, kt_instance *instance)
 {
   if (l->size > MOST_SIZE || instance->is_recursive) return;
@@ -105,7 +105,8 @@ static bool is_shared_builtin(const sharing *s, const kt_expr *e)
   ki_builtin_id id = e->builtin->id;
   bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
                       id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  /* the other ones are positions of the block */
+  /* KJ_XYZ built-ins other than the dimensions are positions of the block, which differ between
+   * blocks */
   if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
     return is_dimension || s->of_block;
   return (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) &&
@@ -142,8 +143,8 @@ static bool are_shared(const pass *p, const kt_exprs *list, bool of_block)
 
 /* ---- bounds of a counter ---- */
 
-/* Returns whether the expression must not be evaluated twice or earlier. Views could be, but
- * storing them in a variable is cheaper. */
+/* Returns whether the expression must not be moved before the loop and evaluated again there. Views
+ * could be, but storing them in a variable is cheaper. */
 static bool is_bound_by_place(void *data, const kt_expr *e)
 {
   (void)data;

@@ -143,8 +143,8 @@ static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_
 static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
   kt_exprs others = p->conditions;
-  /* start without conditions, so that this value also records the conditions that another value has
-   * added already */
+  /* bind to an empty list, so that the list for this value also contains conditions that another
+   * value has already added */
   p->conditions = (kt_exprs){ 0 };
   if (!ki_is_weak(var->type) && ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY)
     to->shapes[var->index] = kp_find_least_shape(p, value);
@@ -192,7 +192,7 @@ static void visit_expr(kp_prover *p, kt_expr *e)
 static bool is_one_number(const kp_bounds *b) { return b->known && b->least == b->most; }
 
 /* Returns the bounds of a counter's last value for constant first, stop and step. If the step is
- * neither 1 nor -1, the last value need not be next to `stop`. */
+ * neither 1 nor -1, the last value can be more than 1 away from `stop`. */
 static kp_bounds find_last(kp_prover *p, int64_t first, int64_t stop, int64_t step)
 {
   KJ_ASSERT(step != 0);
@@ -224,7 +224,7 @@ static kp_bounds find_counter(kp_prover *p, const kt_stmt *stmt)
   if (!last.known) return kp_unknown_bounds;
   kp_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
   int64_t low = least->least, high = most->most;
-  if (low > high) high = low; /* no iteration: any bounds are correct */
+  if (low > high) high = low; /* the loop has no iterations, so any bounds are correct */
   return (kp_bounds){ .known = true,
                       .low = least->low,
                       .high = most->high,

@@ -93,7 +93,8 @@ static kt_interval builtin_range(pass *p, const kt_expr *e)
   return kp_exact_builtin(e->builtin->id, operands, e->args.count);
 }
 
-/* Returns the range before the type wraps the value. Unknown means any value of the type. */
+/* Returns the range of the value before it is wrapped to its type. An unknown range means any value
+ * of the type. */
 static kt_interval exact_range(pass *p, const kt_expr *e, kp_integer type)
 {
   switch (KJ_AMONG(e->kind)) {
@@ -134,7 +135,7 @@ static bool can_compute_narrow(const kt_expr *e)
     for (size_t i = 0; i < e->args.count; i++)
       if (!is_narrow_operand(e->args.items[i])) return false;
     return true;
-  /* it was converted from an integer; a conversion from another type has no known range */
+  /* only conversions from integers occur here, because other conversions have no known range */
   case KJ_T_CONVERT:
   case KJ_T_CONST:
   case KJ_T_VAR:
@@ -244,7 +245,7 @@ static void narrow_let(pass *p, const kt_stmt *s)
   var->range = s->value->range;
   if (ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY) keep_shape(p, var, s->value);
   if (var->type != KJIT_I64) return;
-  /* a bounds check needs all bits of the index */
+  /* a bounds check compares the whole index, not only its low 32 bits */
   bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
   bool wraps = !is_exact && p->signature->offsets32 && p->c->request->target.kind != KJ_TARGET_CPU;
   bool only_subscripts =
@@ -324,7 +325,8 @@ static void drop_wrap(void *data, kt_expr **at)
   if (e->is_wrap && e->z->range.known && e->z->range.least >= 0) *at = e->z;
 }
 
-/* Removes the ranges, because other passes change the tree. They are computed again later. */
+/* Removes the ranges, because passes that follow change the tree. The ranges are computed again
+ * later. */
 static void forget_range(void *data, kt_expr **at)
 {
   (void)data;

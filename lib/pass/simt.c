@@ -11,10 +11,10 @@
  * loops. If all threads take it together, it does not change (uniform.c). Otherwise it is executed
  * under a mask.
  *
- * The mask is the slot variable `off`. A thread is active while its `off` is 0. Otherwise `off`
- * holds a code for the point at which the thread becomes active again: the else part or the end of
- * a divergent if, the next iteration or the end of a loop, or the end of an inlined function.
- * Another code means that the thread has left the kernel.
+ * The mask is the slot variable `off`. A thread is active while its `off` is 0. In an inactive
+ * thread, `off` is a code. The code says that the thread has left the kernel, or it identifies the
+ * point at which the thread becomes active again: the else part or the end of a divergent if, the
+ * next iteration or the end of a loop, or the end of an inlined function.
  *
  * A uniform assignment is moved before the run in which it occurs, unless the run has already used
  * the variable or writes to the memory from which the value is loaded.
@@ -24,7 +24,7 @@
  * (kp_is_range_only). */
 #include "pass/simt.h"
 
-/* ---- active threads: the slot variable `off`, which the head of this file describes ---- */
+/* ---- active threads: the slot variable `off` (see the head of this file) ---- */
 
 enum { PLACES_A_SITE = 2 };
 
@@ -85,7 +85,7 @@ void kp_restore_active(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place,
                   position);
 }
 
-/* ---- the end ---- */
+/* ---- when `off` is not needed ---- */
 
 /* Removes all assignments to `off`. This is possible if only the last run makes threads inactive,
  * because then no statement reads it. */
@@ -196,7 +196,7 @@ static void build_barrier(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_posit
     return;
   }
   if (stmt->kind == KJ_TS_EVALUATE) {
-    /* advances the time of the watch (native/watch.h) */
+    /* begins a new period between synchronizations for the access checks (native/watch.h) */
     if (b->s->c->code->is_watched) kp_emit_reduce(b, NULL, stmt->value, stmt->location, position);
     return;
   }
@@ -310,7 +310,7 @@ kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_
 static kt_expr *make_extent(kp_simt_builder *b, kt_expr *extent, const kp_simt_position *position)
 {
   if (kp_is_uniform(b->s, extent)) return extent;
-  /* after a failure there may be no active thread; the loop then has no iterations */
+  /* after a failure there may be no active thread, and a loop over an extent of 0 does nothing */
   bool may_fail = kp_may_fail(extent);
   kt_var *slot = kp_new_holder(b->s, may_fail ? KJ_V_VAR : KJ_V_LET, "extent", extent);
   if (may_fail)
@@ -332,7 +332,7 @@ static void build_range(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_positio
     stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
   kp_flush_run(b);
   stmt->body = kp_drop_declarations(b->s, &stmt->body);
-  /* a thread may leave in an early round, before other threads have executed theirs */
+  /* a thread may leave the kernel before other threads have executed their iterations */
   if (kp_stmt_may_fail(stmt)) b->has_left = b->may_idle = true;
   kp_guard(b, stmt, position);
   kp_emit_joint(b, stmt);
@@ -376,7 +376,7 @@ void kp_build_joint_list(kp_simt_builder *b, const kt_stmts *list, const kp_simt
   }
 }
 
-/* ---- the whole ---- */
+/* ---- the whole kernel ---- */
 
 static void build_kernel(kp_simt *s)
 {
@@ -384,7 +384,8 @@ static void build_kernel(kp_simt *s)
   kp_simt_builder b = { .s = s, .out = &to, .run_number = 1 };
   kp_simt_position top = { 0 };
   if (s->has_mask)
-    /* needed even without barriers, because changing a uniform variable ends a run */
+    /* the assignment is needed even in a kernel without barriers, because a change of a uniform
+     * variable also ends a run */
     kp_push_for_all(&b, kp_set_off(&b, kp_off_const(&b, 0)), &top);
   kp_build_joint_list(&b, &from, &top);
   kp_flush_run(&b);

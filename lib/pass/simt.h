@@ -15,15 +15,15 @@ typedef struct kp_simt_variable {
   /* simt.c */
   uint32_t run; /* number of the last run of statements that uses it */
   /* slots.c */
-  uint32_t region; /* the first region that uses it */
-  uint32_t home;   /* the region that assigns it */
+  uint32_t region; /* the first region that uses the variable */
+  uint32_t home;   /* the region that assigns the variable */
   uint32_t assignments;
   kt_expr *value;     /* value of the last assignment */
-  bool is_shared_out; /* several regions mention it */
+  bool is_shared_out; /* several regions use the variable */
   bool needs_slot;
   enum { KJ_REMAKE_UNKNOWN, KJ_REMAKE_BUSY, KJ_REMAKE_NO, KJ_REMAKE_YES } remake;
-  uint32_t home_uses; /* uses in its home region */
-  kt_var *copy;       /* the copy that is computed again in region copy_region */
+  uint32_t home_uses; /* number of uses in the home region */
+  kt_var *copy;       /* the copy that region copy_region computes again */
   uint32_t copy_region;
 } kp_simt_variable;
 
@@ -66,7 +66,7 @@ struct kp_simt_frame {
 };
 typedef struct kp_simt_position {
   kp_simt_frame *frame;
-  /* the innermost surrounding statement for which threads can take different paths; NULL means that
+  /* the innermost surrounding statement in which threads can take different paths; NULL means that
    * there is none */
   const kt_stmt *divergence;
 } kp_simt_position;
@@ -133,8 +133,8 @@ typedef struct kp_simt_builder {
   kt_stmts run;        /* the statements of the THREADS loop that is being collected */
   uint32_t run_number; /* counts from 1 */
   bool is_run_guarded;
-  /* threads can be inactive at its start; if the run itself makes threads active, it is not
-   * guarded */
+  /* Threads can be inactive at the start of the run. If the run itself makes threads active, it is
+   * not guarded. */
   bool is_run_masked;
   bool run_writes;
   bool has_left; /* some threads can have left the kernel */
@@ -190,7 +190,7 @@ void kp_build_scalar(kp_simt_builder *b, kt_stmt *stmt);
 /* Returns a new uniform variable for the pass's own use. */
 kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_location location);
 
-/* ---- simt_control.c: statements that each thread executes on its own ---- */
+/* ---- simt_control.c: statements that each thread executes separately ---- */
 
 void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
 
@@ -222,8 +222,8 @@ bool kp_build_rest_if_any(kp_simt_builder *b, const kt_stmts *list, size_t first
 
 /* ---- simt_control.c: control flow between thread loops ---- */
 
-/* Returns whether a loop that synchronizes needs a test for an active thread before it, because the
- * loop itself does not test this before it does other work. */
+/* Returns whether a loop that synchronizes must be preceded by a test for an active thread. This is
+ * the case if the loop does other work before its own test. */
 bool kp_needs_active_first(kp_simt_builder *b, kt_stmt *loop, const kp_simt_position *position);
 /* Builds an IF, FOR, WHILE or ONCE. */
 void kp_build_control(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);

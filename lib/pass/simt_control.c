@@ -103,12 +103,12 @@ kt_stmts kp_drop_declarations(kp_simt *s, const kt_stmts *list)
   return kept;
 }
 
-/* ---- statements that each thread executes separately: assignments ---- */
+/* ---- statements that each thread executes separately ---- */
 
 /* ---- assignments ---- */
 
-/* The value of a cheap let is computed again in later regions. Replaces a mutable uniform variable
- * in it by a copy of the variable's current value. */
+/* Replaces a mutable uniform variable in the value of a cheap let by a copy of the variable's
+ * current value, because later regions compute the let again. */
 static void catch_variable(void *data, kt_expr **expr)
 {
   kp_simt_builder *b = data;
@@ -224,7 +224,7 @@ void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *
   kt_stmts one = { .items = &stmt, .count = 1 };
   kt_stmts masked = mask_jumps(b, &one, position, (depth){ 0, 0 });
   bool has_left = b->has_left;
-  b->has_left = had_left; /* the statement itself starts before any thread leaves */
+  b->has_left = had_left; /* threads have not left yet when the statement itself starts */
   for (size_t i = 0; i < masked.count; i++) kp_push_active(b, masked.items[i], position);
   b->has_left |= has_left;
 }
@@ -339,7 +339,7 @@ static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *f
   if (may_empty) b->may_idle = false;
   kp_build_joint_list(b, from, inner);
   if (stmt->masks_continue) kp_restore_active(b, stmt, KJ_OFF_CONTINUE, inner);
-  /* the condition is evaluated before the next test in the body */
+  /* the condition would be evaluated before the next test in the body */
   if (may_empty && stmt->kind == KJ_TS_WHILE && kp_has_long_operand(b->s->c, stmt))
     emit_stop_unless_any(b, inner);
   kp_flush_run(b);

@@ -3,8 +3,9 @@
  * A region is a THREADS loop or the body of a grid_range. If only one region uses a variable, it is
  * a local variable of the region's iterations. If several regions use a let that is cheap to
  * compute, for example from positions and extents, each region computes it again at its start. The
- * optimizer can then see, for example, that `col` is consecutive in x, which a load from memory
- * would hide. All other variables are slots, with one element for each thread. */
+ * optimizer can then use properties of the expression that a load from memory would hide, for
+ * example that `col` is consecutive in x. All other variables are slots, with one element for each
+ * thread. */
 #include <string.h>
 
 #include "pass/simt.h"
@@ -29,7 +30,7 @@ static uint32_t cost_of(const kt_expr *e)
 
 static bool is_cheap_node(const kt_expr *e)
 {
-  /* views are computed again at any point, without checks; the checks are executed at the let */
+  /* a view can be computed again without its check, because the check is executed at the let */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
   if (!kt_is_cheap_kind(e->kind)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
@@ -55,8 +56,8 @@ typedef struct scan {
   uint32_t region, region_count, loops;
 } scan;
 
-/* Returns whether the variable belongs to a thread and it has not been decided where it is
- * stored. */
+/* Returns whether the variable belongs to a thread and this pass has not yet chosen where to store
+ * it. */
 static bool is_own(const kt_var *var)
 {
   return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED &&
@@ -68,7 +69,7 @@ static void note(scan *at, kt_var *var)
   if (!is_own(var)) return;
   kp_simt_variable *own = var->simt;
   if (own->region && own->region != at->region) own->is_shared_out = true;
-  /* its contents are used in later iterations */
+  /* iterations of a loop can use the contents from earlier iterations */
   if (var->kind == KJ_V_LOCAL && at->loops) own->is_shared_out = true;
   own->region = at->region;
 }
@@ -148,7 +149,7 @@ static void scan_list(scan *at, kt_stmts *list)
   }
 }
 
-/* ---- computed again or stored ---- */
+/* ---- values that are computed again, and values that are stored ---- */
 
 static bool can_remake(kp_simt *s, kt_var *var);
 
@@ -158,8 +159,8 @@ static bool is_array(kp_simt *s, const kt_var *var)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Returns whether the value of a let can use the variable when the let is computed again. keep:
- * makes the variable a slot if necessary. */
+/* Returns whether the value of a let can be computed again although it contains the variable. If
+ * `keep` is set, makes the variable a slot if that is necessary. */
 static bool can_use(kp_simt *s, kt_var *var, bool keep)
 {
   if (var->is_slot || !is_own(var)) return var->kind != KJ_V_VAR;
@@ -206,8 +207,8 @@ static bool can_remake(kp_simt *s, kt_var *var)
   return own->remake == KJ_REMAKE_YES;
 }
 
-/* Returns whether the variable is a slot that refers to a local array, and no code records to which
- * array it refers. */
+/* Returns whether the variable becomes a slot that refers to a local array. Nothing records which
+ * array this is, so all local arrays must then be slots. */
 static bool leads_to_local(kp_simt *s, kt_var *var)
 {
   return is_own(var) && var->kind != KJ_V_LOCAL && kt_holds_local(s->c->types, var->type) &&
@@ -269,9 +270,9 @@ static void count_home_use(void *data, kt_expr **expr)
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
-/* Removes lets at the top level that only other regions used. They are removed from last to first,
- * because they can use earlier lets. If the value of a let can fail, it is not removed: the other
- * regions compute it without checks, and they may have no iterations. */
+/* Removes lets at the top level whose value only other regions used. They are removed from last to
+ * first, because they can use earlier lets. If the value of a let can fail, it is not removed: the
+ * other regions compute it without checks, and they may have no iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {
   kt_stmts kept = { 0 }, in_order = { 0 };

@@ -34,7 +34,7 @@ static bool is_uniform_call(const kp_simt *s, const kt_expr *expr)
 static bool is_divergent_node(void *data, const kt_expr *expr)
 {
   const kp_simt *s = data;
-  if (expr->is_checked || expr->is_watched) return true; /* threads fail one by one */
+  if (expr->is_checked || expr->is_watched) return true; /* the failing threads can differ */
   switch (kt_source_of(expr)) {
   case KJ_FROM_OPERANDS: return false;
   case KJ_FROM_VARIABLE: return !is_uniform_var(expr->var);

@@ -5,7 +5,7 @@
 
 typedef struct waiting {
   const kt_stmt *loop;
-  bool reads; /* it reads memory to which other threads can write */
+  bool reads; /* the loop reads memory to which other threads can write */
 } waiting;
 
 #define AT_ALL_SCOPES(id) \

@@ -188,7 +188,7 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 {
   KJ_ASSERT(count <= *capacity);
   if (count < *capacity) return;
-  size_t wanted = KJ_GROWN(*capacity, 4); /* most have a few items */
+  size_t wanted = KJ_GROWN(*capacity, 4); /* most lists have only a few items */
   void *grown = kj_allocate(arena, wanted * item_bytes);
   if (count) memcpy(grown, *items, count * item_bytes);
   *items = grown;
@@ -207,7 +207,7 @@ static uint64_t hash(const char *key, size_t length)
 
 static kj_map_entry **find_bucket(const kj_map *map, const char *key, size_t length)
 {
-  KJ_ASSERT(map->count < map->capacity); /* the search ends at a free bucket */
+  KJ_ASSERT(map->count < map->capacity); /* at least one bucket is free, so the search ends */
   KJ_ASSERT((map->capacity & (map->capacity - 1)) == 0);
   size_t at = hash(key, length) & (map->capacity - 1);
   while (map->buckets[at] &&

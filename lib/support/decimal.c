@@ -118,8 +118,9 @@ typedef struct scaled {
   bool is_even; /* the two limits themselves also read back as the number */
 } scaled;
 
-/* The unit is a quarter of the distance to the next number, because for a power of two, the
- * distance to the number below it is half the distance to the number above it. */
+/* Expresses the number and the limits in units of a quarter of the distance to the next number. A
+ * quarter is needed for powers of two: the distance to the number below is half the distance to the
+ * number above, and the limit is half of that. */
 static scaled scale(double magnitude, kjit_type type)
 {
   enum { QUARTERS = 2 };
@@ -177,8 +178,8 @@ static bool rounds_up(const scaled *s, char digit)
 
 /* ---- short decimals ---- */
 
-/* `near` is the f64 that is nearest to a decimal number. Returns whether it proves that the decimal
- * number reads back as the original number. The bound is at most half the distance to the next
+/* `near` is the f64 that is nearest to a decimal number. Returns whether the decimal number
+ * certainly reads back as the original number. The bound is at most half the distance to the next
  * number. */
 static bool reads_back(double near, double magnitude, kjit_type type)
 {
@@ -188,10 +189,10 @@ static bool reads_back(double near, double magnitude, kjit_type type)
   return fabs(near - magnitude) < ldexp(magnitude, -precision - 1) * margin;
 }
 
-/* Finds the decimal number `whole` / 10^k for most literals without large integers. whole and 10^k
- * are exact in f64, so the quotient is the f64 that is nearest to the decimal number. No two
- * decimal numbers with so few digits read back as the same number. A decimal number that is found
- * is therefore the shortest one. */
+/* Finds the shortest decimal number of most literals as `whole` / 10^k, without large integers.
+ * whole and 10^k are exact in f64, so the quotient is the f64 that is nearest to the decimal
+ * number. No two decimal numbers with so few digits read back as the same number. The decimal
+ * number is therefore the shortest. */
 static bool find_short(double magnitude, kjit_type type, kj_decimal *d)
 {
   enum { EXACT_POWERS = 22 };
@@ -233,7 +234,7 @@ kj_decimal kj_find_shortest(double magnitude, kjit_type type)
     multiply(&s.below, 10);
     multiply(&s.above, 10);
   }
-  /* no digit before the last one is increased, because fewer digits would then have been
+  /* the last digit is never rounded up to 10, because fewer digits would then have been
    * sufficient */
   if (d.digits[d.count - 1] > '9') {
     KJ_ASSERT(d.count == 1);

@@ -239,21 +239,22 @@ void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given
   item->source_line = copy_text(given->source_line);
   item->failure_text = copy_text(given->failure_text);
   item->phrases = copy_phrases(given->phrases, given->phrase_count);
-  if (!item->phrases) item->phrase_count = 0; /* out of memory; the message is complete */
+  if (!item->phrases)
+    item->phrase_count = 0; /* out of memory for the phrases; the message itself is complete */
   diagnostics->count++;
 }
 
 void kj_set_code(kj_diagnostics *diagnostics, kjit_error_code code)
 {
   KJ_ASSERT(code >= 0 && code < KJIT_CODE_COUNT);
-  if (!diagnostics->count) return; /* the message was lost when out of memory */
+  if (!diagnostics->count) return; /* the message was lost because memory ran out */
   diagnostics->items[diagnostics->count - 1].code = code;
 }
 
 void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,
                          const uint32_t *thread, bool is_whole_block, const char *text)
 {
-  if (!diagnostics->count) return; /* the message was lost when out of memory */
+  if (!diagnostics->count) return; /* the message was lost because memory ran out */
   kjit_diagnostic *item = &diagnostics->items[diagnostics->count - 1];
   item->failure = failure;
   item->is_whole_block = is_whole_block;
@@ -295,7 +296,7 @@ void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count)
   diagnostics->status = KJIT_OK;
 }
 
-/* The part of a source line that is shown: the whole line, or the part around the caret. */
+/* The part of a source line that is printed: the whole line, or the part around the caret. */
 typedef struct window {
   size_t first, end;
   bool is_cut_before, is_cut_after;

@@ -33,8 +33,8 @@ typedef struct kj_location {
 } kj_location;
 
 /* A source to which locations refer. name and text are 0-terminated and live as long as the module.
- * text is NULL if the source belongs to a front end and is not kernel IR; a builder's location or a
- * line directive then refers to it. `shown` is then the text that messages quote, or NULL. */
+ * text is NULL if the source is a file of a front end, to which a builder's location or a line
+ * directive refers. Messages then quote `shown`, which can be NULL. */
 typedef struct kj_source {
   const char *name, *text;
   size_t size_bytes;
@@ -42,9 +42,9 @@ typedef struct kj_source {
   size_t shown_bytes;
   bool is_guest;  /* the declarations in it belong to a guest (untrusted) */
   uint32_t rules; /* KJIT_RULE_...: the attributes that its kernels and funcs have by default */
-  bool is_named;  /* it has no text; directives in another source refer to it */
-  /* The module of lib/library if the source is one, otherwise NULL. The name is not sufficient for
-   * this: a source of the application can have the same name. */
+  bool is_named;  /* the source has no text; directives in another source refer to it */
+  /* If the source is a module of lib/library, that module, otherwise NULL. The name does not
+   * identify such a module, because a source of the application can have the same name. */
   const struct kj_library_source *library;
   bool is_algorithm; /* written by runtime/algorithm */
 } kj_source;
@@ -84,7 +84,7 @@ void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count);
 /* Appends "file:line:column: error: message", the source line and a caret. A long line is shortened
  * to the part around the caret. */
 void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer);
-/* Appends all messages in this form. */
+/* Appends all messages as kj_print_diagnostic does. */
 void kj_print_diagnostics(const kj_diagnostics *diagnostics, kj_buffer *buffer);
 
 #endif

@@ -41,7 +41,7 @@ void kj_watch_forks(void)
   pthread_once(&once, watch);
 }
 
-/* ---- objects that are released late ---- */
+/* ---- objects that the application releases after their context ---- */
 
 uint32_t kj_keep_remains(kj_remains *remains, void *memory)
 {

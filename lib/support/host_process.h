@@ -36,8 +36,8 @@ typedef struct kj_remains {
 /* Registers an object. remains is a field in memory, which must come from malloc. Returns kj_forks,
  * which must be passed to kj_drop_remains. */
 uint32_t kj_keep_remains(kj_remains *remains, void *memory);
-/* Called when the application releases the object: frees the memory. Has no effect in a child
- * process that was forked after kj_keep_remains. */
+/* Frees the memory of the object. Called when the application releases the object. Has no effect in
+ * a child process that was forked after kj_keep_remains. */
 void kj_drop_remains(kj_remains *remains, uint32_t forks);
 /* Returns the number of registered objects, for tests. */
 size_t kj_count_remains(void);

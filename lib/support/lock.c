@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-/* The mutexes that this thread holds, sorted by order: each was locked while the previous ones were
- * held. */
+/* The mutexes that this thread holds, sorted by order. The thread has locked each of them while it
+ * held the previous ones. */
 static _Thread_local struct {
   unsigned count;
   uint8_t orders[KJ_LOCK_WORKERS + 1];

@@ -44,7 +44,7 @@ bool kj_is_locked_here(const pthread_mutex_t *mutex);
 
 static inline void kj_lock(pthread_mutex_t *mutex, kj_lock_order order)
 {
-  /* recorded before the call can block in a deadlock */
+  /* recorded before the lock, because a lock that causes a deadlock never returns */
   if (KJ_HAS_ASSERTIONS) kj_note_locked(mutex, order);
   pthread_mutex_lock(mutex);
 }
@@ -72,8 +72,8 @@ static inline void kj_destroy_mutex(pthread_mutex_t *mutex)
 }
 
 /* Must be called before each call of the application's code (deleters, allocators, on_print,
- * executors, stores). That code can wait for a lock of the application, and the thread that holds
- * it may be waiting for a lock of kjit. */
+ * executors, stores). Otherwise there can be a deadlock: the application's code can wait for a lock
+ * of the application, while the thread that holds this lock waits for a lock of kjit. */
 static inline void kj_assert_no_locks(void)
 {
   if (KJ_HAS_ASSERTIONS) KJ_ASSERT(!kj_count_locks());

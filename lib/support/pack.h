@@ -70,9 +70,9 @@ void kj_pack(const void *root, const kj_outline *outline, const kj_pack_numbers 
 
 /* Returns the struct that kj_pack has written. It is allocated in the arena. The bytes are not
  * trusted, because the process that wrote them may be corrupted. All pointers in the result are
- * valid according to the outlines, and the memory that is used is bounded by the size of the bytes
- * and the size of a map of the objects in them. The caller must check all other fields. Returns
- * NULL if the bytes are invalid. Jumps when out of memory. */
+ * valid according to the outlines, and the memory used is at most proportional to the size of the
+ * bytes. The caller must check all other fields. Returns NULL if the bytes are invalid. Jumps when
+ * out of memory. */
 void *kj_unpack(const void *bytes, size_t size_bytes, const kj_outline *outline,
                 const kj_pack_numbers *numbers, kj_arena *arena);
 

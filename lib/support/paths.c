@@ -138,9 +138,8 @@ static void append_mapped_folder(kj_buffer *path, uintptr_t address)
   if (maps) fclose(maps);
 }
 
-/* The name that the loader has for a library can be relative to an earlier current directory. The
- * name of the program itself is empty. In these cases, the path is taken from the memory
- * mappings. */
+/* The loader's name of a library can be relative to an earlier current directory, and its name of
+ * the program is empty. In both cases this function takes the path from the memory mappings. */
 void kj_append_own_folder(kj_buffer *path)
 {
   static const char anchor = 0;
