@@ -56,7 +56,7 @@ static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
     return is_cuda(l) ? LLVMStructTypeInContext(l->context, &bits, 1, false) : bits;
   }
   if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
-  if (type == KJIT_BOOL) return l->i1; /* as clang does; a bool is extended like a byte */
+  if (type == KJIT_BOOL) return l->i1; /* as in clang: a bool is an i1 that is extended to a byte */
   return kl_type_info(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
 }
 
@@ -116,8 +116,8 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, un
   return LLVMFunctionType(result, params, count, false);
 }
 
-/* Marks an integer that is narrower than a register as sign- or zero-extended, because the caller
- * extends it. */
+/* Gives a parameter or result that is narrower than a register the attribute for sign or zero
+ * extension, because the caller extends such a value. */
 static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -200,7 +200,7 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
   return from_c(l, instance->result, call);
 }
 
-/* ---- functions that are called from outside ---- */
+/* ---- funcs that the application calls as C functions ---- */
 
 static kl_array_value take_array(kl_lowering *l, kjit_type type, unsigned *at)
 {
@@ -255,8 +255,8 @@ static uint32_t tuple_alignment(kl_lowering *l, kjit_type type)
   return most;
 }
 
-/* Stores a value to the address plus the offset, and returns the offset of its end. A tuple has the
- * layout of a C struct of its items. */
+/* Stores a value at the given offset from the address, and returns the offset of the value's end. A
+ * tuple has the layout of a C struct of its items. */
 static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef value,
                                LLVMValueRef address, uint32_t offset)
 {
@@ -309,7 +309,7 @@ void kl_lower_entry(kl_lowering *l)
   if (l->kernel->result != KJIT_VOID) {
     LLVMTypeRef type = kl_register_type(l, l->kernel->result);
     l->frame->result_alloca = kl_alloca(l, type, "result");
-    /* the result if the call fails */
+    /* the result is 0 if the call fails */
     if (has_record) kl_store(l, LLVMConstNull(type), l->frame->result_alloca);
   }
   kl_poll_entry(l, l->kernel);

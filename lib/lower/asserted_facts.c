@@ -1,4 +1,4 @@
-/* Assertions in generated CPU code, in builds of kjit with assertions: while the code runs, it
+/* In builds of kjit with assertions, this file adds assertions to CPU code. While the code runs, it
  * checks the facts on which it relies. The passes derive these facts and pass them to the
  * optimizer: value ranges, relations between arguments, alignments, and conditions of checks that
  * were omitted. If a fact does not hold, the process stops with a message; otherwise the code could
@@ -209,7 +209,8 @@ void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
   if (alignment > 1)
     kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, rest, zero), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
-  /* a function that is not inlined does not know to which argument the memory belongs */
+  /* the memory can be an argument of the caller, whose index a function that is not inlined does
+   * not know */
   if (!kl_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;

@@ -88,7 +88,7 @@ LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
   KJ_ASSERT(l->alloca_end);
   count_stack(l, type);
   LLVMBasicBlockRef at = kl_here(l);
-  /* moving the builder also sets the debug location of the instruction there */
+  /* moving the builder would also change its debug location, which is restored below */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
   LLVMValueRef memory = LLVMBuildAlloca(kl_next(l), type, name);
@@ -410,7 +410,8 @@ uint32_t kl_object_of_type(kl_lowering *l, kjit_type type)
   case KJ_SPACE_SHARED:
   case KJ_SPACE_CONST: return KJ_OBJECT_APART;
   case KJ_SPACE_GENERIC: return l->points_to_local ? KJ_OBJECT_UNKNOWN : KJ_OBJECT_APART;
-  case KJ_SPACE_LOCAL: /* all iterations of a thread loop share one array, unless it is a slot */
+  /* all iterations of a thread loop use the same memory, unless the variable is a slot */
+  case KJ_SPACE_LOCAL:
   case KJ_SPACE_VALUE: break;
   }
   return KJ_OBJECT_UNKNOWN;

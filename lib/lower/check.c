@@ -30,8 +30,8 @@ static LLVMValueRef size_of_memory(kl_lowering *l)
                 l->target->dynamic_shared_bytes(l));
 }
 
-/* Returns the address of the data that monitors accesses, the watch. It follows the block's memory
- * and is aligned to a cache line; runtime/cpu/run.c allocates it there. */
+/* Returns the address of the watch, the data that monitors accesses. runtime/cpu/run.c allocates it
+ * directly after the block's memory, aligned to a cache line. */
 static LLVMValueRef find_watch(kl_lowering *l)
 {
   KJ_ASSERT(kl_is_watched(l));
@@ -170,7 +170,8 @@ static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
   return kl_inbounds_gep(l, l->i8, record, &at, 1);
 }
 
-/* Adds the thread's position. It is read only in the failure code, because failures are rare. */
+/* Adds the position of the thread. The code reads the position only when a check fails, because
+ * failures are rare. */
 static void add_position(kl_lowering *l, LLVMValueRef *args)
 {
   const kl_lower_target *target = l->target;
@@ -179,7 +180,7 @@ static void add_position(kl_lowering *l, LLVMValueRef *args)
   for (unsigned d = 0; d < 3; d++) {
     args[WRITER_BLOCK + d] = read(l, KJ_BUILTIN_BLOCK_IDX, d);
     args[WRITER_THREAD + d] = read(l, KJ_BUILTIN_THREAD_IDX, d);
-    /* CPU, outside of thread loops: the whole block fails */
+    /* on the CPU outside of thread loops, a failure belongs to the whole block */
     if (!args[WRITER_THREAD + d]) args[WRITER_THREAD + d] = kl_const32(l, KJ_NO_THREAD);
   }
 }
@@ -197,7 +198,8 @@ static void write_fields(kl_lowering *l, LLVMValueRef const *args)
   for (unsigned i = 0; i < 2; i++)
     kl_store(l, args[WRITER_VALUES + i],
              field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
-  /* The application can read the record while the kernel runs, and it reads the state first. */
+  /* The state is stored last, with release order, because the application can read the record while
+   * the kernel runs, and it reads the state first. */
   LLVMValueRef store = kl_store(l, kl_const32(l, KJ_FAILURE_WRITTEN),
                                 field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
@@ -256,7 +258,7 @@ static LLVMValueRef get_writer(kl_lowering *l)
 static void describe_site(kl_lowering *l, const kl_failure *failure)
 {
   kj_failure_site site;
-  /* the disk cache stores the bytes of the struct, including its padding */
+  /* initializes the padding as well, because the disk cache stores all bytes of the struct */
   memset(&site, 0, sizeof site);
   site.kind = failure->kind;
   site.location = failure->location;
@@ -290,8 +292,8 @@ static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *v
   else l->target->leave_kernel(l);
 }
 
-/* CPU: returns the state on which the failure code depends. Failure sites can share code only if
- * this state is the same. */
+/* CPU: returns the values that the failure code uses. Failure sites can share code only if these
+ * values are the same. */
 static struct kl_failing find_failing(kl_lowering *l)
 {
   struct kl_failing found = { 0 };
@@ -432,7 +434,7 @@ void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
     failure.values[i] = kl_lower_expr(l, stmt->indices.items[i]);
   }
   kl_build_failure(l, &failure);
-  /* the following statements of an inlined body are unreachable, but are still lowered */
+  /* the statements that follow in an inlined body are lowered although they are unreachable */
   kl_move_to(l, kl_new_block(l, "never"));
 }
 

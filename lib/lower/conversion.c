@@ -103,8 +103,9 @@ LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x)
   return kl_bitcast(l, kl_select(l, is_exact, bits, odd), l->f32);
 }
 
-/* Converts a 64-bit integer to a double. If bits do not fit, sets the last bit of the mantissa. The
- * result can then be rounded to odd as if it were exact. */
+/* Converts a 64-bit integer to a double. If the integer has more significant bits than the
+ * mantissa, sets the last bit of the mantissa. A later rounding to odd of this result gives the
+ * same number as a rounding of the exact integer. */
 static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
   LLVMValueRef zero = kl_const64(l, 0), is_negative = kl_icmp(l, LLVMIntSLT, value, zero);
@@ -121,7 +122,8 @@ static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef v
 /* Clamps a float that was converted from an integer before it is converted to f16. LLVM 22 assumes
  * that an integer with few significant bits is exact in f16, whatever its size. If the f16 is
  * extended again, LLVM drops both conversions: 2^31 would remain 2^31 instead of becoming infinity.
- * The limits become infinite in f16, and LLVM does not see through the clamping. */
+ * The clamping does not change the result, because the limits become infinite in f16 as well, and
+ * it prevents LLVM from dropping the conversions. */
 static LLVMValueRef bound_for_half(kl_lowering *l, LLVMValueRef x)
 {
   const double bound = 131072;
@@ -187,9 +189,10 @@ LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVM
 /* Operations on floats of 16 and 8 bits: arithmetic with the target's own instructions, fma with
  * one rounding, conversions from and to e4m3 and e5m2.
  *
- * Sums and products that are computed in f32 and then rounded to f16 or bf16 equal the results of
- * single instructions, because f32 has more than twice as many bits plus two (Figueroa, "When is
- * double rounding innocuous?"). Both implementations are used. fma does not have this property. */
+ * A sum or product that is computed in f32 and then rounded to f16 or bf16 equals the result of a
+ * single instruction, because the f32 mantissa has at least twice the bits of the smaller format
+ * plus two (Figueroa, "When is double rounding innocuous?"). Either implementation can therefore be
+ * used. This is not true of fma. */
 
 /* ---- bf16, represented by its bits ---- */
 
@@ -281,10 +284,10 @@ static LLVMValueRef shift_left(kl_lowering *l, LLVMValueRef x, unsigned by)
   return kl_shl(l, x, kl_const32(l, by));
 }
 
-/* Converts a float to the format and rounds to nearest even. Larger numbers become the largest
- * number of the format. Integer arithmetic rounds off the bits that the format lacks. Numbers below
- * the smallest normal number are rounded by adding a power of two whose last bit is the last bit of
- * the format. */
+/* Converts a float to the format and rounds to nearest even. Numbers that are too large become the
+ * largest number of the format. Integer arithmetic on the bits of the float rounds the mantissa. A
+ * number below the smallest normal number is rounded by the addition of a power of two whose last
+ * mantissa bit has the weight of the format's last bit. */
 static LLVMValueRef to_format(kl_lowering *l, const format *f, LLVMValueRef x)
 {
   unsigned dropped = 23 - f->mantissa_bits;

@@ -4,10 +4,10 @@
  * has its own scope with the location of the call. On a GPU the lines become .loc directives, on
  * the CPU a line table.
  *
- * Variables (KJIT_DEBUG_FULL): each variable has memory in its frame, to which every assignment
- * writes. A debugger can therefore show the value even if the code keeps it elsewhere. A variable
- * in a slot is described by the address of the slot. This address is set at the start of each
- * thread's iteration of a thread loop. */
+ * Variables (KJIT_DEBUG_FULL): each variable has memory in its frame for the debugger, and every
+ * assignment writes the value to this memory in addition to the place that the code reads. A
+ * variable in a slot is described by the address of the slot. This address is set at the start of
+ * each thread's iteration of a thread loop. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
@@ -254,7 +254,9 @@ static LLVMMetadataRef struct_type(kl_lowering *l, const char *name, const membe
 
 /* ---- types of aggregates ---- */
 
-enum { MOST_DEPTH = 6 }; /* structs can contain pointers to themselves */
+/* the debug types of structs are nested at most this deeply, because structs can contain
+ * pointers to themselves */
+enum { MOST_DEPTH = 6 };
 
 static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
 
@@ -311,7 +313,7 @@ static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef he
   case KJ_CLASS_STRUCT:
   case KJ_CLASS_TUPLE: return parts_type(l, type, held, depth);
   case KJ_CLASS_VECTOR:
-    /* one bit per lane */
+    /* a bool vector in a register has one bit for each lane */
     if (info->element == KJIT_BOOL && held) return bytes_type(l, bits_of(l, held) / 8);
     return parts_type(l, type, NULL, depth);
   case KJ_CLASS_POINTER:

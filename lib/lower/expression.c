@@ -142,7 +142,7 @@ LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr)
   return kl_build_convert(l, expr->type, KJIT_BOOL, kl_lower_expr(l, expr));
 }
 
-/* ---- arrays, tuples, calls ---- */
+/* ---- expressions of arrays, tuples and calls ---- */
 
 static LLVMValueRef lower_load(kl_lowering *l, const kt_expr *expr)
 {
@@ -171,7 +171,7 @@ static LLVMValueRef lower_builtin(kl_lowering *l, const kt_expr *expr)
                     !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
   if (is_complex) kl_lower_unsupported(l, expr->location, "this built-in on complex numbers");
   LLVMValueRef value = kl_lower_table[expr->builtin->id](l, expr);
-  /* the value of a narrow expression has 32 bits */
+  /* a narrow expression is computed in 32 bits, so its value is extended here */
   return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value;
 }
 

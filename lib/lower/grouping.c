@@ -1,13 +1,14 @@
 /* Decides whether each thread of a grid_range or block_range processes several adjacent elements at
  * once, with 16-byte accesses (strided_range.c).
  *
- * The decision needs a scan of the loop's body and of the funcs that it calls. It is no if an
- * access may depend on another iteration, or if the copies of the body would be too large. */
+ * This file scans the loop's body and the funcs that it calls. A thread processes elements one at a
+ * time if an access may depend on another iteration, or if the copies of the body would be too
+ * large. */
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Maximum cost of all copies of the body; cost of a math function without branches, and with
- * branches. */
+/* Maximum cost of all copies of the body. The other two are the costs of a math function without
+ * branches and of one with branches. */
 enum { MOST_COPIED = 640, MATH_COST = 12, BRANCH_COST = 48 };
 
 typedef struct scan {
@@ -187,7 +188,7 @@ static void scan_call(scan *s, const kt_expr *expr)
 static void scan_binary(scan *s, const kt_expr *expr)
 {
   bool is_float = kl_is_float_type(s->l, expr->type);
-  /* a remainder is computed by subtractions in a loop */
+  /* the remainder of floats is computed by a loop of subtractions */
   s->fails = (expr->op == KJIT_OP_MOD || expr->op == KJIT_OP_FLOORDIV) && is_float;
   if (expr->op != KJIT_OP_POW) return;
   s->cost += BRANCH_COST;

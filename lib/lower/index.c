@@ -1,9 +1,9 @@
 /* Array indexing: 32-bit index arithmetic, and addresses of elements.
  *
  * If the fact offsets32 holds for an argument, the offset of every element fits into an i32, and so
- * does every partial sum of index * stride for an existing element. An intermediate result of an
- * index expression can still exceed this range, as in ((a * b) - c). Index expressions are
- * therefore computed modulo 2^32 and may wrap; the sums over strides do not wrap. */
+ * does every partial sum of index * stride for an existing element. However, an intermediate result
+ * of an index expression can exceed the range, for example a * b in (a * b) - c. Index expressions
+ * are therefore computed modulo 2^32 and may wrap. The sums over strides do not wrap. */
 #include "lower/instruction.h"
 
 static bool is_integer(kl_lowering *l, kjit_type type)
@@ -88,7 +88,7 @@ static LLVMValueRef convert32(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_CONVERT);
   if (!is_integer(l, expr->x->type)) return NULL;
-  /* the assertion needs the whole operand */
+  /* the 64-bit operand is needed for the assertion of its range */
   if (kl_asserts_facts(l) && expr->is_narrow) return NULL;
   if (kl_scalar_bytes(l, expr->x->type) >= 4) return kl_lower_index32(l, expr->x);
   return kl_build_convert(l, expr->x->type, KJIT_I32, kl_lower_expr(l, expr->x));
@@ -126,8 +126,8 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* An expression of fewer than 64 bits is converted after it is evaluated. i32 and u32 expressions
- * get here as operands of conversions. */
+/* An expression of fewer than 64 bits is converted after it is evaluated. Conversions also call
+ * this function for i32 and u32 operands. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 {
   if (expr->kind != KJ_T_CONST && kl_scalar_bytes(l, expr->type) < 8)
@@ -143,7 +143,7 @@ LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dim
   KJ_ASSERT(dimension < kl_type_info(l, array->type)->rank);
   if (array->extents[dimension]) return kl_as_i64(l, array->extents[dimension]);
   const ki_type_info *info = kl_type_info(l, array->type);
-  /* the extent of an argument that is not used, according to parameter.c */
+  /* parameter.c has found that the kernel does not use this extent of the argument */
   if (info->space != KJ_SPACE_SHARED) return LLVMGetPoison(l->i64);
   return kl_own_extent(l, kl_scalar_bytes(l, info->element));
 }
@@ -223,8 +223,8 @@ static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_sm
   return kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
 }
 
-/* Returns the address of the element in the current copy of a vectorized body. It is computed in
- * such a way that LLVM recognizes the addresses of adjacent copies as adjacent. */
+/* Returns the address of the element in the current copy of a vectorized body. The form of the
+ * computation lets LLVM recognize that adjacent copies have adjacent addresses. */
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {
   KJ_ASSERT(l->vector_variable && l->vector_step < l->vector_count);
@@ -304,8 +304,8 @@ uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const
 /* ---- views ---- */
 
 /* Multiplies a step by a stride, exactly, in 64 bits; LLVM narrows the multiplication if 32 bits
- * suffice. If the step is too large for the fact offsets32, the dimension has at most one
- * element. */
+ * suffice. The product is exact even if the fact offsets32 holds, because a step may be large if
+ * the dimension has at most one element. */
 static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   if (kl_is_one(x)) return y;
@@ -359,7 +359,7 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
                        LLVMValueRef first, LLVMValueRef extent)
 {
   if (kept->extent == KJ_VIEW_SAME) return;
-  KJ_ASSERT(!view->is_left_out); /* pass/prove.c does not handle slices */
+  KJ_ASSERT(!view->is_left_out); /* pass/prove.c never omits the check of a slice */
   kl_checked_slice slice = { .location = view->location,
                              .first = first ? first : kl_const64(l, 0),
                              .extent = extent };
@@ -388,8 +388,8 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
   return exact_pointer(l, array, &view->args, values);
 }
 
-/* Returns the size of an array in bytes, modulo 2^64. *overflows receives whether the actual size
- * is larger. */
+/* Returns the size of an array in bytes, modulo 2^64. Sets *overflows to whether the actual size is
+ * 2^64 or more. */
 static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
                                 LLVMValueRef *overflows)
 {

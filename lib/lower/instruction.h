@@ -8,8 +8,8 @@
 #include "lower/lower.h"
 #include "lower/lower_target.h"
 
-/* Returns the builder, in order to append one instruction. The instruction is counted once for each
- * copy that unrolling will make of it. */
+/* Returns the builder for appending one instruction. Increments the instruction count by the number
+ * of copies that unrolling will make of the instruction. */
 static inline LLVMBuilderRef kl_next(kl_lowering *l)
 {
   l->instruction_count += l->copies;

@@ -1,7 +1,8 @@
 /* Lowers while, for, and loops that other parts of lowering build.
  *
  * `for` visits the same values as Python's range for every first, stop and step, without overflow.
- * A step of 1 cannot overflow; loops with other steps count down the remaining distance. */
+ * Adding a step of 1 cannot overflow. A loop with another step therefore counts down the remaining
+ * distance to its stop. */
 #include "lower/instruction.h"
 
 /* ---- loops in two versions (pass/loop_versions.c) ----
@@ -21,8 +22,8 @@ static void lower_version(kl_lowering *l, const kt_stmt *loop)
 
 /* ---- marks of checks ---- */
 
-/* Collects the marks to remove. In the unchecked version of a surrounding loop, some of them have
- * been removed already. */
+/* Collects the marks to remove. In the unchecked version of a surrounding loop, some of these marks
+ * have been removed already. */
 static kt_loop_checks take_marks(kl_lowering *l, const kt_loop_checks *hoisted)
 {
   kt_loop_checks taken = { 0 };
@@ -248,9 +249,9 @@ static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl
 }
 
 /* If the loop does not poll in each iteration, divides it into chunks and sets *b to the bounds of
- * a chunk. If the span of a chunk does not fit into the counter's type, the loop has fewer
- * iterations than a chunk. Returns the block to which the loop branches when it reaches its
- * stop. */
+ * a chunk. If the span of a chunk does not fit into the counter's type, no chunks are needed,
+ * because the loop has fewer iterations than a chunk. Returns the block to which the loop branches
+ * when it reaches its stop. */
 static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
                                       LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
 {

@@ -1,5 +1,5 @@
-/* Lowering of the typed kernel IR to LLVM IR: declarations that all targets share. Targets differ
- * only by their kl_lower_target.
+/* Lowering of the typed kernel IR to LLVM IR: declarations that all targets share. kl_lower_target
+ * contains everything that differs between targets.
  *
  * Representation of values: A scalar is an LLVM value of its register type, which is i1 for bool,
  * half for f16, i16 (the bits) for bf16, i64 for weak integers, and double for weak floats. A tuple
@@ -21,12 +21,13 @@
 
 /* ---- values ---- */
 
-/* An object is the memory to which an access belongs. It is 1 + the index of the array argument in
- * the signature, or one of these values. UNKNOWN is memory about which nothing is known. APART is
- * memory that belongs to no argument and through which threads do not communicate between two
- * synchronizations. This includes shared arrays, a thread's own slots, and, if the kernel takes no
- * pointer to a local array, memory that pointers point to. */
-enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 }; /* APART + 1 + k: memory_scopes[k] */
+/* An object is the memory to which an access belongs. An object is identified by 1 + the index of
+ * the array argument in the signature, or by one of these values. UNKNOWN is memory about which
+ * nothing is known. APART is memory that belongs to no argument and through which threads do not
+ * communicate between two synchronizations. This includes shared arrays, a thread's own slots, and,
+ * if the kernel takes no pointer to a local array, memory that pointers point to. APART + 1 + k
+ * stands for memory_scopes[k]. */
+enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 };
 
 typedef struct kl_array_value {
   kjit_type type;
@@ -83,22 +84,22 @@ typedef struct kl_argument_use {
   /* Scalars: the kernel's own body reads the value. All other fields are for arrays. */
   bool is_needed;
   bool is_read, is_written, is_atomic;
-  /* is_written, or a write through a pointer can change the array */
+  /* is_written is set, or a write through a pointer can change the array */
   bool may_write;
   /* the kernel does not write the array's memory, so loads from it are invariant */
   bool is_constant;
   bool extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
 } kl_argument_use;
 
-/* ---- one lowering ---- */
+/* ---- state of one lowering ---- */
 
-/* The position of a shared variable in shared memory; used only by memory.c. */
+/* The position of a shared variable in shared memory. Only memory.c uses it. */
 struct kl_shared_place {
   const kt_var *var;
   enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
   uint64_t offset; /* FIXED */
   uint32_t row;    /* SIZED: index in shared_arrays */
-  /* SIZED, and OWN if it follows a SIZED variable: index in l->parameters */
+  /* SIZED, and OWN if the variable follows a SIZED variable: index in l->parameters */
   size_t offset_parameter;
   size_t extent_parameters; /* SIZED: index of the first extent in l->parameters */
 };
@@ -153,7 +154,7 @@ struct kl_lowering {
   LLVMValueRef *functions;
   struct kl_call_plan *calls; /* indexed by instance id; used only by lower_call.c */
 
-  /* state of failing threads, used only by check.c, except that targets set the record in LLVM
+  /* the state of failing threads; only check.c uses it, but targets set failure_record in LLVM
    * functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
   LLVMValueRef failure_writer;
@@ -162,15 +163,15 @@ struct kl_lowering {
   uint32_t failure_count;
 
   /* For interruptible code: a kj_interrupt_word in the target's global address space, and the
-   * number of the launch; NULL if the code does not poll. The rest is used only by poll.c: the
-   * remaining budget, the time at which the word was last read, and the function to which both
+   * number of the launch; NULL if the code does not poll. The other fields are used only by poll.c:
+   * the remaining budget, the time at which the word was last read, and the function to which both
    * belong. */
   LLVMValueRef interrupt_word, interrupt_number, budget, read_at, budget_function;
   /* Number of surrounding loops that poll, and number of surrounding loops that contain warpgroup
    * products. */
   uint32_t polling_loops, product_loops;
-  /* For a loop that is lowered twice: the short version, which does not poll, is being lowered; or
-   * the long version, which polls. */
+  /* A loop is lowered twice, and its short version, which does not poll, is being lowered; or its
+   * long version, which polls. */
   bool is_short_version, is_long_version;
 
   /* The version of a loop that keeps its checks is being lowered. Most threads that run this
@@ -183,8 +184,8 @@ struct kl_lowering {
   LLVMBasicBlockRef failure_block;
   LLVMValueRef failure_site, failure_values[2];
   uint32_t failure_places; /* number of failure sites that branch to failure_block */
-  /* CPU: the values that the code in failure_block uses. A failure site with other values must not
-   * branch to it */
+  /* CPU: the values that the code in failure_block uses. a failure site with other values must not
+   * branch to this block */
   struct kl_failing {
     LLVMBasicBlockRef leave;
     LLVMValueRef position[6], rank, context, record;
@@ -194,8 +195,8 @@ struct kl_lowering {
    * fails later. NULL elsewhere */
   LLVMValueRef bad_divisor;
 
-  /* state of print, used only by lower_print.c, except that print_sink is set in the same way as
-   * the failure record */
+  /* state of print, which only lower_print.c uses, but targets set print_sink in LLVM functions
+   * like failure_record */
   bool has_print;
   LLVMValueRef print_sink; /* CPU */
   LLVMValueRef print_function;
@@ -212,10 +213,10 @@ struct kl_lowering {
    * if there are no copies */
   LLVMMetadataRef iteration_scope, *iteration_scopes;
   /* id of a loop whose iterations are independent of each other in the following accesses, for
-   * llvm.mem.parallel_loop_access; NULL means that there is none. Set by the target */
+   * llvm.mem.parallel_loop_access; NULL means that there is none; set by the target */
   LLVMMetadataRef parallel_loop;
-  /* in a grid_range in which a thread processes several elements: its variable, which is base +
-   * step, and for step 0 is a multiple of vector_count */
+  /* In a grid_range in which a thread processes several elements at once: the loop variable. Its
+   * value is base + step, where base is a multiple of vector_count. */
   const kt_var *vector_variable;
   LLVMValueRef vector_base; /* i64 */
   uint32_t vector_step, vector_count;
@@ -335,7 +336,7 @@ LLVMValueRef kl_lower_address(kl_lowering *l, const kt_expr *expr);
 kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr);
 kl_array_value kl_lower_pointed(kl_lowering *l, const kt_expr *expr);
 
-/* ---- build.c: small things on top of the builder ---- */
+/* ---- build.c: helpers for the builder ---- */
 
 LLVMValueRef kl_const32(kl_lowering *l, int64_t value);
 LLVMValueRef kl_const64(kl_lowering *l, int64_t value);
@@ -425,8 +426,8 @@ bool kl_is_straight(kl_lowering *l, const kt_expr *expr);
 /* Returns the value of an integer expression modulo 2^32 as an i32. If is_narrow is set for the
  * expression, this is the exact value. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr);
-/* Does the same for a 64-bit integer if the i32 can be computed without the 64-bit value. Otherwise
- * emits no code and returns NULL. */
+/* Like kl_lower_index32 for a 64-bit integer, but only if the i32 can be computed without the
+ * 64-bit value. Otherwise emits no code and returns NULL. */
 LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr);
 /* the exact index as an i64 */
 LLVMValueRef kl_lower_exact_index(kl_lowering *l, const kt_expr *index);
@@ -469,9 +470,9 @@ LLVMValueRef kl_build_minmax(kl_lowering *l, bool is_max, kjit_type type, LLVMVa
 /* Returns the address of an element. The array has indices.count dimensions. */
 LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
                                 const kt_exprs *indices);
-/* kl_is_vector_access is for the copies of a vectorized grid_range body; it returns whether the
- * access is at the loop variable. kl_element_alignment returns the alignment that is known, or
- * otherwise the size of the element. */
+/* kl_is_vector_access returns whether an access in a copy of a vectorized grid_range body is at the
+ * loop variable. kl_element_alignment returns the known alignment of the element, or the element's
+ * size if nothing is known. */
 bool kl_is_vector_access(kl_lowering *l, const kl_array_value *array, const kt_exprs *indices);
 uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const kt_exprs *indices);
 /* Returns the address of an element. The indices are given as values, i64 or exact i32. */
@@ -481,8 +482,9 @@ kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *view);
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 
-/* How to lower the check of a node: not at all, as a run-time check, or as an assertion that the
- * omitted check would not have failed (only in builds that assert facts, see below). */
+/* How the check of a node is lowered: omitted, as a run-time check, or as an assertion that the
+ * omitted check would not have failed. Assertions exist only in builds that assert facts (see
+ * asserted_facts.c). */
 typedef enum kl_check { KJ_CHECK_NONE, KJ_CHECK_MADE, KJ_CHECK_ASSERTED } kl_check;
 kl_check kl_check_of(const kl_lowering *l, bool is_checked, bool is_left_out);
 kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr);
@@ -556,7 +558,8 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 
 typedef struct kl_failure {
   kj_failure_kind kind;
-  bool is_asserted; /* the failure must never happen; set for KJ_CHECK_ASSERTED */
+  /* the failure must never happen, because its check was proved; set for KJ_CHECK_ASSERTED */
+  bool is_asserted;
   kj_location location;
   const char *message; /* may be NULL */
   unsigned count;
@@ -600,8 +603,8 @@ void kl_plan_interrupts(kl_lowering *l);
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
 /* Polls, in any version of a loop, while a thread waits for other threads. */
 void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
-/* CPU: count the iterations of a loop that only waits. A thread fails if it has waited so long that
- * the thread it waits for cannot be running. */
+/* CPU: count the iterations of a loop that only waits. If a thread has waited for many turns, the
+ * thread for which it waits cannot be running, and the waiting thread fails. */
 LLVMValueRef kl_begin_turns(kl_lowering *l);
 void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location);
 /* Emits a poll for interrupts at the start of an LLVM function. */
@@ -613,9 +616,9 @@ uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop);
  * The caller begins the short version, lowers the loop, begins the long version, lowers the loop
  * again, and ends the long version.
  *
- * is_short: an i1 that selects the short version, for about 2^kl_few_iterations iterations or
- * fewer. spent: the cost of these iterations in expressions, an i32; if it is NULL, kjit estimates
- * the cost. */
+ * is_short is an i1 that selects the short version, for about 2^kl_few_iterations iterations or
+ * fewer. spent is the cost of the short version's iterations in expressions, an i32. If spent is
+ * NULL, kjit estimates the cost. */
 typedef struct kl_polled_twice {
   const kt_stmt *loop;
   LLVMBasicBlockRef is_long, end;
@@ -623,8 +626,8 @@ typedef struct kl_polled_twice {
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
 unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop);
 void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
-/* count: the maximum number of iterations. If computing it overflows, the loop has no
- * iterations. */
+/* count is the maximum number of iterations. The computation of count may overflow only if the loop
+ * has no iterations. */
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);
@@ -645,9 +648,8 @@ void kl_begin_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef first, LLVM
 LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef at,
                                 kj_location location);
 
-/* ---- asserted_facts.c: assertions of the facts that the code relies on ----
- *
- * They build nothing if assertions are off. */
+/* ---- asserted_facts.c: assertions of the facts that the code relies on ---- These functions emit
+ * no code if assertions are off. */
 
 bool kl_asserts_facts(const kl_lowering *l);
 /* Asserts a fact. holds is an i1. value is an i64 that the error message shows if the fact does not
@@ -670,8 +672,8 @@ void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
 /* ---- cpu_speculate.c: in iterations with l->bad_divisor ---- */
 
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero);
-/* Call it before a store. In an iteration with a zero divisor, the code skips the store and
- * continues in the block that this returns. NULL means that the current code is not part of a
+/* Call this before a store. In an iteration with a zero divisor, the generated code skips the store
+ * and continues in the returned block. NULL means that the current code is not part of a
  * speculative iteration. */
 LLVMBasicBlockRef kl_skip_if_bad(kl_lowering *l);
 
@@ -717,7 +719,8 @@ LLVMValueRef kl_get_variable(kl_lowering *l, const kt_var *var);
 void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value);
 /* for a narrow variable: the i32 itself */
 LLVMValueRef kl_get_variable32(kl_lowering *l, const kt_var *var);
-/* Get the array of a storage variable, parameter or let, and bind one. */
+/* kl_get_array returns the array of a storage variable, a parameter or a let. The other function
+ * binds an array to a variable. */
 kl_array_value kl_get_array(kl_lowering *l, const kt_var *var);
 void kl_set_array(kl_lowering *l, const kt_var *var, const kl_array_value *array);
 /* Returns the address of element 0 of a KJ_V_CONST variable, which is a constant global
@@ -791,7 +794,7 @@ enum {
   KJ_LARGE_PARAMETER_PTX = 81
 };
 void kl_check_parameters(kl_lowering *l);
-/* Appends a parameter, aligned to `alignment`. Returns its offset in bytes. */
+/* Appends a parameter with the given alignment. Returns the offset of the parameter in bytes. */
 uint32_t kl_add_parameter(kl_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment);
 

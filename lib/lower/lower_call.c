@@ -6,9 +6,9 @@
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Limits, in expressions. Bodies that are not larger than a call are inlined even after
- * MOST_INLINED, up to MOST_SMALL_INLINED, because nested calls can double the size at every
- * level. */
+/* Limits, in expressions. Small bodies, which are not larger than a call, are still inlined above
+ * MOST_INLINED. They have a limit too, MOST_SMALL_INLINED, because nested calls can double the size
+ * at every level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };
 
 struct kl_call_plan {
@@ -50,8 +50,8 @@ bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
   const ki_attributes *attributes = &instance->function->attributes;
   bool is_needed = kt_holds_local(l->c->types, instance->result),
        is_asked = is_needed || ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE);
-  /* The memory of a local array would end with the function. Type inference rejects a recursive
-   * function that returns a local array. */
+  /* A function that returns a local array must be inlined, because the array's memory would end
+   * with the function. Type inference rejects such a function if it is recursive. */
   KJ_ASSERT(!(is_needed && instance->is_recursive));
   if (instance->is_recursive || (!is_needed && ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)))
     return false;
@@ -172,9 +172,9 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
           (l->target->context_has_positions && instance->uses_positions));
 }
 
-/* Returns whether the function checks the depth of the stack. This needs a failure
- * record, because a thread fails if its recursion is too deep. Functions that are called between
- * two recursive functions pass the limit on, so that all of them share it. */
+/* Returns whether the function checks the depth of the stack. This needs a failure record, because
+ * a thread fails if its recursion is too deep. Functions on the path between two recursive calls
+ * pass the limit on, so that all calls share it. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;

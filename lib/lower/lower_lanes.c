@@ -265,9 +265,9 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
 }
 
 /* Divides after scaling. The divisor is scaled to about 1: its absolute value is between a quarter
- * and 2. The dividend is made as large as its products allow, so that its smaller part does not
- * lose bits. Only the last step can then overflow or round to a subnormal number, and only if the
- * quotient itself does. */
+ * and 2. The dividend is scaled up as far as its products cannot overflow, so that its smaller part
+ * does not lose bits. Only the last step can then overflow or round to a subnormal number, and only
+ * if the quotient itself does. */
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef of_y = scale_exponent(l, y, 0), of_x = dividend_exponent(l, x);
@@ -299,7 +299,7 @@ static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl
 }
 
 /* Divides like Python and Numba, by Smith's method: both parts of the divisor are divided by the
- * larger part. This method determines the signs of zeros and the infinite results. */
+ * larger part. The signs of zeros and the results for infinities follow from this method. */
 static kl_complex_value divide_as_python(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef is_real_larger =
@@ -345,7 +345,7 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
   return kl_join_complex(l, type, z);
 }
 
-/* ---- vectors and complex numbers ---- */
+/* ---- operators on vectors and complex numbers ---- */
 
 LLVMValueRef kl_build_binary_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                    LLVMValueRef y, kj_location location)

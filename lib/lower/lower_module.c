@@ -48,7 +48,7 @@ void kl_begin_body(kl_lowering *l)
   l->entry = kl_new_block(l, "entry");
   LLVMBasicBlockRef start = kl_new_block(l, "start");
   kl_move_to(l, l->entry);
-  /* the current debug location belongs to another function */
+  /* the location is reset, because it belongs to another function */
   LLVMSetCurrentDebugLocation2(l->builder, NULL);
   l->alloca_end = kl_br(l, start);
   kl_move_to(l, start);
@@ -58,10 +58,10 @@ void kl_begin_body(kl_lowering *l)
 static LLVMValueRef define_constant(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   const ki_type_info *info = kl_type_info(l, var->type);
-  /* for LLVM it is an array of bytes */
+  /* an aggregate is an array of bytes for LLVM */
   LLVMTypeRef element =
     kl_is_composed_type(l, info->element) ? l->i8 : kl_memory_type(l, info->element);
-  /* LLVM's C API does not accept data of type half, so the same bits are given as i16 */
+  /* LLVM's C API does not accept data of type half, so the data is passed as i16 */
   LLVMValueRef data = LLVMConstDataArray(element == l->f16 ? l->i16 : element, var->data, bytes);
   LLVMValueRef global =
     kl_add_variable(l, var->name, "const", LLVMTypeOf(data), l->target->constant_space);

@@ -120,7 +120,7 @@ typedef struct division {
 } division;
 
 /* Replaces the divisor by 1 if it is 0 or, for signed numbers, -1. The caller corrects the
- * quotient; the remainder 0 is correct in both cases. */
+ * quotient. The remainder is 0, which is correct in both cases. */
 static LLVMValueRef safe_divisor(kl_lowering *l, bool is_signed, LLVMValueRef y)
 {
   if (LLVMIsAConstantInt(y)) {
@@ -151,8 +151,8 @@ bool kl_has_numba_rules(const kl_lowering *l)
   return ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_NUMBA);
 }
 
-/* Returns x // -1. The minimum integer has no negative, so the result for it is the minimum itself;
- * Numba defines it as 0. */
+/* Returns x // -1. The negative of the minimum integer is out of range. The result for the minimum
+ * is the minimum itself, or 0 with Numba's rules. */
 static LLVMValueRef negative_quotient(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef negative = kl_neg(l, x);
@@ -226,8 +226,8 @@ static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef b
 }
 
 /* Computes a power with a float base and an integer exponent. The lowest bit of the exponent
- * determines the sign of the result. It is read first, because the exponent is then rounded to the
- * type of the computation. */
+ * determines the sign of the result. It is read before the exponent is rounded to the type of the
+ * computation. */
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent)
 {

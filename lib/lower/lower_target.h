@@ -13,8 +13,9 @@ typedef struct kl_lower_target kl_lower_target;
 struct kl_lower_target {
   const char *name;
   unsigned global_space, shared_space, constant_space;
-  /* The code itself defines the variables that the application sets after loading (extern constants
-   * without a value), because there is no linker. Otherwise the application defines them. */
+  /* The generated code defines the extern constants without a value, and the application sets them
+   * after loading, because there is no linker. If this is false, the application's code defines
+   * them. */
   bool defines_outside;
   uint64_t most_static_shared_bytes; /* 0 means no limit */
   uint64_t most_constant_bytes;      /* 0 means no limit */
@@ -26,8 +27,8 @@ struct kl_lower_target {
   void (*begin_block)(kl_lowering *l);
   /* Called at the end of the kernel's body, with the builder at that point. */
   void (*end_kernel)(kl_lowering *l);
-  /* Called instead of begin_kernel if a func is compiled as a function of its own, with the builder
-   * at the start of the func. Can be NULL. */
+  /* Called instead of begin_kernel if a func is compiled as a C function, with the builder at the
+   * start of the func. Can be NULL. */
   void (*begin_entry)(kl_lowering *l);
   /* Returns THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0 to 2), THREAD_RANK, WARP_RANK
    * or LANEID as a non-negative i32 or as an i64. */
@@ -162,16 +163,17 @@ struct kl_lower_target {
   /* All failure sites of a function can branch to a common block, because the code of leave_kernel
    * and the position of the thread are the same everywhere in an LLVM function. */
   bool shares_failures;
-  /* thread_context returns a pointer. An LLVM function has it as its first argument if its instance
-   * has may_fail or polls, or, if context_has_positions, uses_positions. use_thread_context is
-   * called in such a function. */
+  /* thread_context returns a pointer that describes the thread. An LLVM function has this pointer
+   * as its first argument if its instance has may_fail or polls, or if context_has_positions is set
+   * and its instance has uses_positions. use_thread_context is called in such a function. */
   bool context_has_positions;
   LLVMValueRef (*thread_context)(kl_lowering *l);
   /* Called after a call of a function that may fail, with the thread context: if the callee has
    * left the kernel, the caller leaves as well. NULL means that the thread has already ended. */
   void (*leave_after_call)(kl_lowering *l, LLVMValueRef context);
   void (*use_thread_context)(kl_lowering *l, LLVMValueRef context);
-  void (*finish_function)(kl_lowering *l, LLVMValueRef function); /* sets attributes; may be NULL */
+  /* sets attributes of the function; may be NULL */
+  void (*finish_function)(kl_lowering *l, LLVMValueRef function);
 };
 
 #endif

@@ -315,7 +315,7 @@ static size_t find_parameter(const kl_lowering *l, int kind, uint32_t row, uint3
 static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dimension)
 {
   size_t known = l->checked ? find_parameter(l, kind, row, dimension) : 0;
-  /* both versions have the same parameters */
+  /* the checked and the unchecked version have the same parameters */
   KJ_ASSERT(!l->checked || known < l->parameters.count);
   if (l->checked) return known;
   kj_parameter parameter = { .argument = (uint16_t)row,
@@ -450,7 +450,7 @@ static LLVMValueRef own_offset(kl_lowering *l, const struct kl_shared_place *pla
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var)
 {
   const struct kl_shared_place *place = find_place(l, var);
-  KJ_ASSERT(place); /* kl_plan_shared has seen every use */
+  KJ_ASSERT(place); /* kl_plan_shared has planned every shared variable that is used */
   switch (KJ_AMONG(place->kind)) {
   case KJ_PLACED_FIXED: return kl_const64(l, (int64_t)place->offset);
   case KJ_PLACED_SIZED:
@@ -468,7 +468,7 @@ LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes)
     if (place->kind != KJ_PLACED_OWN) continue;
     LLVMValueRef before = own_offset(l, place);
     if (!LLVMIsNull(before)) bytes = kl_sub(l, bytes, before);
-    break; /* all of these arrays start at the same address */
+    break; /* all of these arrays start at the same address, so the first one is sufficient */
   }
   return kl_udiv(l, bytes, kl_const64(l, element_bytes));
 }
@@ -485,7 +485,7 @@ static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
   const struct kl_shared_place *place = find_place(l, var);
-  KJ_ASSERT(place); /* kl_plan_shared has seen every use */
+  KJ_ASSERT(place); /* kl_plan_shared has planned every shared variable that is used */
   kl_array_value array = { .type = var->type,
                            .pointer = pointer,
                            .strides = { kl_const64(l, 1) },

@@ -9,9 +9,9 @@
 /* Collects in l->uses how the kernel and the functions that it calls use each argument.
  *
  * The analysis is flow-insensitive and covers all instances. For each array variable, it finds the
- * arguments of which the variable can be a part. For each dimension of the variable, it finds the
- * argument dimensions from which its extent and its stride can come. These are the sources of the
- * variable. The analysis needs the final typed trees, and it guarantees that lowering finds all
+ * arguments whose memory the variable can refer to. For each dimension of the variable, it finds
+ * the argument dimensions from which its extent and its stride can come. These are the sources of
+ * the variable. The analysis needs the final typed trees, and it guarantees that lowering finds all
  * pointers, extents and strides that it needs. */
 
 typedef struct finder {
@@ -35,7 +35,7 @@ static bool may_hold_array(finder *p, kjit_type type)
 
 /* Returns a new, empty set of sources. For each dimension d, a set holds the argument dimensions
  * (argument * KJ_MAX_RANK + dimension) from which the extent of d can come, and those from which
- * its stride can come. It also holds the arguments of which the array can be a part. */
+ * its stride can come. It also holds the arguments whose memory the array can refer to. */
 static uint64_t *new_set(finder *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
 static size_t part_of(const finder *p, uint32_t d, bool is_extent)
 {
@@ -136,7 +136,7 @@ static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
   case KJ_T_INSERT:
   case KJ_T_ADDRESS:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* neither an array argument nor a view of one */
+  case KJ_T_EMPTY: return; /* the array is neither an argument nor a view of an argument */
   }
 }
 
@@ -301,7 +301,8 @@ static void mark_expr(void *data, kt_expr **at)
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
-  case KJ_T_ADDRESS: /* the pointer can be used for any access */
+  /* the address can later be used for any access, so everything that computes it is needed */
+  case KJ_T_ADDRESS:
     if (info_of(p, expr->x->type)->space == KJ_SPACE_LOCAL) p->l->points_to_local = true;
     mark_access(p, expr->x, expr->args.count, ACCESS_READ);
     if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
@@ -333,7 +334,7 @@ static void mark_expr(void *data, kt_expr **at)
   case KJ_T_INSERT:
   case KJ_T_MEMBER:
   case KJ_T_POINTED:
-  case KJ_T_EMPTY: return; /* these expressions use no parameters themselves */
+  case KJ_T_EMPTY: return; /* the expression itself uses no parameters */
   }
 }
 
@@ -401,7 +402,7 @@ void kl_find_uses(kl_lowering *l)
 {
   finder p = { .l = l, .signature = l->c->request->signature };
   l->uses = KJ_NEW_ARRAY(l->c->arena, kl_argument_use, p.signature->count + 1);
-  const bool is_function = l->c->request->symbol; /* its parameters are those of abi.c */
+  const bool is_function = l->c->request->symbol; /* abi.c creates the parameters of a C function */
   if (is_function && !l->c->request->has_record) return;
   find_uses(&p);
   for (uint32_t a = 0; a < p.signature->count; a++) {
@@ -459,8 +460,8 @@ static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32
   kl_add_parameter(l, parameter, type, size);
 }
 
-/* Plans a separate parameter for each component of a value. Each has its natural alignment,
- * whatever the alignment of the whole value. */
+/* Plans a separate parameter for each component of a value. Each parameter has the natural
+ * alignment of its component, also in a value with another alignment. */
 static void plan_value(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
 {
   bool is_whole =

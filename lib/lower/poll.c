@@ -110,8 +110,9 @@ static LLVMValueRef read_clock(kl_lowering *l)
 }
 
 /* Branches to `goes` if it is too early to read the word. The first call only records the time, as
- * an odd number, because 0 means that no time has been recorded. A kernel of many short blocks
- * therefore never reads the word; the reads would take longer than the blocks. */
+ * an odd number, because 0 means that no time has been recorded. A thread that ends soon therefore
+ * never reads the word. In a kernel of many short blocks, the reads would take longer than the
+ * blocks. */
 static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
 {
   LLVMBasicBlockRef reads = kl_new_block(l, "read");
@@ -252,13 +253,14 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
 /* ---- loops that are compiled twice ----
  *
  * On the CPU, a loop whose step is not known would have to poll in each iteration. In a small loop
- * the poll would be a third of the instructions. Therefore only the version for more iterations
- * than one chunk polls.
+ * the poll would be a third of the instructions. Such a loop therefore has two versions, and only
+ * the version for more iterations than a chunk polls.
  *
  * On a GPU, ptxas unrolls a loop less if the loop starts at a chunk or has a second exit, and
- * counting needs additional instructions. An innermost loop with few, short iterations therefore
- * has a version that is the same as in code that is not interruptible. The version for many
- * iterations polls. Surrounding loops poll and add the cost of the short version. */
+ * counting needs additional instructions. An innermost loop that can have few, short iterations
+ * therefore has a version without polls, which is the same as in code that is not interruptible,
+ * and a version for many iterations, which polls. Loops around it poll, and add the cost of the
+ * version without polls. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {
@@ -274,8 +276,8 @@ unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop)
   return limit;
 }
 
-/* Subtracts from the budget, but never below -1, so that many loops one after the other cannot make
- * it wrap around. */
+/* Subtracts from the budget, but not below -1, so that many loops in sequence cannot make the
+ * budget wrap around. */
 static void spend(kl_lowering *l, LLVMValueRef spent)
 {
   KJ_ASSERT(l->target->counts_down);

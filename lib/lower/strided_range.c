@@ -1,13 +1,13 @@
 /* grid_range and block_range over numbered threads. A thread visits the elements rank, rank +
  * count, rank + 2 * count and so on, in linear order; the last index is contiguous.
  *
- * A one-dimensional range can be vectorized: each thread then processes as many adjacent elements
- * as a 16-byte access has. The body is copied for each of these elements within one basic block, so
- * that the backend can combine the loads, and the stores, of the copies. The copies must be
- * independent, which alias scopes tell LLVM. Every access is at the loop variable itself, in an
- * aligned contiguous argument; and each argument that is written is disjoint from every other
- * argument, or the same array. Atomics can access any element of shared memory, and of arguments
- * that have these relations.
+ * A one-dimensional range can be vectorized. Each thread then processes the adjacent elements of a
+ * 16-byte access. The body is copied for each of these elements within one basic block, so that the
+ * backend can combine the loads, and the stores, of the copies. The copies must be independent, and
+ * alias scopes pass this fact to LLVM. They are independent because every access is at the loop
+ * variable itself in an aligned contiguous argument, and because any two arguments of which one is
+ * written are either disjoint or the same array. Atomics can access any element of shared memory,
+ * and of arguments that have these relations.
  *
  * Branches in a body, for example those of tanh, would separate the loads and the stores of the
  * copies. If such a body ends with its only store, all loads come before the first copy, and all
@@ -150,16 +150,16 @@ static void lower_copies_apart(kl_lowering *l, const range *r, LLVMValueRef base
 
 enum { IN_FLIGHT = 4 };
 
-/* Lowers the main part of a loop that only reads. Each thread has many iterations
- * of such a loop, so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of
- * a warp are adjacent. Groups at a distance of a whole grid were measured to use the same memory
- * channels for some numbers of threads, which was eight times slower. If the number of threads is
- * not a multiple of the warp size, the groups are at a distance of a grid, so that each group is
- * visited once.
+/* Lowers the main part of a loop that only reads. Each thread has many iterations of such a loop,
+ * so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of a warp are
+ * adjacent. With a distance of a whole grid between the groups of a thread, the groups use the same
+ * memory channels for some numbers of threads, which was measured to be eight times slower. That
+ * distance is used only if the number of threads is not a multiple of the warp size, so that each
+ * group is visited once.
  *
- * The loop runs as long as a round of the grid has all its groups. Returns the first group that
- * remains. The bound is computed in 64 bits: a round can have more than 2^32 elements, and then the
- * loop does not run. */
+ * The loop runs as long as there are enough groups for a round of the whole grid. Returns the first
+ * group that remains. The bound is computed in 64 bits, because a round can have more than 2^32
+ * elements; the loop then does not run. */
 static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {

@@ -1,4 +1,5 @@
-/* How loops are unrolled: the properties of loops for LLVM, and limits for the number of copies. */
+/* Decides how loops are unrolled: sets the properties of loops for LLVM, and limits the number of
+ * copies. */
 #include "lower/instruction.h"
 
 static LLVMMetadataRef unroll_property(kl_lowering *l, int unroll)
@@ -104,9 +105,9 @@ uint64_t kl_enter_copies(kl_lowering *l, const kt_stmt *stmt)
   return outer;
 }
 
-/* Returns whether the loop stays without unrolling in this version. If the kernel also has an
- * unchecked version, this checked version runs only at array edges and for failing threads. Large
- * loops are then unrolled only in the unchecked version. */
+/* Returns whether the loop is not unrolled in this version. If the kernel also has an unchecked
+ * version, this checked version runs only at array edges and for failing threads, so large loops
+ * are unrolled only in the unchecked version. */
 static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t size = 0;

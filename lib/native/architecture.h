@@ -1,6 +1,6 @@
-/* Definitions that depend on the processor architecture that kjit is built for. CPU code runs on
- * the architecture for which kjit is built. To support another architecture, add a block here, a
- * row in cmake/Architecture.cmake, its levels in cpu_levels.def, and the files
+/* Definitions that depend on the processor architecture for which kjit is built. kjit generates CPU
+ * code only for this architecture. To support another architecture, add a block here, a row in
+ * cmake/Architecture.cmake, its levels in cpu_levels.def, and the files
  * runtime/code/processor_<name>.c and runtime/cpu/relocate_<name>.c. */
 #ifndef KJ_NATIVE_ARCHITECTURE_H
 #define KJ_NATIVE_ARCHITECTURE_H

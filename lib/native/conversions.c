@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A small format is described by its number of mantissa bits; it has 15 bits beside the sign. */
+/* A format of 16 bits: the number of bits of its mantissa. The other bits are the sign and the
+ * exponent. */
 typedef struct format {
   unsigned mantissa_bits;
   int bias;
@@ -43,7 +44,8 @@ static uint16_t narrow(const format *f, double x)
   uint64_t significand = (bits & (implicit - 1)) | implicit;
   uint64_t below_half = ((uint64_t)1 << (shift - 1)) - 1;
   uint64_t rounded = (significand + below_half + (significand >> shift & 1)) >> shift;
-  return (uint16_t)(sign | (base + (unsigned)rounded)); /* a carry leads to the next exponent */
+  /* a carry out of the mantissa increments the exponent, which is correct */
+  return (uint16_t)(sign | (base + (unsigned)rounded));
 }
 
 static float extend_half_bits(uint16_t bits)

@@ -16,8 +16,8 @@ const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
-/* Functions without the suffix f of the float version, and the number of arguments of libmvec's
- * variants; 0 means that libmvec has no variant. */
+/* Functions whose f32 version has the suffix f; they are listed without the suffix, and with the
+ * number of arguments of libmvec's variants; 0 means that libmvec has no variant */
 static const struct {
   const char *name;
   unsigned arguments;
@@ -189,8 +189,8 @@ static const char vector_prefix[] = "_ZGV";
 
 bool kn_is_library_name(const char *name)
 {
-  /* kj_ is the prefix of own_functions. The names from vprintf to __assertfail exist on every CUDA
-   * device. */
+  /* kj_ is the prefix of own_functions. The names from vprintf to __assertfail are functions that
+   * every CUDA device provides. */
   static const char *const prefixes[] = { vector_prefix, "__nv", "llvm.", "kj_", "kjit_" };
   static const char *const of_devices[] = { "vprintf", "malloc", "free", "__assertfail" };
   bool is_taken = is_scalar_name(name);

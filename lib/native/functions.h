@@ -1,6 +1,6 @@
-/* Functions that CPU code can call: those in ir/math.def, functions.def, host_math.c and
- * conversions.c. Both libkjit and the compiler library contain this file, because both load machine
- * code. */
+/* Finds the functions that CPU code can call. They are listed in ir/math.def, functions.def,
+ * host_math.c and conversions.c. Both libkjit and the compiler library contain this file, because
+ * both load machine code. */
 #ifndef KJ_NATIVE_FUNCTIONS_H
 #define KJ_NATIVE_FUNCTIONS_H
 

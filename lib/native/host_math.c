@@ -1,6 +1,6 @@
-/* Functions of the language that the C library does not have, or has in another form, for CPU code.
- * f32 functions compute in f64. f64 functions compute in long double if this is necessary for a
- * correct last bit. */
+/* CPU versions of math functions of the language that the C library does not have, or that it
+ * defines differently. f32 functions compute in f64. f64 functions compute in long double if a
+ * correct last bit requires it. */
 #include "native/functions.h"
 
 #include <fenv.h>
@@ -15,8 +15,8 @@ static const double PI_HIGH = 3.141592653589793116, PI_LOW = 1.2246467991473532e
 
 /* ---- sine and cosine of multiples of pi ---- */
 
-/* Returns sin(pi * r) for abs(r) <= 1/4. The product with pi has two parts. The low part is
- * multiplied by the derivative and added. */
+/* Returns sin(pi * r) for abs(r) <= 1/4. The product of r and pi is computed as a sum of a high and
+ * a low part. The low part, multiplied by the derivative, corrects the sine of the high part. */
 static double sine_part(double r)
 {
   double high = PI_HIGH * r, low = fma(PI_HIGH, r, -high) + PI_LOW * r;
@@ -140,8 +140,7 @@ static float remainder_of_float(float x, float y)
 
 /* ---- directed rounding ---- */
 
-/* volatile prevents moving the computation out from between the two calls that change the rounding
- * mode. */
+/* volatile keeps the computation between the two calls that change the rounding mode */
 #define DIRECTED_FMA(name, type, mode, function) \
   static type name(type x, type y, type z) \
   { \

@@ -56,8 +56,8 @@ void kn_report_fact(const char *fact, uint64_t value)
 
 /* The accesses to a word of 8 bytes in the current parallel loop. For each byte, the cell holds the
  * number of the iteration that accessed it plus 1, or 0 if no iteration has. A cell that belongs to
- * an earlier loop is free. Several iterations can write to the same byte, just as several threads
- * can; the result is that of one of the writes. */
+ * an earlier loop is free. Several iterations are allowed to write to the same byte, just as
+ * several threads are. The byte then holds the result of one of the writes. */
 typedef struct parallel_cell {
   uintptr_t word;
   uint64_t loop;
@@ -65,7 +65,8 @@ typedef struct parallel_cell {
   uint8_t moves; /* one bit for each byte: the write can be moved */
 } parallel_cell;
 
-/* If a loop accesses more words than these numbers allow, only some of them are tracked. */
+/* Limits of the memory for these cells. If a loop accesses more words, only some of the words are
+ * tracked. */
 enum { PARALLEL_CELLS = 1 << 15, MOST_PROBES = 16, SEVERAL_READERS = UINT32_MAX };
 typedef struct parallel_watch {
   uint64_t loop;

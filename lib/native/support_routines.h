@@ -21,7 +21,7 @@ enum { KJ_MOST_PRINT_WORDS = 256 };
 #define KJ_PRINT_HEADER(site, count) ((uint64_t)(site) << 16 | (uint64_t)(count) << 1 | 1)
 static inline uint32_t kn_print_site(uint64_t header) { return (uint32_t)(header >> 16 & 0xffff); }
 static inline uint32_t kn_print_count(uint64_t header) { return (uint32_t)(header >> 1 & 0x7fff); }
-/* GPU: the number of the module among the modules that share the ring buffer */
+/* GPU: identifies the module among the modules that share the ring buffer */
 static inline uint32_t kn_print_source(uint64_t header) { return (uint32_t)(header >> 32); }
 
 /* ---- GPU ---- */
@@ -73,8 +73,8 @@ _Noreturn void kn_report_fact(const char *fact, uint64_t value);
 /* These functions check that the iterations of a loop that is marked as parallel are independent.
  * Code calls kn_begin_iteration at the start of each iteration, with its number (starting at 0). It
  * calls kn_note_parallel_access before each access that is marked as independent of other
- * iterations. how: KJ_PARALLEL_STORE for a write; KJ_PARALLEL_FREE if the access can be moved
- * across other accesses of its iteration. A thread runs only one such loop at a time. */
+ * iterations. `how` contains KJ_PARALLEL_STORE for a write, and KJ_PARALLEL_FREE if the access can
+ * be moved across other accesses of its iteration. A thread runs only one such loop at a time. */
 #define KJ_ITERATION_FUNCTION "kn_begin_iteration"
 #define KJ_PARALLEL_FUNCTION "kn_note_parallel_access"
 enum { KJ_PARALLEL_STORE = 1, KJ_PARALLEL_FREE = 2 };

@@ -32,8 +32,8 @@ static bool is_ordered(const kn_watch *watch, uint32_t then, uint32_t who, uint3
 }
 
 /* Synchronizes the threads of one unit (see kn_watch). All accesses that these threads have made so
- * far, and all accesses that happened before those, then happen before the next access of each of
- * these threads. */
+ * far, and all accesses that happen before them, now happen before the next access of each of these
+ * threads. */
 static void bring_together(kn_watch *watch, const uint16_t *threads, size_t count)
 {
   uint32_t all[MOST_THREADS] = { 0 };
@@ -104,7 +104,7 @@ static kn_watch_set one_access(const kn_watch *watch, uint32_t thread)
 }
 
 /* Adds the current access to the set. Removes accesses that happen before it: a later access that
- * races with a removed one also races with this one. When out of memory for several members, the
+ * races with a removed one also races with this one. If there is no memory for several members, the
  * set keeps only this access. */
 static void add_to_set(kn_watch *watch, kn_watch_set *set, uint32_t thread)
 {
@@ -261,8 +261,8 @@ static uint64_t look(const kn_watch *watch, const kn_watch_cell *cell, uint32_t 
   return is_looked_at_for_races(how) ? find_race(watch, cell, how, thread) : KJ_WATCH_FINE;
 }
 
-/* Records an access for the detection of races. The read of an atomic read-modify-write is treated
- * as part of its write. */
+/* Records an access for the detection of races. An atomic read-modify-write counts only as a
+ * write. */
 static void note_for_races(kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t thread)
 {
   bool is_atomic = how & KJ_WATCH_ATOMIC, writes = how & KJ_WATCH_WRITE;
@@ -287,7 +287,8 @@ static void note(kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t th
 uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
                          uint32_t thread)
 {
-  /* an address outside of the monitored memory, or an index out of bounds */
+  /* the address is outside of the monitored memory, for example because an index is out of
+   * bounds */
   if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE;
   for (uint64_t i = 0; i < size; i++) {
     uint64_t found = look(watch, &watch->cells[offset + i], how, thread);

@@ -21,8 +21,8 @@
  * it is before that barrier, the set is empty. */
 typedef enum kn_watch_members {
   KJ_WATCH_ONE, /* `where` is the thread */
-  /* threads of one unit; `where` is the index of a vector with the time of each thread, which is 0
-   * for threads that are not in the set */
+  /* threads of one unit; `where` is the index of a vector that has a time for each thread of the
+   * unit, which is 0 if the thread is not in the set */
   KJ_WATCH_VECTOR,
   /* threads of several units; no synchronization orders all of them before any single thread */
   KJ_WATCH_UNITS
@@ -49,8 +49,8 @@ typedef struct kn_watch {
   uint32_t time, block, barrier;
   uint32_t threads; /* number of threads in a block */
   /* Number of threads in a unit. Only barriers of the whole block order threads of different units.
-   * A unit is a warp; it is the whole block if there is a barrier that only some of its threads may
-   * reach. */
+   * A unit is a warp. If the kernel has a barrier that only some threads of a block may reach, a
+   * unit is the whole block. */
   uint32_t unit;
   bool is_exhausted; /* there is no memory left, so races are no longer reported */
   /* size of the monitored memory in bytes, which is also the number of cells */

@@ -77,7 +77,7 @@ int __wrap_mknod(const char *path, mode_t mode, dev_t device)
   return __xmknod(MKNOD_VERSION, path, mode, &device);
 }
 
-/* Each command has an argument of the size of a register, or ignores its argument. */
+/* the argument of each command has the size of a register or is ignored */
 HIDDEN int __wrap_fcntl64(int file, int command, ...);
 int __wrap_fcntl64(int file, int command, ...)
 {
@@ -119,8 +119,9 @@ static int close_each_listed(posix_spawn_file_actions_t *actions, int first, DIR
   return failure;
 }
 
-/* The child process closes all files with a number of at least `first`. If the system has this
- * function, it is called; it also closes files that another thread opens in the meantime. */
+/* The child process closes all files with a number of at least `first`. Calls the system's function
+ * if there is one, because only that function also closes files that another thread opens in the
+ * meantime. */
 HIDDEN int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions,
                                                            int first);
 int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first)

@@ -432,8 +432,8 @@ static kp_bounds find_convert(kp_prover *p, const kt_expr *e)
                          kp_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64)
     return of_uniform((kt_expr *)e, kp_make_interval(INT64_MIN, INT64_MAX));
-  if (is_weak_integer &&
-      e->type == KJIT_I32) { /* the runtime passes an untyped number of this type to the kernel */
+  /* the runtime passes an untyped number of this type to the kernel */
+  if (is_weak_integer && e->type == KJIT_I32) {
     kt_expr *wide = kt_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
     wide->x = (kt_expr *)e;
     return of_uniform(wide, kp_make_interval(least, most));

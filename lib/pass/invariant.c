@@ -65,8 +65,8 @@ void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
     kp_add_condition(p, KJIT_OP_LE, b->high, kp_make_bound(p, most));
     b->most = most;
   }
-  if (b->most < b->least)
-    b->most = b->least; /* an empty interval: the conditions can never be true */
+  /* an empty interval: the conditions can never be true */
+  if (b->most < b->least) b->most = b->least;
 }
 
 /* ---- invariants ---- */

@@ -239,8 +239,8 @@ void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given
   item->source_line = copy_text(given->source_line);
   item->failure_text = copy_text(given->failure_text);
   item->phrases = copy_phrases(given->phrases, given->phrase_count);
-  if (!item->phrases)
-    item->phrase_count = 0; /* out of memory for the phrases; the message itself is complete */
+  /* out of memory for the phrases; the message itself is complete */
+  if (!item->phrases) item->phrase_count = 0;
   diagnostics->count++;
 }
 

@@ -36,8 +36,8 @@ typedef struct kg_loop_view {
   int64_t start, iterations;
   unsigned scope_kind, noalias_kind; /* metadata kinds */
   LLVMBasicBlockRef header, latch;
-  bool is_innermost; /* false if the loop contains another loop; the blocks and accesses are then
-                        not ordered */
+  /* false if the loop contains another loop; the blocks and accesses are then not ordered */
+  bool is_innermost;
   KJ_LIST(LLVMBasicBlockRef) blocks; /* in topological order: each block precedes its successors */
   KJ_LIST(kg_access) accesses;       /* in the order of the blocks */
   size_t words;

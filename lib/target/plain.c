@@ -41,8 +41,8 @@ static bool has_float(LLVMTypeRef type)
 
 static bool is_exact(unsigned intrinsic)
 {
-  static const char instructions[] =
-    "llvm.nvvm."; /* each of these intrinsics is a single PTX instruction */
+  /* each of these intrinsics is a single PTX instruction */
+  static const char instructions[] = "llvm.nvvm.";
   size_t length;
   const char *name = LLVMIntrinsicGetName(intrinsic, &length);
   if (!strncmp(name, instructions, sizeof instructions - 1)) return true;

@@ -198,8 +198,8 @@ kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *functio
   record->bounds = bounds;
   instance->function = function;
   instance->id = (uint32_t)inference->records.count;
-  instance->is_kernel =
-    function->is_kernel && !instance->id; /* the derivative of a kernel is not a kernel */
+  /* the derivative of a kernel is not a kernel */
+  instance->is_kernel = function->is_kernel && !instance->id;
   instance->modes = modes;
   instance->made_for = bounds_text(c, bounds, function->params.count);
   KJ_PUSH(c->arena, &inference->records, record);

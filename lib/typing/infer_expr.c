@@ -314,8 +314,8 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
   if (is_unknown) kt_wait_for_type(s, decl, expr->location);
-  if (meaning->kind == KJ_MEANS_NOTHING &&
-      s->waits_for) /* the name is not declared because its declaration was skipped */
+  /* the name is not declared because its declaration was skipped */
+  if (meaning->kind == KJ_MEANS_NOTHING && s->waits_for)
     kt_wait_for_type(s, s->waits_for, s->waits_at);
   if (meaning->kind == KJ_MEANS_NOTHING)
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value yet at this point",

@@ -319,9 +319,9 @@ typedef struct kt_effects {
    * error that the kernel raises. Such an effect is treated as if it read and changed all
    * memory. */
   bool acts;
-  bool may_fail;      /* it contains a check that the request enables and that can fail */
-  bool has_positions; /* the value depends on the thread, so it can differ between the threads of a
-                         block */
+  bool may_fail; /* it contains a check that the request enables and that can fail */
+  /* the value depends on the thread, so it can differ between the threads of a block */
+  bool has_positions;
   bool has_locals; /* the node refers to a local array itself, not only in a func that it calls */
   bool has_loops;  /* it can execute a loop that belongs to a single thread */
 } kt_effects;

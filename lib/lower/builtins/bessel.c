@@ -5,8 +5,8 @@
  * terms are polynomials u_k of t = p/s divided by p^k, with the order p and s = sqrt(|p^2 - x^2|).
  * Every u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. If x is near n, a recurrence over
  * the order is used. It starts at an order for which the expansion is accurate enough and runs to
- * n: downwards for jn, upwards for yn, because each is stable in that direction. The recurrence has
- * at most about 22 n^(1/3) steps, which is 30,000 for the largest n. */
+ * n. The recurrence is stable downwards for jn and upwards for yn. The recurrence has at most about
+ * 22 n^(1/3) steps, which is 30,000 for the largest n. */
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@
 enum { TERMS = 9 /* number of terms in an expansion */, KIND_COUNT = 2 };
 
 static const double PI = 3.141592653589793;
-/* The recurrence is used if |x - n| < NEAR n^(1/3). It starts at a distance from x that is BEGIN
- * times larger. */
+/* The recurrence is used if |x - n| < NEAR n^(1/3). It starts at an order whose distance from x is
+ * BEGIN times as large. */
 static const double NEAR = 9.5, BEGIN = 1.25;
 
 /* The coefficients of v_k, by DLMF 10.41.9. */
@@ -42,7 +42,7 @@ typedef LLVMValueRef value;
 typedef struct bessel {
   kl_lowering *l;
   value function, x, order; /* order is an f64 */
-  bool is_second;           /* yn instead of jn */
+  bool is_second;           /* the function is yn; otherwise it is jn */
 } bessel;
 
 static value real(const bessel *f, double x) { return LLVMConstReal(f->l->f64, x); }
@@ -75,9 +75,9 @@ static void compute_terms(const bessel *f, value square, value *terms_of)
   }
 }
 
-/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is this value computed by that
- * formula, which loses digits by cancellation if x is near p. In that case the result is the series
- * -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2. */
+/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is the value of this formula,
+ * which loses digits by cancellation if x is near p. If it is near, the result is computed by the
+ * series -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2. */
 static value find_exponent(const bessel *f, value p, value s, value direct)
 {
   enum { COUNT = 12 };
@@ -117,7 +117,7 @@ static turned turn_by(const bessel *f, turned a, turned b)
                    kl_fadd(l, kl_fmul(l, a.sine, b.cosine), kl_fmul(l, a.cosine, b.sine)) };
 }
 
-/* Rotates back by p quarter turns. */
+/* Rotates the point back by p quarter turns. */
 static turned turn_back(const bessel *f, turned at, value p)
 {
   kl_lowering *l = f->l;
@@ -263,8 +263,8 @@ static void fill(bessel *f)
   LLVMBuildRet(kl_next(l), kl_select(l, is_negative, reflected, result));
 }
 
-/* Returns the function. A module has it once, and a second time for calls in functions with
- * @fastmath. */
+/* Returns the function for jn or yn. A module contains it once, and a second time for calls in
+ * functions with @fastmath. */
 static value get_function(kl_lowering *l, bool is_second)
 {
   bool is_fast = l->frame->instance->modes.is_fastmath;

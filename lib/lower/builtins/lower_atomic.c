@@ -1,8 +1,8 @@
 /* Lowers atomic operations. The operation itself is relaxed and has the memory scope that its name
- * specifies. On both targets, fences around the operation provide its memory order; only atomic
- * loads and stores have the order themselves. If neither LLVM nor the target has an operation, it
- * is implemented by a compare-and-swap loop on the bits. Vectors and structs are treated as
- * integers of the same size. */
+ * specifies. On both targets, fences around the operation provide its memory order. Atomic loads
+ * and stores need no fences, because they have the order themselves. If neither LLVM nor the target
+ * has an operation, it is implemented by a compare-and-swap loop on the bits. Vectors and structs
+ * are treated as integers of the same size. */
 #include "lower/instruction.h"
 #include "native/watch.h"
 
@@ -10,9 +10,9 @@ typedef struct lvalue {
   kl_array_value array;
   LLVMValueRef pointer;
   kjit_type element;
-  /* the type in which the operation is computed: the element type; for a vector or struct, the
-   * integer type of the same size. No integer type has 16 bytes, so for is_wide it is the element
-   * type */
+  /* The type in which the operation is computed. It is the element type; for a vector or struct it
+   * is the integer type of the same size. If is_wide is set, it is the element type, because kernel
+   * IR has no 16-byte integers. */
   kjit_type type;
   /* is_whole: the element is a vector or struct; is_wide: it has 16 bytes */
   bool is_whole, is_wide;
@@ -143,7 +143,8 @@ static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return kl_select(l, wraps, y, less);
 }
 
-/* Returns the new value of the element, in register form. */
+/* Combines the old value x with the operand. Returns the new value of the element in register
+ * form. */
 static LLVMValueRef combine(kl_lowering *l, const lvalue *p, LLVMValueRef x, LLVMValueRef y)
 {
   if (p->op == KJ_COMBINE_EXCHANGE) return y;
@@ -157,8 +158,8 @@ static LLVMTypeRef access_type(kl_lowering *l, const lvalue *p)
   return p->is_whole ? kl_bits_type(l, p->element) : kl_memory_type(l, p->type);
 }
 
-/* Builds a compare-and-swap and returns the old value. *is_stored receives whether the old value
- * was the expected value. */
+/* Builds a compare-and-swap and returns the old value. Sets *is_stored to whether the old value was
+ * the expected value, so that the new value was stored. */
 static LLVMValueRef build_cas(kl_lowering *l, const lvalue *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
 {

@@ -55,8 +55,8 @@ static LLVMValueRef bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLV
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* Lowers jn or yn, with operands n and x. For n < 0 the C library and CUDA differ, so the result is
- * NaN on both targets. */
+/* Lowers jn or yn, with operands n and x. The C library and CUDA differ for n < 0, so kjit returns
+ * NaN for it on both targets. */
 LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -199,7 +199,7 @@ LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exp
   LLVMValueRef shift = LLVMConstInt(type, (uint64_t)mantissa_bits, false);
   LLVMValueRef is_subnormal =
     is_class(l, LLVMRealOLT, kl_fabs(l, x), is_f64 ? 0x1p-1022 : 0x1p-126);
-  /* the product of a subnormal number is normal */
+  /* a subnormal number times this power of two is normal */
   LLVMValueRef scaled = kl_fmul(l, x, kl_real_like(x, ldexp(1, mantissa_bits + 1)));
   LLVMValueRef bits = kl_bitcast(l, kl_select(l, is_subnormal, scaled, x), type);
   LLVMValueRef field = kl_and(l, kl_lshr(l, bits, shift), LLVMConstInt(type, mask, false));
@@ -270,8 +270,9 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
   return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
-/* Lowers remquo. fmod(x, 8 * y) is exact; it removes the term 8 * k from the quotient 8 * k + n, so
- * only the low bits n remain. If 8 * y overflows, the quotient is small. */
+/* Lowers remquo. fmod(x, 8 * y) is exact. It reduces a quotient 8 * k + n to n, which has the low
+ * bits that remquo returns. If 8 * y overflows, this step is not needed, because the quotient is
+ * small. */
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);

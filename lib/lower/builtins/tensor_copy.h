@@ -4,8 +4,8 @@
 
 #include "lower/lower.h"
 
-/* A tensor copy between a tile and a box of an array. The box starts at `start`, and map describes
- * it. */
+/* A tensor copy between a tile and a box of an array. The box starts at `start`; `map` describes
+ * its shape. */
 typedef struct kl_tensor_copy {
   kl_array_value array, tile;
   const kt_exprs *start;

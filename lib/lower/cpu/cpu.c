@@ -1,5 +1,4 @@
-/* CPU: the target's function table (kl_lower_target), and those of its functions that are too small
- * for a file of their own. */
+/* CPU: the function table of the target (kl_lower_target), and small functions in this table. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
@@ -124,10 +123,11 @@ static LLVMValueRef load_volume(kl_lowering *l, size_t offset)
   return volume;
 }
 
-/* Returns the number of iterations after which a waiting thread fails; they take about a tenth of a
- * second. If a launch has several blocks, they take a few seconds: blocks run on several cores, and
- * a block may wait while another block computes. If a launch has a single thread, the thread waits
- * for the application or for another launch, so there is no limit. */
+/* Returns the number of iterations of a wait after which the waiting thread fails. In a launch with
+ * one block these iterations take about a tenth of a second. With several blocks they take a few
+ * seconds, because blocks run on several cores, and a block may wait while another block computes.
+ * In a launch with a single thread there is no limit, because that thread waits for the application
+ * or for another launch. */
 static LLVMValueRef most_turns(kl_lowering *l)
 {
   enum { OF_BLOCK = 1 << 22, OF_GRID = 1 << 28 };
@@ -204,7 +204,7 @@ static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
           (LLVMValueRef[]){ l->print_sink, kl_const64(l, (int64_t)header), block, words }, 4);
 }
 
-/* ---- operations that do nothing or that the SIMT pass has removed, and others ---- */
+/* ---- operations that do nothing, and operations that the SIMT pass has removed ---- */
 
 static void no_barrier(kl_lowering *l)
 {

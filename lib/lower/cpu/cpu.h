@@ -11,7 +11,7 @@ typedef struct kl_cpu_features {
   /* the instruction sets for which the code may call vector functions of libmvec */
   bool has_avx, has_avx2, has_avx512;
   bool has_wide_atomics; /* atomic operations of 16 bytes */
-  /* returns whether the C library, including libmvec, has a function of this name */
+  /* returns whether the C library or libmvec has a function of this name */
   bool (*has_function)(const char *name);
 } kl_cpu_features;
 
@@ -32,11 +32,11 @@ typedef struct kl_cpu_state {
   LLVMValueRef grid[3], block_index[3]; /* i32 */
   LLVMValueRef thread[3], rank;         /* i32; NULL outside of thread loops */
   LLVMValueRef block_number;            /* i64; number of the block in the whole grid */
-  /* loop over blocks: the indices of the current block; the end of the loop */
+  /* for the loop over blocks: the indices of the current block, and the end of the loop */
   LLVMValueRef index_allocas[3], last;
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
-  /* a call processes the elements of all its blocks as one part of each grid_range */
+  /* one call processes the elements of all its blocks as one contiguous part of each grid_range */
   bool joins_blocks;
   LLVMValueRef shown_thread, shown_block; /* variables for debuggers */
 
@@ -44,7 +44,7 @@ typedef struct kl_cpu_state {
   /* the thread context that this function has received; NULL in the kernel and in functions that
    * have none */
   LLVMValueRef context;
-  LLVMValueRef *kept; /* declarations of vector functions */
+  LLVMValueRef *kept; /* declarations of vector functions, which must not be removed */
   unsigned kept_count, kept_capacity;
   /* output: the code depends on which vector functions the C library has */
   bool asks_vector_functions;
@@ -103,8 +103,8 @@ typedef struct kl_speculation {
 bool kl_can_speculate(kl_lowering *l, const kt_stmts *body);
 /* Speculative execution of a loop whose divisions can fail. kl_begin_speculation is called before
  * the loop; kl_begin_speculated and kl_end_speculated are called before and after the body. After
- * the loop kl_find_failing returns the iteration that must be repeated with checks, and sets
- * *has_any to whether there is one. */
+ * the loop, kl_find_failing sets *has_any to whether an iteration must be repeated with checks, and
+ * returns the first such iteration. */
 void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter);
 void kl_begin_speculated(kl_lowering *l, const kl_speculation *s);
 void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number);
@@ -121,8 +121,8 @@ void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef fi
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop);
 /* Marks the memory accesses between the two calls as independent of the accesses in other
  * iterations of a loop over threads or lanes. kl_end_parallel returns the loop id for the loop's
- * metadata. It contains a KJ_PARALLEL_PROPOSAL to replace the loop by loop `id`; see
- * target/host_parallel.c. */
+ * metadata. The metadata contains a KJ_PARALLEL_PROPOSAL, which proposes `id` as the id of a
+ * parallel loop (target/host_parallel.c). */
 #define KJ_PARALLEL_PROPOSAL "kjit.parallel"
 typedef struct kl_parallel {
   LLVMMetadataRef outer, id;
@@ -196,9 +196,10 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt);
 LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
-/* Prevents the removal of the vector functions that attributes of scalar calls name. */
+/* Keeps the declarations of the vector functions that attributes of scalar calls name, so that LLVM
+ * does not remove them. */
 void kl_finish_cpu_math(kl_lowering *l);
-/* Must be called after optimization: gives the functions of the C library their real names. If a
+/* Gives the functions of the C library their real names. Must be called after optimization. If a
  * vectorized loop calls a vector variant of a function, its remainder loop calls the variant as
  * well. */
 void kl_name_cpu_math(kl_lowering *l, LLVMModuleRef module);

@@ -35,8 +35,8 @@ LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LL
 static LLVMValueRef zero32(kl_lowering *l) { return kl_const32(l, 0); }
 static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 
-/* Moves the builder to code that is executed only by calls with an active thread. end_if_any moves
- * it to the code that all calls execute. */
+/* Branches so that only a call with an active thread executes the code that follows. end_if_any
+ * moves the builder to code that all calls execute. */
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
@@ -83,8 +83,8 @@ static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
   return kl_and(l, moved, kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1));
 }
 
-/* Subtracts arrivals and bytes, both i64, from the pending counts. If both counts become 0, starts
- * the next phase. Returns the old word. */
+/* Subtracts arrivals and bytes, both i64, from the pending counts. If both counts are then 0,
+ * starts the next phase. Returns the old word. */
 static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
                                 LLVMValueRef bytes)
 {
@@ -123,16 +123,16 @@ LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* Returns the parity of the phase whose completion the wait needs. The parity of a token is its top
- * bit. */
+/* Returns the parity of the phase for which the operand waits. If the operand is a token, this is
+ * its top bit. */
 static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
 {
   if (LLVMTypeOf(operand) == l->i64) return kl_lshr(l, operand, kl_const64(l, PARITY_SHIFT));
   return kl_and(l, kl_zext(l, operand, l->i64), kl_const64(l, 1));
 }
 
-/* Builds the wait of a lane. A test of the phase lets other fibers run first. Otherwise a fiber
- * that polls in a loop would never let them complete the phase. */
+/* Builds the wait of a lane. A mere test of the phase also lets other fibers run. Otherwise a fiber
+ * that tests the phase in a loop would prevent the other fibers from completing it. */
 static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
   const kt_expr *e = stmt->value;

@@ -8,12 +8,12 @@
  *
  * Each worker thread has its own scratch memory. It holds slots (variables with an element for each
  * thread of the block), local arrays that are used after a synchronization, and static shared
- * arrays. Each starts at a cache line. Dynamic shared memory follows. */
+ * arrays. Each variable starts at a cache line. Dynamic shared memory follows. */
 
-/* ---- the layout ---- */
+/* ---- assigning offsets ---- */
 
-/* Reserves size bytes and returns their offset. alignment applies to the offset, because an address
- * in shared memory is an offset from the start of the scratch memory. */
+/* Reserves size bytes and returns their offset. The offset is a multiple of `alignment`, because a
+ * kernel sees the offset as the address in shared memory. */
 static uint64_t take_scratch(kl_lowering *l, uint64_t size, uint32_t alignment)
 {
   KJ_ASSERT((alignment & (alignment - 1)) == 0);
@@ -60,9 +60,9 @@ static uint64_t offset_of(const kt_var *var)
   return (uint64_t)(uintptr_t)var->lowered - 1;
 }
 
-/* Returns whether local arrays that are not slots are in scratch memory. Monitored arrays are,
- * because the watch identifies memory by its offset in scratch memory. Arrays of recursive
- * functions cannot be, because several calls can be active at the same time. */
+/* Returns whether local arrays that are not slots are in scratch memory. Monitored arrays must be
+ * in scratch memory, because the watch identifies memory by its offset there. Arrays of recursive
+ * functions cannot be in it, because several calls can be active at the same time. */
 static bool is_kept_in_scratch(kl_lowering *l, const kt_instance *instance)
 {
   return kl_is_watched(l) && !kl_is_recursive(l, instance);
@@ -117,7 +117,7 @@ void kl_lay_out_scratch(kl_lowering *l)
   }
 }
 
-/* ---- pointers into it ---- */
+/* ---- pointers to scratch memory ---- */
 
 static LLVMValueRef scratch_at(kl_lowering *l, uint64_t offset)
 {
@@ -127,7 +127,7 @@ static LLVMValueRef scratch_at(kl_lowering *l, uint64_t offset)
 
 static LLVMValueRef rank64(kl_lowering *l)
 {
-  KJ_ASSERT(kl_cpu(l)->rank); /* inside a loop over threads */
+  KJ_ASSERT(kl_cpu(l)->rank); /* the builder is inside a loop over threads */
   return kl_extend_position(l, kl_cpu(l)->rank);
 }
 
@@ -216,8 +216,8 @@ static void make_function(kl_lowering *l)
   l->function =
     l->checked ? unchecked_function(l) : kl_add_function(l, l->kernel->symbol, kernel_type(l));
   kl_cpu_finish_function(l, l->function);
-  /* With fibers, one fiber reads scratch memory that another fiber writes, so the scratch pointer
-   * is not noalias. */
+  /* with fibers, one fiber reads scratch memory that another fiber writes, so the scratch pointer
+   * cannot be noalias */
   static const unsigned pointers[] = { 0, 1, 4 };
   bool has_fibers = l->c->code->cpu_fibers != KJ_FIBERS_NONE;
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_fibers; i++)
@@ -307,9 +307,9 @@ static void bound_unit(kl_lowering *l)
 
 /* Returns whether the kernel function needs no loop over its blocks. If the kernel consists only of
  * ranges, its blocks process adjacent parts of a grid_range, and the runtime chooses the number of
- * blocks. Without the loop, LLVM has to compile a sixth less code. A block that can fail or be
- * interrupted skips its remaining iterations, so the parts of several blocks cannot be joined. The
- * same is true of a block that has an unchecked version. */
+ * blocks. The loop over the blocks would add a fifth to the code that LLVM compiles. A block that
+ * can fail or be interrupted skips its remaining iterations, so the parts of several blocks cannot
+ * be joined. The same is true of a block that has an unchecked version. */
 static bool can_join_blocks(kl_lowering *l)
 {
   const kt_compilation *c = l->c;

@@ -2,10 +2,10 @@
  * the function in libmvec, which the vectorizer can use.
  *
  * Until the code has been optimized, each function has a name that LLVM does not know. LLVM makes
- * assumptions about functions such as `fmod`, `pow` and `sinf`; some are wrong or give other
- * results than the function (docs/llvm-notes.md). The attribute `nobuiltin` would also prevent
- * these assumptions, but the vectorizer would then not use the variants. It is added together with
- * the real names.
+ * assumptions about functions such as `fmod`, `pow` and `sinf`, some of which are wrong or lead to
+ * other results than those of the function (docs/llvm-notes.md). The attribute `nobuiltin` would
+ * also prevent these assumptions, but with it the vectorizer would not use the variants. The
+ * attribute is therefore added later, together with the real names.
  *
  * A call names its variants in the attribute vector-function-abi-variant
  * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
@@ -21,7 +21,8 @@
 /* Contains a `$`, so that no name of a kernel or func can begin with it. */
 #define MATH_PREFIX "kj$math_"
 
-/* number of f32 in an AVX-512 vector; number of properties in the metadata of a loop */
+/* KJ_MOST_VECTOR_LANES is the number of f32 in an AVX-512 vector. MOST_PROPERTIES limits the number
+ * of properties in the metadata of a loop. */
 enum { KJ_MOST_VECTOR_LANES = 16, MOST_PROPERTIES = 16 };
 
 static bool runs_here(const kl_cpu_features *features, char isa)
@@ -53,7 +54,7 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
                           unsigned count)
 {
   const kl_cpu_features *features = kl_cpu(l)->features;
-  const char *variants = ""; /* in the arena, because an error can jump out of this function */
+  const char *variants = ""; /* in the arena, because an error can leave this function by longjmp */
   kl_cpu(l)->asks_vector_functions = true;
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kn_vector_variant *variant = &kn_vector_variants[v];
@@ -231,7 +232,7 @@ static bool is_of_vectorized_loop(LLVMBasicBlockRef block)
   return false;
 }
 
-/* of_rest: also replaces the calls of the scalar function in remainder loops */
+/* If of_rest is set, also replaces the calls of the scalar function in remainder loops. */
 static void unite_calls(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef callee,
                         const char *name, bool of_rest)
 {

@@ -26,8 +26,8 @@ static bool is_float(ki_mma_kind kind)
          kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
 }
 
-/* Returns the type in which products are computed: f32, f64 or i64 (for single-bit elements: 32-bit
- * words). */
+/* Returns the type in which products are computed: f32, f64, i64, or 32-bit words for single-bit
+ * elements. */
 static LLVMTypeRef compute_type(kl_lowering *l, ki_mma_kind kind)
 {
   return is_float(kind) ? l->f32 : kind == KJ_MMA_F64 ? l->f64 : l->i64;
@@ -130,8 +130,8 @@ LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef 
   return kl_load(l, m->type, kl_matrix_element_at(l, m, row, column));
 }
 
-/* Returns the address of a lane's element. transposed: an operand that is stored as k by n is
- * described as n by k. */
+/* Returns the address of a lane's element. If `transposed` is set, the place is of an n by k
+ * matrix, but the operand is stored as k by n. */
 static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place place,
                              LLVMValueRef lane, bool is_transposed)
 {

@@ -7,12 +7,12 @@
  * well. After the loop, this iteration runs again with its checks. It has had no effect before, and
  * no other iteration writes memory, variables or thread-local arrays that its checks read. The
  * iteration therefore fails at the same point as without speculation. Iterations after it have been
- * executed, just as other threads of a GPU would have been.
+ * executed as well, as other threads of a GPU would have executed them.
  *
  * The program must never observe a value computed from a quotient with a zero divisor. Such a value
- * must therefore not determine which memory is loaded from, or how long a loop runs. The same is
- * true of values that are loaded after a store that may have been skipped, and of values that a
- * later iteration reads from variables or thread-local arrays. */
+ * must therefore not determine the address of a load or the number of iterations of a loop. The
+ * same is true of values that are loaded after a store that may have been skipped, and of values
+ * that a later iteration reads from variables or thread-local arrays. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
@@ -22,7 +22,7 @@
 typedef struct scan {
   kl_lowering *l;
   bool has_store, has_check, fails;
-  bool is_decided;       /* whether the following code runs depends on a quotient */
+  bool is_decided;       /* a quotient determines whether the code that follows runs */
   bool is_stale;         /* a store may have been skipped, so memory may hold an old value */
   bool was_stale;        /* an earlier iteration may have skipped a store to a thread-local array */
   uint32_t depth;        /* nesting depth of the funcs that are being analyzed */
@@ -129,7 +129,8 @@ static void scan_call(scan *s, const kt_expr *call)
     return;
   }
   bool had_store = s->has_store;
-  s->has_check |= is_any_of_quotient(s, call); /* its parameters may depend on a quotient */
+  /* parameters of the called func may depend on a quotient */
+  s->has_check |= is_any_of_quotient(s, call);
   s->depth++;
   scan_stmts(s, &call->instance->body);
   s->depth--;
@@ -214,7 +215,8 @@ bool kl_can_speculate(kl_lowering *l, const kt_stmts *body)
   scan_stmts(&s, body);
   if (!s.has_check) return false;
   s.was_stale = s.is_stale;
-  s.has_store = s.has_check = s.is_decided = s.is_stale = false; /* scan a later iteration */
+  /* scan the body again as a later iteration */
+  s.has_store = s.has_check = s.is_decided = s.is_stale = false;
   find_carried(&s, body, variables);
   scan_stmts(&s, body);
   return !s.fails;
@@ -258,7 +260,7 @@ LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueR
   return first;
 }
 
-/* ---- hooks of check.c and statement.c in such iterations ---- */
+/* ---- hooks that check.c and statement.c call in speculative iterations ---- */
 
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero)
 {

@@ -6,10 +6,10 @@
  * is vectorized, and between two barriers no thread may read memory that another thread writes.
  *
  * Accesses that are known to be independent carry the id of a parallel loop (kl_annotate_access).
- * Three kinds of accesses do not carry it, because iterations share memory: accesses to local
- * arrays of one region, to shared memory that atomics change by plain loads and stores, and all
- * other accesses that are not marked. Lowering only proposes that the loop is parallel;
- * target/host_parallel.c decides whether it is. */
+ * All other accesses do not carry this id. Examples are accesses to the local arrays of one region,
+ * and to shared memory that atomics change by plain loads and stores: iterations share this memory.
+ * Lowering only proposes that the loop is parallel; target/host_parallel.c decides whether it
+ * is. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"
@@ -100,7 +100,7 @@ static LLVMValueRef scale_and_add(kl_lowering *l, LLVMValueRef base, uint32_t sc
   return no_wrap(kl_add(l, scaled, more));
 }
 
-/* Begins a single loop over the threads of a warp, whatever their coordinates in the block. */
+/* Begins one loop over the threads of a warp. The threads can have any coordinates in the block. */
 static void begin_warp(kl_lowering *l, thread_nest *nest)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -236,10 +236,10 @@ static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRe
                       (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
 }
 
-/* Computes the range of elements that the block processes, or that all blocks of the call process;
- * the ranges of blocks are adjacent. Large ranges start at multiples of 64 elements, so that no two
- * worker threads write to the same cache line. There can be 2^63 - 1 elements, so rounded numbers
- * and sums are unsigned. */
+/* Computes the range of elements that the block processes. If a call joins its blocks, this is the
+ * range of all these blocks, whose own ranges are adjacent. Large ranges start at multiples of 64
+ * elements, so that no two worker threads write to the same cache line. There can be 2^63 - 1
+ * elements, so rounded numbers and sums are unsigned. */
 static void find_piece(kl_lowering *l, range *r)
 {
   const kl_cpu_state *s = kl_cpu(l);
@@ -333,9 +333,9 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   if (is_speculated) run_failing(l, r, &speculation);
 }
 
-/* Returns how many elements, starting at `first`, precede the first whole cache line of the first
- * large output array. Returns NULL if the kernel writes no such array or the code has no
- * non-temporal stores. */
+/* Returns the number of elements from `first` to the first whole cache line of the first large
+ * output array. Returns NULL if the kernel writes no such array or the code has no non-temporal
+ * stores. */
 static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
 {
   enum { CACHE_LINE = 64 };
@@ -476,7 +476,7 @@ static void leave_rounds_unless_any(kl_lowering *l, const range *r, const kl_cou
   kl_move_to(l, some);
 }
 
-/* Lowers a block_range: thread (k mod the number of threads) processes element first + k. */
+/* Lowers a block_range. Element first + k belongs to thread k modulo the number of threads. */
 static void lower_rounds(kl_lowering *l, const range *r)
 {
   kl_cpu_state *s = kl_cpu(l);

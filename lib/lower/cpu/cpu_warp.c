@@ -98,7 +98,7 @@ void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, 
 
 /* ---- shuffles: PTX's shfl ---- */
 
-/* Returns the lane from which `lane` reads. *is_inside receives whether that lane is in the same
+/* Returns the lane from which `lane` reads. Sets *is_inside to whether that lane is in the same
  * segment. */
 static LLVMValueRef source_lane(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef lane,
                                 LLVMValueRef by, LLVMValueRef width, LLVMValueRef *is_inside)
@@ -129,7 +129,7 @@ static LLVMValueRef source_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValue
   LLVMValueRef from = source_lane(l, (ki_shuffle_mode)stmt->value->builtin->operation, lane,
                                   kl_warp_operand32(l, stmt, 2, rank), width, &is_inside);
   LLVMValueRef thread = kl_add(l, base, from);
-  /* the width may be any number */
+  /* the width operand may be any number */
   if (stmt->value->args.count == 4 || !has_full_warps(l))
     is_inside = kl_and(l, is_inside, kl_icmp(l, LLVMIntULT, thread, all_threads(l)));
   return kl_select(l, is_inside, thread, rank);
@@ -429,7 +429,7 @@ static void watch_barrier(kl_lowering *l, const kt_stmt *stmt)
   else kl_watch_synchronization(l, KJ_WATCH_BARRIER_FUNCTION, NULL);
 }
 
-/* Lowers syncwarp. The end of a thread loop implements it. */
+/* Lowers syncwarp. It needs no code of its own, because the thread loop ends here. */
 static void lower_syncwarp(kl_lowering *l, const kt_stmt *stmt)
 {
   if (kl_is_watched(l)) tell_watch(l, stmt, KJ_WATCH_WARPS_FUNCTION, mask_of_thread);

@@ -9,9 +9,9 @@
 
 /* kl_lowering.target_state */
 typedef struct kl_nvptx_lowering {
-  kj_math_library library; /* library that is called */
+  kj_math_library library; /* the library whose functions are called */
   bool calls_library;      /* output: the code calls the math library */
-  bool asks_library;       /* output: the code depends on which math library it is */
+  bool asks_library;       /* output: the code depends on which of the math libraries it is */
   /* output: a called function has loops or branches, so the loop passes of LLVM are worth their
    * time */
   bool has_branches;
@@ -30,10 +30,10 @@ typedef struct kl_asm {
   /* args[0], with the constraint "*m", is the address of a value of this type, and the assembly
    * accesses no other memory. NULL means that it can access any memory, unless is_pure */
   LLVMTypeRef place;
-  /* only if place is set: no access to any memory must be moved across the assembly */
+  /* used only if place is set: no memory access may be moved across the assembly */
   bool orders_others;
   bool is_pure;       /* the assembly has no effect, so it can be moved and removed */
-  bool is_convergent; /* threads execute it together */
+  bool is_convergent; /* several threads must execute the assembly together */
 } kl_asm;
 
 LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args, unsigned count);
@@ -56,10 +56,10 @@ LLVMValueRef kl_nvptx_shared_words(kl_lowering *l, const char *name, LLVMTypeRef
                                    uint32_t count, uint32_t word_bytes);
 
 /* nvptx_grid.c */
-/* Returns whether the kernel has a grid_sync, in which case it counts the threads that leave it. */
+/* Returns whether the kernel has a grid_sync. Such a kernel counts the threads that leave it. */
 bool kl_nvptx_counts_threads(kl_lowering *l);
-/* For such kernels: call kl_nvptx_begin_grid before the body, and kl_nvptx_leave_grid wherever a
- * thread leaves the kernel. */
+/* For kernels with a grid_sync: call kl_nvptx_begin_grid before the body, and kl_nvptx_leave_grid
+ * at each point at which a thread leaves the kernel. */
 void kl_nvptx_begin_grid(kl_lowering *l);
 void kl_nvptx_leave_grid(kl_lowering *l);
 void kl_nvptx_sync_grid(kl_lowering *l, kj_location location);
@@ -114,7 +114,7 @@ LLVMValueRef kl_nvptx_rsqrt(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x);
 
-/* nvptx_math.c: for f32; `values` receives the sine and the cosine */
+/* nvptx_math.c: sine and cosine of an f32; `values` receives both */
 LLVMValueRef kl_nvptx_sine(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_cosine(kl_lowering *l, LLVMValueRef x);
 void kl_nvptx_sine_and_cosine(kl_lowering *l, LLVMValueRef x, LLVMValueRef values[2]);

@@ -82,8 +82,9 @@ static LLVMValueRef block_word(kl_lowering *l)
 }
 
 /* Adds $2 for each thread that executes the assembly. Returns the word in the thread of the block
- * that is counted last, and 0 in all other threads. Lanes that execute the assembly together form a
- * set, for which one lane adds. Each set has its own mask, so no lane is counted twice. */
+ * that is counted last, and 0 in all other threads. The lanes that execute the assembly together
+ * form a set. One lane of the set adds for all of them. Sets have disjoint masks, so no lane is
+ * counted twice. */
 static const char count_threads[] =
   "{ .reg .pred other, last; .reg .b32 mask, before, lanes, word, come; mov.u32 $0, 0; "
   "activemask.b32 mask; mov.u32 before, %lanemask_lt; and.b32 before, before, mask; "

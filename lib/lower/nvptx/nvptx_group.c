@@ -90,9 +90,9 @@ static LLVMValueRef named_barriers(kl_lowering *l)
   return kl_nvptx_shared_words(l, "kjit_named_barriers", l->i64, NAMED_BARRIERS, 8);
 }
 
-/* If a thread waits for a cluster barrier without having arrived, or arrives twice, its wait, or
- * that of other threads, never ends. In interruptible code each thread therefore has a byte of
- * shared memory that records whether it has arrived and not waited yet. */
+/* If a thread waits for a cluster barrier at which it has not arrived, or arrives twice, a wait of
+ * this thread or of another thread never ends. In interruptible code each thread therefore has a
+ * byte of shared memory that records whether it has arrived but not yet waited. */
 enum { MOST_THREADS = 1024 };
 
 static LLVMValueRef cluster_arrival(kl_lowering *l)
@@ -224,7 +224,7 @@ LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 
 typedef struct phase_text {
   ki_builtin_id id;
-  /* is_other: the mbarrier is in another block; is_counted: there is a count */
+  /* is_other: the mbarrier is in another block. is_counted: the built-in has a count. */
   bool is_other, is_counted;
   const char *text, *constraints;
 } phase_text;

@@ -179,8 +179,8 @@ static void begin_kernel(kl_lowering *l)
     kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "programmatic launches need sm_%d, the target is sm_%u", PROGRAMMATIC_FROM,
             l->c->request->target.arch);
-  /* From here on, the next launch may start. This launch waits here until all earlier launches have
-   * ended and their writes are visible. */
+  /* The first instruction allows the next launch to start. The second waits until all earlier
+   * launches have ended and their writes are visible. */
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
@@ -415,9 +415,9 @@ static void leave_kernel(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
-/* Returns from the kernel. If threads are counted, the thread exits at once: at a common end of the
- * kernel, the lanes of a warp would wait for each other, while other threads would wait for the
- * exit of the lanes that have returned. */
+/* Returns from the kernel. If the kernel counts its threads, the thread exits at once and does not
+ * branch to the common end of the kernel. There the returned lanes of a warp would wait for the
+ * other lanes, while the other threads wait for the returned lanes to exit. */
 static void return_early(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) leave_kernel(l);

@@ -64,8 +64,8 @@ static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
 
 /* Loads 96 bits of 2 / pi from the table, whose first word is zero. They start at bit (biased
  * exponent - 128), which is from 15 to 127. The bits before them would only contribute multiples of
- * 4 quarter turns. The product of these 96 bits and the mantissa is used as follows: of its lower
- * 96 bits, the upper 64 represent the angle, with 2^62 for a quarter turn. */
+ * 4 quarter turns. The caller multiplies these 96 bits by the mantissa. Of the lower 96 bits of the
+ * product, the upper 64 represent the angle, with 2^62 for a quarter turn. */
 static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
   LLVMTypeRef type = LLVMArrayType2(l->i32, DIGIT_WORDS);
@@ -203,9 +203,9 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   return kl_fast(l, kl_call(l, type, function, args, count));
 }
 
-/* Returns whether neither the loop passes nor the optimizations of code generation help the
- * function. This is the case for f32 functions of libdevice without loops, and for functions that
- * have no branches in any library. */
+/* Returns whether a kernel that calls the function gains nothing by the loop passes and by
+ * optimized code generation. This is true of f32 functions of libdevice without loops, and of
+ * functions that have no branches in any library. */
 static bool is_simple(const ki_math *math, bool is_libdevice)
 {
   return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));
@@ -347,15 +347,16 @@ static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text6
 /* Returns the absolute value. ptxas assumes that the result of PTX's abs, and of common
  * equivalents, is not negative, and then converts the minimum to a positive number. For the maximum
  * of x, -x and a third number, ptxas 13.0 emits on sm_90 a single 32-bit instruction without the
- * negation. Therefore 32-bit values are multiplied by 1 or -1. */
+ * negation. This function therefore multiplies 32-bit values by 1 or -1. */
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
 {
   return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; or.b32 s, s, 1; mul.lo.s32 $0, $1, s; }",
                 "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
 }
 
-/* sm_80 has instructions for the conversion to bf16 and for fma on bf16, with which LLVM builds
- * sums and products with a single rounding. sm_90 has instructions for all of them. */
+/* Returns whether the target has instructions for bf16 sums and products with a single rounding.
+ * sm_80 has a conversion to bf16 and an fma on bf16, from which LLVM builds them; sm_90 has
+ * instructions for all of them. */
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }
 
 bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type)

@@ -109,8 +109,9 @@ static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type,
                       args, count);
 }
 
-/* The PTX types of instructions on a type: for instructions on bits, on numbers, and that compare
- * (min, max). NULL means that there is no such instruction. */
+/* The suffixes of PTX instructions for one type: of instructions on bits, of instructions on
+ * numbers, and of instructions that compare numbers (min, max). NULL means that there is no such
+ * instruction. */
 typedef struct atomic_types {
   const char *bits, *number, *order;
   char constraint;
@@ -235,7 +236,8 @@ static const char *space_of(LLVMValueRef pointer)
   return LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 1 ? ".global" : "";
 }
 
-/* LLVM builds NC loads, and then knows that the memory is not written. */
+/* lower_memory.c builds NC loads as LLVM loads, so that LLVM knows that the memory is not written.
+ * They do not use this table. */
 static const char *const hint_texts[] = {
   [KJ_CACHE_CA] = "ca", [KJ_CACHE_CG] = "cg", [KJ_CACHE_CS] = "cs", [KJ_CACHE_LU] = "lu",
   [KJ_CACHE_CV] = "cv", [KJ_CACHE_NC] = "nc", [KJ_CACHE_WB] = "wb", [KJ_CACHE_WT] = "wt"
