@@ -11,7 +11,7 @@ typedef struct kj_library_source {
   const char *name, *text;
   size_t size_bytes;
   bool has_tensor_copies,
-    /* whether a func of the module contains a tensor copy; a grid_range */
+    /* a func of the module contains a tensor copy, or a grid_range */
     has_grid_ranges;
   const char *const *imports; /* names of sources, then NULL */
 } kj_library_source;
