@@ -63,7 +63,7 @@ static void mark(walk *w, const word *set, bool *flags)
   }
 }
 
-/* ---- expressions: set gets the parameters that the value may be a view of ---- */
+/* ---- expressions: the walk adds to `set` the parameters to which the value can refer ---- */
 
 static void add(walk *w, word *set, const word *from)
 {
@@ -125,7 +125,8 @@ static word bit_of(size_t parameter)
 }
 
 /* Visits a call of a func parameter. The func is unknown, so every argument is assumed to be read.
- * walk_bind_back handles arguments that bind_back adds; here the result can be a view of them. */
+ * walk_bind_back handles the effects on arguments that bind_back adds; this function only records
+ * that the result can be a view of them. */
 static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
 {
   for (size_t i = 0; i < call->args.count; i++) {
@@ -138,8 +139,8 @@ static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
   walk_value(w, call->x, set);
 }
 
-/* Visits bind_back(f, values). It has the effects of f on its last arguments, wherever the result
- * is called. */
+/* Visits bind_back(f, values). The call is treated as if it had the effects that f has on its last
+ * arguments, because the result can be called anywhere. */
 static void walk_bind_back(walk *w, const ki_expr *call, word *set)
 {
   const ki_expr *callee = call->args.items[0];
@@ -205,7 +206,7 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
     walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
 
-/* Visits a call such as jvp(f)(...). Its first arguments are those of f, and the others are
+/* Visits a call such as jvp(f)(...). Its first arguments are the arguments of f, and the others are
  * derivatives. jvp reads all derivatives, and writes the derivatives of arrays that f writes. vjp
  * and grad write all arrays of derivatives. adjoint(k) only writes derivatives. A custom rule of f
  * can write to any argument. Only types determine which derivative belongs to which parameter. */
@@ -291,7 +292,7 @@ static void walk_value(walk *w, const ki_expr *expr, word *set)
     walk_value(w, expr->y, set);
     walk_value(w, expr->z, set);
     break;
-  case KJ_EXPR_BINARY: /* `+` can concatenate two tuples, whose items can be views */
+  case KJ_EXPR_BINARY: /* the operands of `+` can be tuples, whose items can be views */
     walk_value(w, expr->x, expr->op == KJIT_OP_ADD ? set : NULL);
     walk_value(w, expr->y, expr->op == KJIT_OP_ADD ? set : NULL);
     break;
@@ -314,7 +315,7 @@ static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
   for (size_t i = 0; i < stmt->places.count; i++) {
     const ki_expr *place = stmt->places.items[i];
     walk_place(w, place, stmt->op != KJIT_OP_STORE);
-    /* a value that is an array of rank 0 is read as its element */
+    /* if an array of rank 0 is assigned as a value, its element is read */
     if (place->kind != KJ_EXPR_DECL) mark(w, value, w->effects->read);
     if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
       join(w, place->decl, value);
@@ -358,8 +359,8 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
-/* If the func that will be linked in place of an open func is known, uses its effects. An open func
- * is an extern func without code. */
+/* An open func is an extern func without code. If the func that will be linked in its place is
+ * known, uses that func's effects and returns true. */
 static bool ask_meaning(finder *f, const ki_function *function, effects *result)
 {
   const ki_function *meaning = ki_find_meaning(f->module, function->decl);
@@ -450,13 +451,13 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
 {
   size_t count = f->module->decls.count + 1;
   word known, written_now = f->module->hands_over_writer ? ~(word)0 : 0;
-  do { /* a new bit in funcs_write can lead to more writes */
+  do { /* writes that a new bit in funcs_write implies can lead to further bits */
     f->funcs_write = known = written_now;
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
   } while (written_now != known);
-  /* A kernel is analyzed only once, below. No code calls it, and the loop above has analyzed all
-   * funcs, unless every bit of `known` is set. */
+  /* A kernel is analyzed only once, below. No code calls the kernel, and the loop above has
+   * analyzed all funcs, unless every bit of `known` was set from the start. */
   if (known == ~(word)0 || !function->is_kernel) find_all_effects(f, function);
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);

@@ -64,14 +64,15 @@ static kjit_type common_integer(kjit_type a, kjit_type b)
   a = ki_arithmetic_type(a);
   b = ki_arithmetic_type(b);
   if (ki_is_signed(a) == ki_is_signed(b)) return width_of(a) >= width_of(b) ? a : b;
-  return a == KJIT_U64 || b == KJIT_U64 ? KJIT_ANY : KJIT_I64; /* u32 with i32 or i64 */
+  /* no integer type holds every u64 and negative numbers; i64 holds u32, i32 and i64 */
+  return a == KJIT_U64 || b == KJIT_U64 ? KJIT_ANY : KJIT_I64;
 }
 
 static kjit_type common_weak(kjit_type weak, kjit_type type)
 {
   if (ki_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
   if (weak == KJ_WEAK_INT || ki_is_floating(type)) return ki_arithmetic_type(type);
-  return KJIT_F64; /* if one is a float literal and the other an integer */
+  return KJIT_F64; /* one operand is a float literal, and the other is an integer */
 }
 
 kjit_type ki_common_type(kjit_type a, kjit_type b)
@@ -353,8 +354,8 @@ static ki_outcome multiply(kjit_type type, __int128 x, __int128 y, ki_value *res
   return give_integer(type, (__int128)((wide)x * (wide)y), is_overflow, result);
 }
 
-/* Shifts by count modulo the width. If a weak integer is shifted by a count that is out of range,
- * reports that. */
+/* Shifts by count modulo the width. Reports a weak integer that is shifted by a count that is out
+ * of range. */
 static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result)
 {
   KJ_ASSERT(op == KJIT_OP_SHL || op == KJIT_OP_SHR);

@@ -23,7 +23,7 @@ typedef struct ki_value {
 bool ki_is_floating(kjit_type type);
 bool ki_is_integral(kjit_type type); /* false for bool */
 bool ki_is_signed(kjit_type type);   /* false for weak types */
-/* Returns i32 for bool and integers below 32 bits, and other types unchanged. */
+/* Returns i32 for bool and for integers of fewer than 32 bits, and any other type unchanged. */
 kjit_type ki_arithmetic_type(kjit_type type);
 /* Returns the type in which an operator combines two numbers, or KJIT_ANY if no integer type can
  * represent both operand types. */
@@ -41,9 +41,9 @@ kjit_type ki_power_type(kjit_type base, kjit_type exponent);
 /* ---- values ---- */
 
 bool ki_integer_fits(kjit_type type, __int128 integer);
-/* Wraps around for an integer type; rounds once for a float type. */
+/* The integer wraps around in an integer type and is rounded once in a float type. */
 ki_value ki_integer_value(kjit_type type, __int128 integer);
-/* Rounds once for a float type; truncates and saturates for an integer type. */
+/* The number is rounded once in a float type; in an integer type it is truncated and saturated. */
 ki_value ki_float_value(kjit_type type, double number);
 /* Converts to double; exact for floats. */
 double ki_number_of(ki_value value);

@@ -17,8 +17,8 @@
  *
  * The name of an extern func does not identify its code: linked modules can contain several extern
  * funcs with the same name, and a kernel, func or library function can have this name as well. In
- * compiled code, a bound function therefore has a symbol that contains `$extern`. No other symbol
- * contains it.
+ * compiled code, a bound function therefore has a symbol that contains `$extern`. No symbol of any
+ * other function contains `$extern`.
  *
  * The address of a C function has no meaning in another process. Its symbol therefore contains the
  * number of its binding among all bindings of this name in the module. The disk cache's key maps
@@ -90,8 +90,8 @@ static const char *find_start(const char *at, const char *end)
       const char *newline = memchr(at, '\n', (size_t)(end - at));
       at = newline ? newline : end;
     } else if (is_block) {
-      /* skips the opening of the comment, so that its `*` and a following `/` are not taken for the
-       * end */
+      /* skips the characters that open the comment, so that the `*` in them and a following `/` are
+       * not taken for its end */
       at += 3;
       while (at < end && !(at[-1] == '*' && at[0] == '/')) at++;
       at = at < end ? at + 1 : end;
@@ -137,7 +137,7 @@ static bool is_extern(const ki_decl *decl)
 
 /* Returns whether a binding of the name applies to decl. `found` is the func to which the name
  * refers. After linking, there can be several unbound extern funcs of the same name, from different
- * modules. Only the name identifies them, so a binding applies to all of them. */
+ * modules. They can be distinguished only by their name, so a binding applies to all of them. */
 static bool is_meant(const ki_decl *decl, const ki_decl *found)
 {
   return decl == found ||

@@ -153,8 +153,8 @@ static kjit_status read_input(kjit_context *context, const kjit_link_input *inpu
   if (found == KJIT_LINK_DETECT && size_bytes < input->data_bytes)
     found = find_format(ended.text, size_bytes);
   kj_free_buffer(&ended);
-  /* A file can look like another format: CUDA C can contain a comment that looks like PTX. The
-   * driver also knows more kinds of LTO-IR. */
+  /* The detected format can differ from the given format although the given format is correct: CUDA
+   * C can contain a comment that looks like PTX, and the driver knows more kinds of LTO-IR. */
   bool fits = input->format == KJIT_LINK_DETECT
                 ? found != KJIT_LINK_DETECT
                 : input->format == KJIT_LINK_LTOIR || input->format == found;

@@ -40,8 +40,8 @@ kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl)
 
 static ki_node *find_node(kjit_builder *builder, kjit_node node)
 {
-  /* A node is not 0 because of an earlier failure: if the builder has failed, calls on it do
-   * nothing and do not get here. */
+  /* 0 is always an error of the application here: after an earlier failure, which also returns 0,
+   * no call on the builder gets to this point */
   if (node == 0)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "a node number of 0 does not name a node");
   if (node > builder->nodes.count)
@@ -95,8 +95,8 @@ void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 
 /* ---- types ---- */
 
-/* The types that kjit_build_type_of returns are not types of a context: they consist of this bit
- * and the number of the node. */
+/* kjit_build_type_of returns types that are not types of a context. They consist of this bit and
+ * the number of the node. */
 #define TYPE_OF_NODE (UINT32_C(1) << 31)
 
 bool ki_is_type_of_node(kjit_type type) { return (type & TYPE_OF_NODE) != 0; }

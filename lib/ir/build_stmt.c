@@ -217,8 +217,8 @@ static void add_grid_loop(kjit_builder *builder, ki_range range, const kjit_node
   open_block(builder, stmt);
 }
 
-/* Sets the output nodes to 0, which is their value if the call fails. The application can still
- * pass them to further calls. */
+/* Sets the output nodes to 0, so that the application can pass them to further calls if this call
+ * fails. */
 static void clear_nodes(kjit_node *variables, size_t rank)
 {
   for (size_t i = 0; variables && i < rank && i < 3; i++) variables[i] = 0;

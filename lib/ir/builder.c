@@ -171,7 +171,8 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
                   "kjit_set_builder_source: the text has %zu bytes, which is more than the maximum "
                   "size of a source",
                   size_bytes);
-  uint32_t number = find_source(builder, file); /* this call can reallocate the list of sources */
+  /* must be called before the list of sources is used below, because it can reallocate the list */
+  uint32_t number = find_source(builder, file);
   kj_source *source = &builder->sources.items[number];
   source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);
   source->shown_bytes = size_bytes;

@@ -32,8 +32,8 @@ struct kjit_builder {
   char *name;
   kjit_module *module; /* the module under construction; NULL when out of memory */
   kj_diagnostics diagnostics;
-  jmp_buf on_failure;     /* every public function sets it */
-  kj_location location;   /* given to new nodes */
+  jmp_buf on_failure;     /* each public function sets it */
+  kj_location location;   /* the location of new nodes */
   KJ_LIST(ki_node) nodes; /* node n is items[n - 1] */
   KJ_LIST(ki_open_block) frames;
   KJ_LIST(kj_source) sources;

@@ -28,7 +28,7 @@ enum {
   /* used without a call, such as laneid and pi; positions with fields have KJ_XYZ instead */
   KJ_NAME = 32,
   KJ_XYZ = 64,          /* has .x .y .z */
-  KJ_UNEVALUATED = 128, /* uses only the types of the arguments: dtype, sizeof */
+  KJ_UNEVALUATED = 128, /* uses only the types of the arguments, for example dtype and sizeof */
   KJ_THREAD = 256,      /* the result can differ between the threads of a block (positions) */
   KJ_ORDER = 512,       /* atomic operation; a memory order can follow the arguments */
   /* the first argument is an element that the built-in loads itself: an lvalue in the typed IR, but
@@ -155,7 +155,7 @@ enum {
   KJ_MATH_LOOPS = 8,        /* has loops */
   KJ_MATH_APPROXIMATE = 16, /* uses libdevice's f32 approximation even without @fastmath */
   KJ_MATH_VECTOR = 32,      /* libmvec has vector variants of the host function */
-  KJ_MATH_LONG_F32 = 64     /* KJ_MATH_LONG, also for f32 */
+  KJ_MATH_LONG_F32 = 64     /* KJ_MATH_LONG holds for the f32 function as well */
 };
 
 /* The names of a math function in the libraries, from math.def. NULL means that the library does

@@ -1,5 +1,5 @@
-/* Canonical text of declarations: chooses the names in it, and finds the declarations that a kernel
- * uses. */
+/* Canonical text of declarations: chooses the names that are printed, and finds the declarations
+ * that a kernel uses. */
 #include <ctype.h>
 #include <string.h>
 
@@ -246,7 +246,7 @@ static void walk_stmt(ki_naming *naming, const ki_stmt *stmt)
     bind(naming, decl);
     walk_attributes(naming, &decl->attributes);
   }
-  naming->scope -= is_loop; /* walk_stmts opens the same scope again */
+  naming->scope -= is_loop; /* walk_stmts opens the scope again */
   walk_stmts(naming, &stmt->body);
   walk_stmts(naming, &stmt->otherwise);
 }
@@ -395,7 +395,8 @@ static void declare(reacher *r, const ki_decl *decl)
 {
   const char *name = ki_printed_name(&r->naming, decl);
   kj_map_entry *entry = kj_get_entry(&r->declared, name, strlen(name));
-  KJ_ASSERT(!entry->value); /* otherwise two different modules could have the same key */
+  /* with two declarations of one name, different modules could have the same key */
+  KJ_ASSERT(!entry->value);
   entry->value = (void *)decl;
 }
 
@@ -409,8 +410,8 @@ static void print_reachable(reacher *r, const ki_decl *const *roots, size_t coun
     reach_name(r, name, strlen(name));
   }
   for (size_t i = 0; i < r->reached.count; i++) {
-    /* code of a guest must not use some operations, so the text must show which declarations are a
-     * guest's */
+    /* guest code must not use some operations, so the text shows which declarations are guest
+     * code */
     if (r->reached.items[i]->is_guest) kj_append_text(r->buffer, "# of a guest\n");
     size_t start = r->buffer->length;
     ki_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);

@@ -10,8 +10,8 @@
 
 /* ---- sizes, alignments and components of aggregates ----
  *
- * For aggregates that are in memory as a whole: vectors, pointers, structs, and arrays inside of
- * structs. */
+ * These functions are for types that are in memory as a whole: vectors, pointers, structs, and
+ * arrays inside of structs. */
 
 static uint32_t alignment_of(const ki_type_info *info)
 {
@@ -91,7 +91,7 @@ bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     size_t suffix = strlen(counts[i].text);
     if (length <= suffix || memcmp(name + length - suffix, counts[i].text, suffix) != 0) continue;
-    /* `index` is an alias of i64, but vector names use i64 only */
+    /* `index` is an alias of i64, but the names of vectors use only i64 */
     bool is_index = length - suffix == 5 && memcmp(name, "index", 5) == 0;
     *element = is_index ? KJIT_ANY : ki_find_scalar(name, length - suffix);
     *lanes = counts[i].lanes;

@@ -12,8 +12,9 @@
 struct ki_thread_record {
   ki_thread_record *next;
   pthread_t thread;
-  /* number of the thread (number_of_thread). The pthread_t is not sufficient: a new thread can get
-   * the pthread_t of a thread that has ended, and then finds its record */
+  /* number of the thread (number_of_thread). The pthread_t is not sufficient, because a new thread
+   * can have the pthread_t of a thread that has ended and would then find the old thread's
+   * record */
   uint64_t number;
   kj_diagnostics diagnostics;
 };
@@ -240,9 +241,9 @@ kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_
                       "%s: plain_code %d is not a value of kjit_plain_code", call, (int)plain);
 }
 
-/* Copies the configuration and the structs that it points to into the context. A struct of
- * callbacks must be complete, because a missing function would only be noticed when it is
- * called. */
+/* Copies the configuration and the structs that it points to into the context. Rejects a struct of
+ * callbacks in which a function is missing, because the missing function would otherwise be noticed
+ * only when it is called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
 {
   static const char call[] = "kjit_create_context";
@@ -292,7 +293,8 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   pthread_mutex_init(&made->runtime_mutex, NULL);
   kjit_status status = read_config(made, config);
   if (status != KJIT_OK) {
-    made->config = (kjit_config){ 0 }; /* the strings still belong to the application */
+    /* if this call fails, the strings still belong to the application */
+    made->config = (kjit_config){ 0 };
     free_context(made);
     return status;
   }
@@ -345,7 +347,7 @@ static const ki_host_code *find_host_code(const kjit_context *context, bool is_d
 kjit_status kjit_destroy_context(kjit_context *context)
 {
   if (!context) return KJIT_OK;
-  /* the GPU, and the threads for which this function would wait, belong to the parent process */
+  /* a child process must not wait: the GPU and the threads belong to the parent process */
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   uint32_t owners = atomic_load(&context->owners);
   do {
@@ -369,7 +371,8 @@ kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
   for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
     statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
-  /* the difference can be negative, because other threads can launch between these reads */
+  /* the counters are read one by one while other threads launch, so launches can be less than
+   * missed */
   statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0;
   statistics->compilations = atomic_load_explicit(&counters->compilations, memory_order_relaxed);
   statistics->compile_time_ns =
@@ -498,7 +501,7 @@ void kjit_print_error(kjit_context *context, kjit_status status, const char *act
 {
   if (status == KJIT_OK) return;
   char *text = kjit_copy_diagnostics_text(context);
-  /* printed by a single call, so that messages of different threads are not interleaved */
+  /* one call prints everything, so that messages of different threads are not interleaved */
   fprintf(stderr, "%s%s%s\n%s", action ? action : "", action ? ": " : "",
           kjit_get_status_name(status), text ? text : "");
   kjit_free(context, text);

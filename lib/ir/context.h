@@ -43,15 +43,15 @@ struct kjit_context {
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
   _Atomic uint32_t owners;   /* incremented by kjit_create_context and kjit_retain_context */
   uint32_t forks;            /* value of kj_forks when the context was created */
-  pthread_mutex_t mutex;     /* protects records and modules */
+  pthread_mutex_t mutex;     /* protects `records` and `modules` */
   ki_thread_record *records; /* for each thread, the record of its last failed call */
   /* all published modules; destroying the context ends those that are not released yet */
   struct kjit_module *modules;
   void (*end_module)(struct kjit_module *module); /* set when the first module is published */
   /* Devices, compiler and arrays. The runtime creates this object, under runtime_mutex, when it is
-   * first needed. Destroying the context first calls wait_runtime, which can be NULL and ends all
-   * objects except modules. It then ends the modules with their kernels and calls
-   * destroy_runtime. */
+   * first needed. Destroying the context has three steps: wait_runtime, which can be NULL, ends all
+   * objects except modules; then the modules and their kernels end; then destroy_runtime is
+   * called. */
   pthread_mutex_t runtime_mutex;
   void *runtime;
   void (*wait_runtime)(void *runtime);

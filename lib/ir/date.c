@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `next` is how many units of the next row are one unit of this row. It is 0 for months, because
- * months have no fixed length in days. */
+/* One unit of this row consists of `next` units of the next row. It is 0 for months, because months
+ * have no fixed length in days. */
 static const struct {
   const char *name;
   int64_t next;
@@ -84,8 +84,8 @@ bool ki_is_of_calendar(ki_date date)
   return date.unit == KI_UNIT_YEAR || date.unit == KI_UNIT_MONTH;
 }
 
-/* Computes how many shorter units are one longer unit. Returns false if the number does not fit in
- * 64 bits or is not fixed. */
+/* Computes the number of shorter units in one longer unit. Returns false if the number does not fit
+ * in 64 bits or is not fixed. */
 static bool find_factor(ki_unit longer, ki_unit shorter, int64_t *factor)
 {
   *factor = 1;
@@ -114,7 +114,7 @@ bool ki_find_common_unit(ki_date a, ki_date b, ki_date *common)
   ki_date longer = a.unit < b.unit ? a : b, shorter = a.unit < b.unit ? b : a;
   int64_t factor = 1;
   if (ki_is_of_calendar(longer) && !ki_is_of_calendar(shorter)) {
-    /* the months of a time difference have no fixed length */
+    /* the months in a timedelta have no fixed length */
     if (longer.is_difference) return false;
   } else if (!find_factor(longer.unit, shorter.unit, &factor)) {
     return false;

@@ -157,7 +157,7 @@ static ki_stmt *copy_stmt(copier *c, const ki_stmt *stmt)
   copy_exprs(c, &copy->args, &stmt->args);
   copy->value = copy_expr(c, stmt->value);
   copy_attributes(c, &copy->attributes, &stmt->attributes);
-  /* a let shares the expression of its statement */
+  /* a let and its statement share one expression */
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     ki_decl *local = c->locals[decl->index];
@@ -422,7 +422,7 @@ kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size
                 diagnostics, linked);
 }
 
-/* ---- linking: another module's declarations for the `extern` ones ---- */
+/* ---- linking: replaces `extern` declarations by declarations of another module ---- */
 
 static bool takes(const ki_function *function, size_t count)
 {

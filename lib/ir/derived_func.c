@@ -14,7 +14,7 @@ typedef struct derivation {
   const char *asker; /* name of the public function, for messages */
   ki_builtin_id kind;
   bool chosen[MOST_CHOSEN]; /* whether each parameter is chosen; indexed by parameter */
-  bool lists_chosen;        /* the call lists the indices */
+  bool lists_chosen;        /* the source lists the indices of the chosen parameters in the call */
   bool only_arrays;         /* chosen parameters that are not arrays are ignored */
   ki_decl *made;            /* the new func in the copied module */
 } derivation;
@@ -226,7 +226,8 @@ static void add_derived(kjit_module *copy, void *data, kj_diagnostics *diagnosti
   add_body(d, copy, of->function, made);
   made->local_count = (uint32_t)made->params.count;
   KJ_PUSH(arena, &copy->decls, decl);
-  copy->is_linked = true; /* the source text does not contain the new func */
+  /* the module needs is_linked, because its source text does not contain the new func */
+  copy->is_linked = true;
   d->made = decl;
 }
 

@@ -149,8 +149,8 @@ static const row dotted[] = {
   { "cuda.jit", "a kernel is declared `kernel name(parameters) { }`" },
 };
 
-/* Names that other libraries use for functions and structs that lib/library has under another
- * name. */
+/* Names of functions and structs in other libraries, for which lib/library has a declaration with
+ * another name. */
 static const row library_aliases[] = {
   { "xoroshiro128p_type", "xoroshiro128p" },
   { "create_xoroshiro128p_states", "xoroshiro128p_init" },

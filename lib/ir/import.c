@@ -1,13 +1,13 @@
 /* `import`: finds the sources that a module imports.
  *
- * kjit searches for a source in this order: first with the application's kjit_config.find_import;
- * if it is not set, in the folder of the importing source and then in the folders of
- * kjit_config.import_path; and last in lib/library. Imports in lib/library and in kjit's algorithms
- * are searched in lib/library first, so no file of the same name can replace them. A source is read
- * only once, even if it is imported several times or if imports form a cycle.
+ * kjit first calls the application's kjit_config.find_import. If the application has not set it,
+ * kjit searches the folder of the importing source and then the folders of kjit_config.import_path.
+ * Last, it searches lib/library. Imports in lib/library and in kjit's algorithms are searched in
+ * lib/library first, so no file of the same name can replace them. A source is read only once, even
+ * if it is imported several times or if imports form a cycle.
  *
- * The sources of a guest can import only sources that find_import provides and those of
- * lib/library; kjit reads no files for them. */
+ * A guest's source can import only sources that find_import provides and sources of lib/library;
+ * kjit reads no files for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -162,7 +162,7 @@ static const char *find_file(importer *in, const ki_import *import)
 }
 
 /* Reads a file. On failure returns NULL and sets errno; EFBIG means that the file is too large.
- * Accepts only regular files, because reading others may never end. */
+ * Accepts only regular files, because reading from a pipe or a device may never end. */
 static char *read_file(importer *in, const char *path, size_t *size_bytes)
 {
   struct stat info;
@@ -222,7 +222,7 @@ static void import_for_guest(importer *in, const ki_import *import)
          import->name, "");
 }
 
-/* ---- all ---- */
+/* ---- importing all sources ---- */
 
 static const char *root_identity(importer *in)
 {
@@ -346,7 +346,7 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
 {
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
-  /* from here on, the memory limit of a compilation applies */
+  /* the memory limit of a compilation applies to everything that follows */
   uint64_t most_bytes = made->context ? made->context->compile_limits.memory_bytes : KJIT_NO_LIMIT;
   made->arena.most_bytes = most_bytes < SIZE_MAX ? (size_t)most_bytes : 0;
   int jump = setjmp(on_failure);

@@ -18,7 +18,8 @@
 typedef struct reacher {
   kj_arena *arena;
   kjit_module *module;
-  KJ_LIST(const kj_library_source *) sources; /* imported, directly and by others */
+  /* all sources that are imported, directly or indirectly */
+  KJ_LIST(const kj_library_source *) sources;
   /* whether each source has been imported; indexed by source */
   bool *is_imported;
   /* whether each declaration is used, directly or indirectly; indexed by declaration */
@@ -26,8 +27,7 @@ typedef struct reacher {
   /* for each possible first character of a name: a bit for each length that a declaration's name
    * with this character has */
   uint64_t lengths[UCHAR_MAX + 1];
-  /* work list of reached declarations; the words of the first `read` declarations have been
-   * processed */
+  /* list of the reached declarations; the words in the first `read` of them have been processed */
   KJ_LIST(const kj_library_declaration *) reached;
   size_t read;
 } reacher;

@@ -1,6 +1,6 @@
 /* The lexer. It also processes line directives, for example `@line(12, 5, "prog.py")`. For the
- * grammar, a directive is white space. It specifies the location in a front end's source from which
- * the following text was generated. */
+ * grammar, a directive is white space. The directive specifies the location in a front end's source
+ * from which the text after it was generated. */
 #include "ir/lexer.h"
 
 #include <limits.h>

@@ -8,8 +8,8 @@
 
 #define KJ_NO_OP KJIT_OP_COUNT
 
-/* Punctuation: X(NAME, "text", binary operator, assignment operator). If a text is the prefix of
- * another one, the longer text must come first. */
+/* Punctuation: X(NAME, "text", binary operator, assignment operator). If one text is the prefix of
+ * another text, the longer text must come first. */
 #define KJ_PUNCTUATION(X) \
   X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_OP_POW) \
   X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_OP_FLOORDIV) \
@@ -113,7 +113,8 @@ extern const bool ki_word_characters[256];
 
 typedef struct ki_token {
   ki_token_kind kind;
-  kj_location location;  /* after a line directive: the location in the front end's source */
+  /* the location in the front end's source, if the token follows a line directive */
+  kj_location location;
   uint32_t line, column; /* location in the text */
   bool newline_before;
   const char *start; /* pointer into the text */
@@ -141,14 +142,14 @@ typedef struct ki_lexer {
   const kj_sources *sources;
   bool has_no_locations; /* the location of every token is 0 */
   bool is_expression;    /* the text is a single expression, without comments and directives */
-  /* The text is a formula: an expression in which names are columns. Only the operators and
-   * literals that are words are reserved, and a name in backticks can contain any characters. */
+  /* The text is a formula: an expression in which names are columns. Of all keywords, only
+   * operators and literals are reserved, and a name in backticks can contain any characters. */
   bool is_formula;
   jmp_buf *on_error;
   ki_token token; /* the lookahead token */
 } ki_lexer;
 
-/* The language of the text, as the beginning of a message. */
+/* Returns the language of the text, for the beginning of a message. */
 static inline const char *ki_say_language_has(const ki_lexer *lexer)
 {
   return lexer->is_formula ? "formulas have" : "kernel IR has";
@@ -156,7 +157,7 @@ static inline const char *ki_say_language_has(const ki_lexer *lexer)
 
 /* text is the text of sources->items[file]; file is 0 unless the caller changes lexer->file. If the
  * text contains bytes that are not a token, the lexer reports an error and jumps to on_error with
- * KJ_JUMP_ERROR. on_error must therefore be set before the first ki_next_token. */
+ * KJ_JUMP_ERROR. The caller must therefore set on_error before the first ki_next_token. */
 void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
                    const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Reads the next token into lexer->token. */

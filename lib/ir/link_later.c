@@ -1,6 +1,6 @@
 /* Modules that are linked when they are compiled. If the code of a kernel is in the disk cache, a
- * launch needs only the text of the module, and linking is avoided. The base module can be a
- * partial module (partial.c). */
+ * launch needs only the text of the module, so the module need not be linked. The base module can
+ * be a partial module (partial.c). */
 #include <string.h>
 
 #include "ir/module.h"

@@ -18,8 +18,8 @@ static void end_module(kjit_module *module)
   ki_destroy_module(module);
 }
 
-/* The context has been destroyed, but the application has not released the module yet. Reduces the
- * module to the fields that its release needs. */
+/* Called for a module that the application has not released when its context was destroyed. Clears
+ * all fields that the release does not need. */
 static void leave_module(kjit_module *module)
 {
   uint32_t references = atomic_load(&module->references);
@@ -263,9 +263,9 @@ static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
   return func ? &func->decl : NULL;
 }
 
-/* A built-in that modifies its arguments is rejected. The analysis of the arrays that a kernel
- * writes takes into account the funcs of the module, and the built-ins that the module itself
- * passes, but not the built-ins that a launch passes. */
+/* Rejects a built-in that modifies its arguments. The analysis of the arrays that a kernel writes
+ * considers the funcs of the module and the built-ins that the module itself passes, but not a
+ * built-in that a launch passes. */
 const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason)
 {
   const ki_decl *decl = ki_find_decl(module, name);

@@ -34,8 +34,8 @@ typedef enum ki_type_expr_kind {
   KJ_TYPE_FIXED,
   KJ_TYPE_DTYPE,  /* dtype(.expr) */
   KJ_TYPE_VECTOR, /* vector(.element, .extents[0]) */
-  /* an array with .rank `:` dimensions and .layout, if its element type .element is not FIXED:
-   * dtype(A)[:, :] */
+  /* an array with .rank `:` dimensions and .layout, if its element type .element is not FIXED, for
+   * example dtype(A)[:, :] */
   KJ_TYPE_ARRAY,
   /* .element[.extents ...]; without extents, shared memory whose size the launch determines */
   KJ_TYPE_STATIC_ARRAY,
@@ -140,7 +140,8 @@ struct ki_decl {
    * in their function, and other declarations in the module. */
   uint32_t index;
   bool is_const;
-  /* PARAM: it takes a func; it takes a type, which type expressions can then name */
+  /* is_func: the PARAM takes a func. is_type: the PARAM takes a type, which type expressions can
+   * then name. */
   bool is_func, is_type;
   bool is_assigned; /* VAR: assigned after its declaration */
   /* PARAM of a kernel that is a tuple: its .fields are the kernel's actual parameters */
@@ -150,7 +151,8 @@ struct ki_decl {
   ki_type_expr *type_expr;
   ki_expr *value;
   ki_attributes attributes;
-  ki_function *function; /* FUNCTION: itself; PARAM and locals: the owner */
+  /* for a FUNCTION, itself; for a PARAM or a local, the function that contains it */
+  ki_function *function;
   /* CONST that the builder has made from data: elements in row-major order, in the module's
    * arena */
   const void *data;
@@ -211,7 +213,7 @@ typedef struct ki_builtin_func {
   struct ki_builtin_func *next;
 } ki_builtin_func;
 
-/* The code for an extern func, provided by the application. It is in the arena of a module. */
+/* The kind of code that the application provides for an extern func. */
 typedef enum ki_code_kind {
   KJ_CODE_NONE,
   KJ_CODE_PTX,
@@ -319,8 +321,8 @@ struct kjit_module {
   ki_builtin_func *builtin_funcs; /* protected by the context's mutex; freed with the module */
   kjit_module *previous, *next;   /* neighbours in the context's list of published modules */
   bool is_published;
-  /* The context was destroyed before the application released the module. In this case, only this
-   * field, forks, remains, references and context are valid. forks is the value of kj_forks at that
+  /* The context was destroyed before the application released the module. Only the fields is_left,
+   * forks, remains, references and context are then valid. forks is the value of kj_forks at that
    * time. */
   bool is_left;
   uint32_t forks;
@@ -420,8 +422,8 @@ typedef struct ki_named_type {
   kjit_type type;
 } ki_named_type;
 
-/* How to parse a text that is a single expression as a func. The caller must have checked the
- * names. */
+/* The options for parsing a text that is a single expression as a func. The caller must have
+ * checked the names. */
 typedef struct ki_expression {
   const char *function; /* name of the func */
   const char *const *names;
@@ -459,14 +461,14 @@ bool ki_is_guest(kjit_trust trust, bool is_default);
  * *module is NULL, and diagnostics contains the errors. */
 kjit_status ki_parse_module(kjit_context *context, ki_types *types, const ki_text *text,
                             kj_diagnostics *diagnostics, kjit_module **module);
-/* Parses a text that runtime/algorithm has generated. A partial module has only the headers of the
- * funcs of lib/library. Errors are reported to the context. */
+/* Parses a text that runtime/algorithm has generated. If the module is partial, it has only the
+ * headers of lib/library's funcs. Errors are reported to the context. */
 kjit_status ki_parse_algorithm(kjit_context *context, const char *text, size_t size_bytes,
                                const ki_named_type *types, size_t type_count, bool is_partial,
                                kjit_module **module);
 /* Maximum size of a source text. Lines and columns are 32-bit numbers. */
 enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
-/* maximum number in a module, including the files that line directives name */
+/* maximum number of sources in a module, including the files that line directives name */
 enum { KJ_MAX_SOURCES = 1000 };
 /* Adds a source to the module; copies name and text. */
 void ki_add_source(kjit_module *module, const ki_text *text);
@@ -615,10 +617,11 @@ bool ki_can_link_later(const ki_meaning *meanings, size_t count);
 /* Returns a published module that shares base's declarations and is linked when it is compiled.
  * Returns NULL when out of memory. */
 kjit_module *ki_link_later(kjit_module *base, const ki_meaning *meanings, size_t count);
-/* Returns the func that provides the code of an open func in such a module, or NULL if there is
- * none. */
+/* Returns the func that provides the code of an open func in a module from ki_link_later, or NULL
+ * if there is none. */
 const ki_function *ki_find_meaning(const kjit_module *module, const ki_decl *open);
-/* Links such a module. `whole` is the result of ki_get_whole for its first base. Reports errors. */
+/* Links a module from ki_link_later. `whole` is the result of ki_get_whole for its first base.
+ * Reports errors. */
 kjit_status ki_link_whole(const kjit_module *module, kjit_module *whole,
                           kj_diagnostics *diagnostics, kjit_module **linked);
 /* Returns the kernel of `linked`, which is a result of ki_link_whole or ki_get_whole, that
@@ -629,10 +632,10 @@ const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_mod
 /* Registers a finished module with the context. If the application does not release the module, the
  * context frees it. */
 void ki_publish_module(kjit_module *module);
-/* Destroys the module, whatever its number of references. */
+/* Destroys the module, even if references to it are left. */
 void ki_destroy_module(kjit_module *module);
 
-/* Returns whether a source of lib/library declares it. */
+/* Returns whether the declaration is in a source of lib/library. */
 static inline bool ki_is_library_decl(const kjit_module *module, const ki_decl *decl)
 {
   uint32_t file = decl->location.file;
@@ -642,12 +645,12 @@ static inline bool ki_is_library_decl(const kjit_module *module, const ki_decl *
  * precedence over those of lib/library. */
 ki_decl *ki_find_decl(const kjit_module *module, const char *name);
 /* Returns the func with this name that the application can pass as an argument: a func of the
- * module, or otherwise a built-in. If there is none, returns NULL and sets *reason to the end of a
- * sentence that explains why. *reason is NULL when out of memory. */
+ * module, or otherwise a built-in. If there is no such func, returns NULL and sets *reason to a
+ * clause that explains why, for the end of an error message. *reason is NULL when out of memory. */
 const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason);
-/* Returns whether a built-in can be passed to a func parameter. Built-ins that take a type, a
- * string or a func cannot; neither can built-ins that the module itself must call, such as tensor
- * copies. */
+/* Returns whether a built-in can be passed to a func parameter. Returns false for built-ins that
+ * take a type, a string or a func, and for built-ins that the module itself must call, such as
+ * tensor copies. */
 bool ki_can_hand_over(const ki_builtin *builtin);
 /* Returns whether the built-in modifies its argument or returns the argument's address. */
 bool ki_is_writer(const ki_builtin *builtin);

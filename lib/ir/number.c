@@ -59,8 +59,8 @@ static void append_shortest(double value, kjit_type type, int most_point, char *
   kj_lay_out_decimal(&decimal, decimal.count > most_point ? decimal.count : most_point, text);
 }
 
-/* The text can be read back as an untyped number, which is first rounded to f64. In rare cases,
- * rounding twice gives a neighbour of the value; the shortest digits of the f64 are then printed
+/* An untyped number that reads the text is first rounded to f64. In rare cases, this double
+ * rounding gives a neighbour of the value; the shortest digits of the f64 are then printed
  * instead. */
 void ki_print_float(double value, kjit_type type, kj_buffer *buffer)
 {

@@ -11,7 +11,7 @@ typedef struct type_numbers {
   kj_arena *arena;
   /* maps the numbers of types in the writing process to the numbers in this process */
   kj_map known;
-  /* writing: the types that occur and have an entry in the table of types */
+  /* writing: the types that occur and that have an entry in the table of types */
   KJ_LIST(kjit_type) met;
 } type_numbers;
 
@@ -206,7 +206,7 @@ static KJ_OUTLINE(info_outline, ki_type_info);
 
 /* The types in the order of their numbers, so that the components of a type precede it. */
 typedef struct type_list {
-  const kjit_type *numbers; /* the numbers that the infos have in the writing process */
+  const kjit_type *numbers; /* the numbers of these types in the writing process */
   ki_type_info *infos;
   uint64_t count;
 } type_list;
@@ -263,7 +263,7 @@ static bool is_known_number(void *user, uint32_t *number)
   return entry != NULL;
 }
 
-/* ---- both ways: the size of the list of types, that list, and the rest ---- */
+/* ---- writing and reading: the number of types, the types, and the other data ---- */
 
 void ki_pack(const ki_types *types, const void *root, const kj_outline *outline, kj_arena *arena,
              kj_buffer *bytes)

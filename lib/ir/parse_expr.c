@@ -129,7 +129,7 @@ static ki_expr *parse_bool(ki_parser *parser)
   return expr;
 }
 
-/* Rejects a C cast, `(float)x`. */
+/* Rejects a cast in C syntax, `(float)x`. */
 static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location place)
 {
   bool is_value = ki_at(parser, KJ_TOKEN_NAME) || ki_at(parser, KJ_TOKEN_INT) ||
@@ -168,8 +168,8 @@ static ki_expr *parse_paren(ki_parser *parser)
   return seal(parser, tuple);
 }
 
-/* Returns whether no blank is between the previous token and the lookahead. The lexer reads `&&` as
- * two `&`. */
+/* Returns whether there is no blank between the previous token and the lookahead. This detects
+ * `&&`, which the lexer reads as two `&`. */
 static bool is_adjacent(const ki_parser *parser)
 {
   return parser->previous.start &&
@@ -484,8 +484,8 @@ static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 }
 
 /* If `*` has no right operand, converts its left operand to a pointer type. Examples are the
- * argument `f32*`, and `f32*[n]` after `view(`. is_twice: the token is `**`. Returns NULL if the
- * operand is not a type. */
+ * argument `f32*`, and `f32*[n]` after `view(`. is_twice means that the token is `**`. Returns NULL
+ * if the operand is not a type. */
 static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice)
 {
   bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN) ||

@@ -24,8 +24,8 @@ static ki_decl *declare_local(ki_parser *parser, ki_decl_kind kind, const ki_tok
 
 /* ---- the end of a statement ---- */
 
-/* Reports that a token must not follow a statement. The message explains words and operators of
- * other languages. */
+/* Reports that a token must not follow a statement. If the token is a word or operator of another
+ * language, the message explains it. */
 static _Noreturn void refuse_rest(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;
@@ -116,7 +116,7 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
     ki_make_argument_type(parser, type);
   }
   stmt->value = parse_first_value(parser, names.items[0].name->key, is_var);
-  /* declared after the value has been parsed, because the value must not use these names */
+  /* declare the names only now, because the value must not use them */
   for (size_t i = 0; i < names.count; i++) {
     ki_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
     decl->type_expr = type;

@@ -118,7 +118,7 @@ static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32
   return array;
 }
 
-/* Interns the type of an array. This must be done last, because it depends on a preceding
+/* Interns the type of an array. This must be the last step, because the type depends on a preceding
  * `const`. */
 static void fix_array(ki_parser *parser, ki_type_expr *array)
 {
@@ -216,7 +216,7 @@ static ki_type_expr *parse_pointer(ki_parser *parser, ki_type_expr *element)
 {
   ki_type_expr *pointer = new_type(parser, KJ_TYPE_POINTER, element->location);
   pointer->element = element;
-  bool is_twice = ki_at(parser, KJ_TOKEN_POWER); /* `**` is one token */
+  bool is_twice = ki_at(parser, KJ_TOKEN_POWER); /* the lexer reads `**` as one token */
   ki_advance(parser);
   if (!is_twice) return pointer;
   ki_type_expr *outer = new_type(parser, KJ_TYPE_POINTER, element->location);

@@ -50,8 +50,8 @@ kj_location ki_found_at(const ki_parser *parser)
                         previous->location.column + (uint32_t)previous->length };
 }
 
-/* Adds a note to an error if a `//` precedes it on the same line. It was parsed as a division, but
- * the user probably meant a comment. */
+/* If a `//` precedes the error on the same line, adds a note to the error: `//` was parsed as a
+ * division, but the user probably meant a comment. */
 static void explain_slashes(ki_parser *parser, kj_location location)
 {
   const ki_token *slashes = &parser->slashes;

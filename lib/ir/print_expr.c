@@ -201,7 +201,7 @@ static void print_bracketed(ki_printer *p, const ki_expr *expr, const char *open
 
 static void print_field(ki_printer *p, const ki_expr *expr)
 {
-  /* the lexer would read `5.x` as a number with a suffix */
+  /* without parentheses, the lexer would read `5.x` as a number with a suffix */
   bool is_number = expr->x->kind == KJ_EXPR_INT || expr->x->kind == KJ_EXPR_FLOAT;
   ki_put_expr(p, expr->x, is_number ? KJ_LEVEL_PRIMARY + 1 : KJ_LEVEL_POSTFIX);
   ki_put(p, ".");

@@ -60,10 +60,11 @@ static inline void ki_put(ki_printer *p, const char *text) { kj_append_text(p->b
 
 /* ---- print_expr.c: expressions and types ---- */
 
-/* If a parser would give a token the wrong location, prints a line directive before the token,
- * followed by `behind`. Returns whether it was printed. */
+/* If a parser would give the next token the wrong location, prints a line directive and then
+ * `behind`. Returns whether the directive was printed. */
 bool ki_put_place(ki_printer *p, kj_location at, const char *behind);
-/* Prints the expression, in parentheses if its level is below `least`. */
+/* Prints the expression. Adds parentheses if the precedence level of the expression is below
+ * `least`. */
 void ki_put_expr(ki_printer *p, const ki_expr *expr, int least);
 void ki_put_list(ki_printer *p, const ki_exprs *list);
 /* Prints a string literal. */

@@ -14,20 +14,20 @@ enum {
   MAX_CONSTANTS = 1024
 };
 
-/* ---- integers known without inference: extents of fields, alignments ---- */
+/* ---- integers that are known without type inference: extents of fields, alignments ---- */
 
 typedef struct evaluator {
   ki_verifier *v;
   uint32_t depth; /* nesting of constants whose values use other constants */
-  /* Number of constants that have been evaluated, which is limited: in a chain of constants in
-   * which each uses the previous one twice, the number of evaluations grows exponentially. */
+  /* Number of evaluations of constants. It is limited, because it grows exponentially in a chain of
+   * constants if each constant uses the previous one twice. */
   uint32_t constants;
 } evaluator;
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
 /* If the expression is a constant whose value is a tuple, or an item of such a tuple that is a
- * tuple, returns this tuple, otherwise NULL. *type receives its declared type or NULL. */
+ * tuple, returns this tuple, otherwise NULL. Sets *type to its declared type or NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
 /* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */
@@ -297,7 +297,7 @@ void ki_resolve_structs(ki_verifier *v)
       ki_resolve_struct(v, v->module->decls.items[i]);
 }
 
-/* ---- structs that a host gives as types ---- */
+/* ---- declarations for struct types that the application provides ---- */
 
 static ki_attribute make_attribute(kj_arena *arena, ki_attribute_id id, uint32_t value)
 {

@@ -105,7 +105,7 @@ const ki_attribute_info *ki_find_attribute(const char *name)
 
 const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id)
 {
-  /* compares the names, because each of the two libraries has its own copy of the table */
+  /* compare the names, because libkjit and the compiler library each have a copy of the table */
   for (size_t i = 0; i < attributes->count; i++)
     if (strcmp(attributes->items[i].info->name, ki_attribute_table[id].name) == 0)
       return &attributes->items[i];

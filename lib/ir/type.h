@@ -10,8 +10,8 @@
 
 enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
-/* Types without a public name. Literals and the application's untyped numbers have a weak type:
- * they take the type of the other operand (docs/ir.md, Inference). */
+/* Types without a public name. A literal or an untyped number from the application has a weak type,
+ * so that it takes the type of the other operand (docs/ir.md, Inference). */
 enum {
   KJ_WEAK_INT = KJIT_TYPE + 1,
   KJ_WEAK_FLOAT,
@@ -71,12 +71,12 @@ typedef struct ki_type_info {
    * lanes, and items is unused */
   const kjit_type *items;
   uint32_t count;
-  /* Interning computes both fields; types are compared without them. levels: depth of nested types,
-   * which is 1 if the type consists only of scalars. holds_pointer: the type is a pointer or
-   * contains one. */
+  /* Both fields are computed when the type is interned, and types are compared without them. levels
+   * is the depth of nested types; it is 1 if the type consists only of scalars. holds_pointer means
+   * that the type is a pointer or contains one. */
   uint32_t levels;
   bool holds_pointer;
-  /* structs: both have an element for each item */
+  /* for structs; both arrays have an element for each item */
   const char *const *field_names;
   const uint32_t *offsets_bytes;
   bool is_packed;
@@ -145,11 +145,13 @@ kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous);
 uint32_t ki_alignment(const ki_types *types, kjit_type type);
 /* Returns the alignment of a component at this offset in an aggregate of this alignment. */
 uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
-/* Return the number of components of a struct, vector or complex type (0 for all other types), and
- * the component with number `index`, which must be less than that. */
+/* ki_component_count returns the number of components of a struct, vector or complex type, and 0
+ * for any other type. The second function returns the component with number `index`, which must be
+ * less than that. */
 uint32_t ki_component_count(const ki_types *types, kjit_type type);
 ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index);
-/* Do the same, but if a field of a struct is an array, its elements are components. */
+/* Like the two functions above, but if a field of a struct is an array, each of its elements is a
+ * component. */
 uint32_t ki_value_part_count(const ki_types *types, kjit_type type);
 ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index);
 /* Returns the number of elements of an array with static extents, for example a VALUE array. */
@@ -157,7 +159,7 @@ uint64_t ki_element_count(const ki_type_info *array);
 /* Returns the type of a global array without static extents, as parameters have. */
 kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
                         bool read_only);
-/* Only for composed_type.c and type.c. ki_intern interns any type without checks; ki_lay_out_array
+/* Only for composed_type.c and type.c. ki_intern interns any type without checks. ki_lay_out_array
  * computes the size and alignment of a VALUE array. */
 kjit_type ki_intern(ki_types *types, const ki_type_info *wanted);
 void ki_lay_out_array(const ki_types *types, ki_type_info *array);

@@ -48,8 +48,9 @@ static void verify_general(ki_verifier *v, const ki_attribute *attribute)
                    "`@general` must name a parameter of the kernel");
 }
 
-/* Verifies `@identity`. The func that it names is treated as called by the func with the attribute,
- * because any code that uses the latter can need its identity. */
+/* Verifies `@identity`. For the rules across functions, the named identity func counts as called by
+ * the func that has the attribute, because code that uses that func as an operator can need its
+ * identity. */
 static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
 {
   ki_expr *value = attribute->values.items[0];
@@ -154,9 +155,9 @@ void ki_verify_attributes(ki_verifier *v, ki_attributes *attributes, unsigned pl
 /* ---- rules across functions ----
  *
  * The depth of calls is limited, except for recursion. The body of a grid_range or block_range must
- * not contain operations that independent iterations cannot execute. The same is true of the
- * functions that it calls. If a function is passed as an argument, it is treated as called
- * there. */
+ * not contain operations that independent iterations cannot execute. The same is true of functions
+ * that the body calls. A function that is passed as an argument is treated as called at that
+ * point. */
 
 enum { MAX_CALL_HEIGHT = 100 };
 
@@ -174,7 +175,8 @@ static void visit(ki_verifier *v, const ki_decl *decl, uint32_t depth)
   for (size_t i = 0; i < summary->calls.count; i++) {
     const ki_call_site *site = &summary->calls.items[i];
     ki_summary *callee = summary_of(v, site->callee);
-    /* recursion is allowed; type inference checks whether the types can be determined */
+    /* the callee is recursive, which is allowed; type inference checks whether the types can be
+     * determined */
     if (callee->state == 1) continue;
     if (depth < MAX_CALL_HEIGHT) visit(v, site->callee, depth + 1);
     if (depth >= MAX_CALL_HEIGHT || callee->height >= MAX_CALL_HEIGHT) {
@@ -290,7 +292,7 @@ static void verify_result(ki_verifier *v)
   }
 }
 
-/* ---- the whole ---- */
+/* ---- verification of a module ---- */
 
 static void verify_type_parameter(ki_verifier *v, ki_decl *param)
 {
@@ -395,7 +397,7 @@ void ki_note_verify(ki_verifier *v, kj_location location, const char *format, ..
   va_end(list);
 }
 
-/* ---- the module ---- */
+/* ---- finishing a module ---- */
 
 /* Returns whether expressions can refer to the declaration by name. In a built module, expressions
  * refer to constants by node. A func from kjit_parse_expression is not visible in its own text,

@@ -51,9 +51,9 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 }
 
 /* Verifies a call of bind_back or of a derivative, whose value is a func. The derivative of a func
- * that writes to an array also writes to the array's derivative. Only types determine which
- * parameter that is. If a module passes a derivative as an argument, any func parameter can
- * therefore write to its arrays. */
+ * that writes to an array also writes to the array's derivative. Which parameter this is depends on
+ * types. If a module passes a derivative as an argument, any func parameter can therefore write to
+ * its arrays. */
 static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
 {
   const ki_builtin *builtin = made->x->builtin;
@@ -258,8 +258,8 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
                    most == 1 ? "" : "s", call->args.count - 1);
 }
 
-/* Verifies the func argument of built-ins such as identity_of(op, like). The func is treated as
- * passed to a func parameter, and its identity func as called by it. */
+/* Verifies the func argument of built-ins such as identity_of(op, like). For the rules across
+ * functions, the func counts as passed to a func parameter, and as calling its identity func. */
 static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
 {
   ki_expr *operator_ = call->args.items[index];
@@ -298,7 +298,8 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t count = call->args.count;
-  if (builtin->flags & KJ_NAME) return; /* already reported: not a function */
+  /* the error has been reported already: a name is not a function */
+  if (builtin->flags & KJ_NAME) return;
   bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
   if (!fits && refuse_one_more(v, call)) return;
   if (!fits) fail_count(v, call, builtin->name, builtin->least, builtin->most);

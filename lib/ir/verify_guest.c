@@ -2,8 +2,8 @@
  * KJ_GUEST, and extern funcs that the guest declares itself. The functions visit the finished tree,
  * so they find every use of a name.
  *
- * Some types are known only in type inference: those of arguments, and those of the results of the
- * application's funcs. refuse_pointer in typing/infer_expr.c checks these. */
+ * The types of arguments, and of the results of the application's funcs, are known only in type
+ * inference; refuse_pointer in typing/infer_expr.c checks these types. */
 #include "ir/verify.h"
 
 static void walk_type(ki_verifier *v, const ki_type_expr *type);
@@ -59,7 +59,8 @@ static void walk_stmt(ki_verifier *v, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->places.count; i++) walk_expr(v, stmt->places.items[i]);
   for (size_t i = 0; i < stmt->args.count; i++) walk_expr(v, stmt->args.items[i]);
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    const ki_decl *decl = stmt->decls.items[i]; /* it can share the expression of its statement */
+    /* the declaration can share the expression of its statement */
+    const ki_decl *decl = stmt->decls.items[i];
     walk_type(v, decl->type_expr);
     walk_attributes(v, &decl->attributes);
     if (decl->value != stmt->value) walk_expr(v, decl->value);

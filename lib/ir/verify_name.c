@@ -300,5 +300,6 @@ void ki_verify_field(ki_verifier *v, ki_expr *expr)
                    "`%s` has the components `.x`, `.y` and `.z`, not `.%s`", x->builtin->name,
                    expr->name);
   if (is_position) return;
-  ki_verify_expr(v, x, KJ_ROLE_VALUE); /* inference checks the field, which depends on the type */
+  /* type inference checks the field, because the field depends on the type */
+  ki_verify_expr(v, x, KJ_ROLE_VALUE);
 }

@@ -222,7 +222,7 @@ static const char *range_name(const ki_stmt *stmt)
   return ki_range_names[stmt->range];
 }
 
-/* Returns whether the expression is not a tuple for any types. */
+/* Returns whether the expression cannot be a tuple, whatever the types of its operands. */
 static bool is_number(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_UNARY ||
