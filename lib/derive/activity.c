@@ -1,6 +1,7 @@
-/* Activity analysis: finds the variables of the prepared body (prepare.c) that need a derivative.
- * Such a variable depends on a chosen parameter, that is, on a parameter with respect to which the
- * func is differentiated, and the result or the elements of an array parameter depend on it. */
+/* Activity analysis: finds the variables of the prepared body (prepare.c) that need a derivative. A
+ * variable needs a derivative if it depends on a chosen parameter, with respect to which the func
+ * is differentiated, and if the result or an element of an array parameter depends on the
+ * variable. */
 #include "derive/derive.h"
 
 bool kd_is_active(const kd_derivation *d, const kt_var *var)
@@ -91,7 +92,7 @@ static void find_varying(void *data, kt_stmt *stmt)
     mark(w, &w->d->variables[to->index].varies);
 }
 
-/* Marks as needed all variables that a value depends on in a way that has a derivative. */
+/* Marks as needed each variable on which the value depends in a way that has a derivative. */
 static void need(walk *w, const kt_expr *e)
 {
   if (!e || !kd_varies(w->d, e)) return;

@@ -1,6 +1,6 @@
-/* Makes the adjoint of a kernel, which differentiates a number that depends on the kernel's
- * outputs. Its input is the derivatives of that number with respect to the elements that the kernel
- * stores. The adjoint computes the derivatives with respect to the elements and scalars that the
+/* Makes the adjoint of a kernel. The adjoint differentiates some number y that depends on the
+ * kernel's outputs. Its inputs are the derivatives of y with respect to the elements that the
+ * kernel stores. It computes the derivatives of y with respect to the elements and scalars that the
  * kernel loads, and adds them to existing values.
  *
  * The adjoint runs the grid loops of the kernel in reverse order. Each loop has one or more parts
@@ -95,7 +95,7 @@ static void find_loop(kd_part *part)
     kt_stmt *stmt = d->body.items[i];
     if (stmt->kind == KJ_TS_GRID_FOR) {
       part->is_last = number == part->number;
-      if (part->is_last) { /* the last one so far */
+      if (part->is_last) { /* this loop is the last grid loop so far */
         part->loop = stmt;
         part->sync = sync;
       }
@@ -177,7 +177,7 @@ void kd_own_statements(kd_part *part, size_t first)
     KJ_PUSH(part->d.arena, &part->plan->owned, ((kd_owned){ out->items[i], part->number }));
 }
 
-/* ---- the first part of each loop ---- */
+/* ---- the first part of a loop ---- */
 
 static void emit_list(kd_derivation *d, const kt_stmts *stmts)
 {

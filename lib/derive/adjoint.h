@@ -29,8 +29,9 @@ enum { KD_MOST_GRID = 3, KD_MOST_GATHERED = 64, KD_MOST_COPIED = 64 };
  * offset lies between least and most. Each of the first two terms can be absent. */
 typedef struct kd_index {
   bool is_known;
-  uint32_t variable;     /* number of the grid loop's variable, from 1; 0 if it has none */
-  const kt_expr *symbol; /* a value that is the same in the whole grid, or NULL */
+  /* number of the grid loop's variable in the index, starting at 1; 0 if the index has none */
+  uint32_t variable;
+  const kt_expr *symbol; /* a value in the index that is the same in the whole grid, or NULL */
   int64_t least, most;
   bool is_exact; /* the offset is the same number in all iterations */
   bool is_round; /* the index is taken modulo the extent of the grid loop */
@@ -44,7 +45,7 @@ typedef struct kd_site {
   const kt_stmt *store;
   const kt_var *root;
   kj_location location;
-  bool is_whole;           /* the array is the parameter itself, not a view */
+  bool is_whole;           /* the access is to the parameter itself, not to a view of it */
   bool is_uniform;         /* the index is the same in the whole grid */
   bool is_before;          /* the access is before the grid loop */
   uint32_t rank, loops;    /* loops: number of inner loops around the access */
@@ -53,16 +54,17 @@ typedef struct kd_site {
 } kd_site;
 
 /* How an adjoint kernel computes the derivatives with respect to the elements of an array. D is the
- * array of these derivatives. Most values apply to the loads from the array or to the stores to
- * it. */
+ * array of these derivatives. Most values apply either to the loads from the array or to the stores
+ * to it. */
 typedef enum kd_way {
   KD_UNUSED,
   KD_ADDED,    /* loads: each iteration adds to different elements of D */
   KD_GATHERED, /* loads: a thread per element of D sums the contributions of all iterations */
   /* loads: atomic additions to D; a thread first sums its terms if the index is grid-uniform */
   KD_ATOMIC,
-  KD_OUTPUT,      /* stores: each store reads the derivative of the stored element from D */
-  KD_OVERWRITTEN, /* stores: several to one element; only the last store of an iteration reads D */
+  KD_OUTPUT, /* stores: each store reads the derivative of the stored element from D */
+  /* stores: an iteration stores several times to one element; only its last store reads D */
+  KD_OVERWRITTEN,
   KD_ACCUMULATED, /* stores of the form a[i] += e; treated like KD_OUTPUT */
   /* loads and stores access the same element; the reverse pass updates D in place */
   KD_CHANGED
@@ -87,7 +89,7 @@ typedef struct kd_gather_offset {
 typedef struct kd_array_plan {
   const kt_var *array;
   kd_way loads;   /* how D is computed for the loads in all loops */
-  kd_way *stores; /* how D is computed for the stores, for each loop */
+  kd_way *stores; /* how D is computed for the stores of each loop; indexed by loop */
   uint32_t first; /* number of the first grid loop that loads from the array */
   /* ADDED, GATHERED: for each variable of the grid loop, the array dimension that it indexes */
   uint32_t dimension[KD_MOST_GRID];
@@ -114,7 +116,7 @@ typedef struct kd_plan {
   KJ_LIST(kd_owned) owned;
 } kd_plan;
 
-/* The sum that a thread computes for one element, if the indices are the same in the whole grid. */
+/* The sum that a thread computes for one element whose indices are the same in the whole grid. */
 typedef struct kd_thread_sum {
   kt_expr *array; /* array of derivatives */
   kt_exprs indices;
@@ -122,14 +124,15 @@ typedef struct kd_thread_sum {
   kj_location location;
 } kd_thread_sum;
 
-/* An atomic addition without a used result that has been replaced by stmt, `a[i] = a[i] + e`. */
+/* An atomic addition whose result is not used, and `stmt`, `a[i] = a[i] + e`, by which it has been
+ * replaced. */
 typedef struct kd_taken_sum {
   const kt_stmt *stmt;
   const kt_expr *atomic;
 } kd_taken_sum;
 
-/* A load from a shared array in a body that runs again. The store may have overwritten the value
- * that the load read in the first run. */
+/* A load from a shared array in a body that runs again. `store` may have overwritten the value that
+ * the load read in the first run. */
 typedef struct kd_stale_load {
   const kt_expr *load;
   const kt_stmt *store;
@@ -166,7 +169,7 @@ struct kd_part {
   const kd_gather_offset *offset;
   kt_vars position; /* the indices of the element */
   kt_var *sum;      /* NULL if an array dimension is not indexed by a variable of the grid loop */
-  kt_var **copies;  /* indexed by parameter: the copy (see kd_array_plan.copied), or NULL */
+  kt_var **copies;  /* indexed by parameter: the local array (see kd_array_plan.copied), or NULL */
   /* indexed by parameter; OVERWRITTEN: a flag, set when a store has read the derivative */
   kt_var **taken;
   KJ_LIST(kd_thread_sum) sums;
@@ -217,8 +220,8 @@ bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *lo
  * element. */
 void kd_emit_gather(kd_part *first, const kd_array_plan *plan);
 /* Emits code that adds t, the derivative with respect to a loaded value, to the sum of the element
- * that is being gathered. At run time, this code has an effect only if the load at the site reads
- * that element. */
+ * that is being gathered. The emitted code adds t only if the load at the site reads that
+ * element. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t);
 
 /* ---- adjoint_copies.c ---- */

@@ -1,5 +1,5 @@
 /* Reports how an adjoint kernel sums the derivatives with respect to each parameter. The remark is
- * short and names only the arrays that have sums. The facts name all parameters. */
+ * short and names only arrays whose derivatives are summed. The facts name all parameters. */
 #include "derive/adjoint.h"
 
 static const char *describe_way(kd_part *part, const kd_array_plan *plan)

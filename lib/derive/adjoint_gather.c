@@ -1,6 +1,7 @@
 /* Adjoint kernels: gathered arrays. A loop runs over the elements of an array that the kernel loads
  * from. For each element, a thread runs all iterations that can have loaded it and sums their
- * contributions. Each of these iterations is found by an offset and emitted as a separate part. */
+ * contributions. Each of these iterations has its own offset from the element's index and is
+ * emitted as a separate part. */
 #include "derive/adjoint.h"
 
 /* ---- offsets ---- */
@@ -39,8 +40,8 @@ static bool add_offset(const kd_part *part, kd_array_plan *plan, const kd_gather
   return plan->offsets.count <= KD_MOST_GATHERED;
 }
 
-/* Adds each combination of offsets that the indices of a site can have in the variables from v on.
- * Returns false if there are too many. */
+/* Adds each combination of offsets that the indices of a site can have, for the variables with
+ * number v and higher. Returns false if there are too many. */
 static bool add_offsets(const kd_part *part, kd_array_plan *plan, const kd_site *site, size_t v,
                         kd_gather_offset offset)
 {
@@ -73,7 +74,7 @@ bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *lo
   return true;
 }
 
-/* ---- the iteration that belongs to an offset ---- */
+/* ---- computing the iteration from an element and an offset ---- */
 
 static kt_expr *extent_of(kd_derivation *d, const kd_array_plan *plan, size_t v)
 {
@@ -131,7 +132,7 @@ static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent, int64_t of
   d->s->out = outer;
 }
 
-/* Returns whether the array and the grid loop have the same extent in this variable. */
+/* Returns whether the array and the grid loop have the same extent for variable v. */
 static bool is_whole(kd_part *part, size_t v)
 {
   return kd_equal_exprs(kd_resolve(part, part->loop->extents.items[v]),
@@ -259,12 +260,12 @@ void kd_emit_gather(kd_part *first, const kd_array_plan *plan)
   kt_emit(d->s, loop);
 }
 
-/* ---- two offsets with the same iteration ---- */
+/* ---- offsets that lead to the same iteration ---- */
 
 typedef enum { SAME_NEVER, SAME_ALWAYS, SAME_IF } sameness;
 
-/* Compares this part's offset in variable v with another offset. For SAME_IF, *condition receives
- * the condition under which both lead to the same iteration. */
+/* Compares this part's offset in variable v with another offset. For SAME_IF, sets *condition to
+ * the condition under which both offsets lead to the same iteration. */
 static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size_t v,
                               kt_expr **condition)
 {
@@ -301,7 +302,8 @@ static bool has_offset(const kd_part *part, const kd_site *site, const kd_gather
 }
 
 /* Returns the condition under which an earlier offset leads to the same iteration, or NULL if that
- * never happens. It happens in short arrays, and the iteration must contribute only once. */
+ * never happens. This can happen if the array is short. The iteration must then contribute only
+ * once. */
 static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 {
   kd_derivation *d = &part->d;
@@ -322,8 +324,8 @@ static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 
 /* ---- sums ---- */
 
-/* If the index at the site is exact, the offset of the site determines whether the iteration loads
- * the gathered element. Otherwise the emitted code compares the index with the position of that
+/* If the index at the site is exact, the site's offset alone tells whether the iteration loads the
+ * gathered element. Otherwise the emitted code compares the index with the position of the
  * element. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t)
 {

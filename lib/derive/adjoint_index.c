@@ -18,7 +18,7 @@ bool kd_equal_exprs(const kt_expr *a, const kt_expr *b)
 
 static bool is_param(const kt_var *var) { return var->kind == KJ_V_PARAM; }
 
-/* Returns whether a variable has the same value in all threads and at all reads in the loop. */
+/* Returns whether a variable has the same value in all threads and wherever the loop reads it. */
 static bool is_uniform_var(const kd_part *part, const kt_var *var)
 {
   if (is_param(var)) return true;
@@ -212,7 +212,7 @@ static kd_index round_index(kd_part *part, const kt_expr *e)
   bool is_extent = is_straight(&extent) && !extent.variable && extent.is_exact &&
                    extent.least == n.least && kd_equal_exprs(extent.symbol, n.symbol);
   if (!is_extent || (x.symbol && !kd_equal_exprs(x.symbol, n.symbol))) return (kd_index){ 0 };
-  if (x.symbol) { /* q + n + c */
+  if (x.symbol) { /* the sum q + n + c, with the extent n as its symbol */
     x.symbol = NULL;
     x.least -= n.least;
     x.most -= n.least;

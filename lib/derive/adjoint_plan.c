@@ -1,7 +1,7 @@
 /* Chooses for each array how the derivatives with respect to its elements are summed. Plain
  * additions suffice if only one iteration adds to an element. Gathering is possible if each index
- * is a variable plus a constant. All other arrays need atomic additions. Rejects an array if the
- * kernel writes to it in a way that has no known derivative. */
+ * is a variable plus a constant. All other arrays need atomic additions. Rejects a kernel that
+ * writes to an array in a way that has no known derivative. */
 #include "derive/adjoint.h"
 
 kd_array_plan *kd_plan_of(const kd_part *part, const kt_var *array)
@@ -60,8 +60,8 @@ static bool is_above(const kd_index *index, const kd_index *limit)
          index->least > limit->most;
 }
 
-/* Returns whether the two indices are never equal. If both parts are the same, only indices within
- * one iteration are compared, otherwise the indices of any two iterations. */
+/* Returns whether the two indices are never equal. If of_a and of_b are the same part, compares the
+ * indices within one iteration; otherwise compares the indices of any two iterations. */
 static bool is_never_same(kd_part *of_a, const kd_index *a, kd_part *of_b, const kd_index *b)
 {
   if (!is_sum(a) || !is_sum(b)) return false;
@@ -293,8 +293,8 @@ static _Noreturn void refuse_loops(const kd_plan *plan, const loop_sites *a, con
 }
 
 /* Checks two loops that access the same array. The derivative is correct in two cases: the loops
- * store to different elements, or the second loop only loads the final values of the first loop or
- * adds to them. */
+ * store to different elements; or the second loop only loads the final values of the first loop, or
+ * only adds to them. */
 static void check_loops_apart(const kd_plan *plan, const kd_array_plan *made, const loop_sites *a,
                               const loop_sites *b)
 {
@@ -381,8 +381,8 @@ static void plan_array(kd_plan *plan, const kt_var *array, kj_arena *arena)
   KJ_PUSH(arena, &plan->arrays, made);
 }
 
-/* Replaces gathering by atomic additions if another thread would read derivatives that a thread
- * changes in place. */
+/* Replaces gathering by atomic additions for an array if otherwise a gathering thread could read
+ * derivatives that another thread changes in place. */
 static void avoid_gathering(kd_plan *plan)
 {
   bool has_changed = false;

@@ -9,7 +9,7 @@
  * whose value is needed is rejected. */
 #include "derive/adjoint.h"
 
-/* ---- elements that the body finds when it runs again ---- */
+/* ---- elements that a body loads when it runs again ---- */
 
 typedef struct renewal {
   kd_part *part;
@@ -124,7 +124,8 @@ static void look_at_later_store(void *data, kt_stmt *stmt)
 
 static bool is_stmt(void *data, const kt_stmt *stmt) { return stmt == data; }
 
-/* Analyzes the statements after the loop. Returns whether the loop is in the list of statements. */
+/* Analyzes the statements that follow the loop. Returns whether the loop is in this list of
+ * statements. */
 static bool look_behind(renewal *r, const kt_stmts *stmts, const kt_stmt *loop)
 {
   bool is_behind = false;
@@ -141,7 +142,7 @@ static bool look_behind(renewal *r, const kt_stmts *stmts, const kt_stmt *loop)
   return is_behind;
 }
 
-/* Analyzes a loop. outer: the surrounding loop whose body runs again, or NULL. */
+/* Analyzes a loop. outer is the surrounding loop whose body runs again, or NULL. */
 static renewal look_at_loop(kd_part *part, const kt_var *root, const kt_stmt *loop,
                             const kt_stmt *outer)
 {
@@ -205,8 +206,8 @@ static bool is_barrier(void *data, const kt_stmt *stmt)
          stmt->value->builtin->id == KJ_BUILTIN_SYNCTHREADS;
 }
 
-/* Begins a body that runs again. Emits a barrier first if other threads may still load elements
- * that the body stores again. */
+/* Called before the emission of a body that runs again. Emits a barrier if other threads may still
+ * load elements that the body stores again. */
 void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop)
 {
   bool is_renewed = false;

@@ -1,5 +1,5 @@
-/* Adjoint kernels: emits the loads of derivatives and the additions to them that adjoint_plan.c has
- * chosen. */
+/* Adjoint kernels: emits the loads of derivatives, and the additions to derivatives, in the ways
+ * that adjoint_plan.c has chosen. */
 #include "derive/adjoint.h"
 
 static kd_part *part_of(const kd_derivation *d)
@@ -238,8 +238,8 @@ void kd_begin_iteration(kd_part *part)
 }
 
 /* Returns the derivative for the last store to an element, and 0 for earlier stores. The reverse
- * pass visits the last store first; the flag `taken` then tells the earlier stores that the
- * derivative has been read. */
+ * pass visits the last store first, which sets the flag `taken`. At the earlier stores the flag
+ * shows that the derivative has been read. */
 static kt_expr *take_once(kd_derivation *d, kt_var *taken, kt_expr *load)
 {
   kt_var *t = kd_new_var(d, "_t", load->type, load->location);

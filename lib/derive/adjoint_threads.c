@@ -111,7 +111,7 @@ static void check_effects(kd_part *part, const kt_stmt *stmt)
   if (kd_is_sync(d, stmt)) return;
   bool is_atomic = stmt->kind == KJ_TS_EVALUATE && kt_accesses_place(stmt->value);
   const kt_var *root = is_atomic ? kd_root(stmt->value->x) : NULL;
-  /* the kernel has executed these statements already */
+  /* the kernel has already executed this operation, and the adjoint does not repeat it */
   if (root && root->kind == KJ_V_PARAM) return;
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {
     const kt_expr *operand = kt_stmt_operand(stmt, i);
@@ -191,8 +191,8 @@ static walk condition_of(kd_part *part, const kt_stmt *store)
   return w;
 }
 
-/* Rejects a store if all threads of a block write to the same element. In the adjoint, each of
- * these threads would read the derivative of the element. */
+/* Rejects a store at which all threads of a block write to the same element, because in the adjoint
+ * each of these threads would read the element's derivative. */
 static void check_store(kd_part *part, const kt_stmt *store)
 {
   const kt_var *root = kd_root(store->array);

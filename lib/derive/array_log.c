@@ -6,10 +6,10 @@
  * in the log of the array. In the reverse pass, an iteration first undoes all stores that were
  * executed since it started, from the last to the first.
  *
- * An array has two logs: one for the first run of the func, and one for bodies that run again. The
- * entries of the first log are never overwritten. Undoing a store exchanges the saved element with
- * the array's element. The func's stores can therefore be repeated at the end, so that the caller's
- * arrays have the contents that the func stored.
+ * An array has two logs: one for the first run of the func, and one for bodies that run again.
+ * Bodies that run again never overwrite entries of the first log. Undoing a store exchanges the
+ * saved element with the array's element. At the end, the stores can therefore be repeated, so that
+ * the caller's arrays have the contents that the func stored.
  *
  * Guarantee: after the reverse statements of a loop, every logged array has the contents that it
  * had at the start of the loop. */
@@ -101,8 +101,8 @@ void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt)
 
 /* ---- undoing and redoing ---- */
 
-/* Restores the element that was saved in entry `at`. `exchanges`: saves the array's current element
- * in the entry. */
+/* Restores the element that was saved in entry `at`. If `exchanges` is set, saves the array's
+ * current element in the entry. */
 static void put_back(kd_derivation *d, const kd_log *log, const kd_log_memory *memory, kt_expr *at,
                      const kt_stmt *store, bool exchanges)
 {
@@ -244,7 +244,7 @@ static bool is_used_in(const kd_log *log, const kt_stmt *stmt)
   return kt_any_in_tstmt(stmt, NULL, is_variable, log->root);
 }
 
-/* Returns whether the stores of an iteration are all directly in the loop's body and no inner loop
+/* Returns whether all stores of an iteration are directly in the loop's body, and no inner loop
  * undoes any of them. */
 static bool is_straight(const kd_log *log, const kt_stmts *body, const kd_entries *count)
 {

@@ -51,8 +51,8 @@ kd_operand_places kd_list_numbers(kd_derivation *d, kt_expr *array, kt_exprs *in
 kjit_type kd_element_of(const kd_derivation *d, const kt_stmt *store);
 /* Returns the array that holds the saved elements of a type. */
 kt_var *kd_find_values(const kd_log_memory *memory, kjit_type type);
-/* Adds a thread-local array to a log, with space for `most` entries of `width` numbers. holds: a
- * description of the entries for the list of facts. */
+/* Adds a thread-local array to a log, with space for `most` entries of `width` numbers. `holds`
+ * describes the entries in the list of facts. */
 kt_var *kd_add_log_array(kd_derivation *d, const kd_log *log, const char *name, kjit_type element,
                          uint64_t most, uint32_t width, const char *holds);
 

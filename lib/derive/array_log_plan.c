@@ -38,8 +38,8 @@ static bool mark_address(void *data, const kt_expr *e)
   return false;
 }
 
-/* Returns whether a loop may read the array, so that a change of it without a log would be
- * wrong. */
+/* Returns whether a loop may read the array, in which case every change of the array must be in a
+ * log. */
 static bool is_read_array(void *data, const kt_expr *e)
 {
   const plan *p = data;
@@ -61,8 +61,8 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
-/* Rejects changes of such arrays that are not stores: atomics, stores with cache hints, and calls
- * that are not inlined. */
+/* Rejects changes of such arrays that a log cannot record: atomics, stores with cache hints, and
+ * calls that are not inlined. */
 static bool check_change(void *data, const kt_expr *e)
 {
   plan *p = data;
@@ -90,7 +90,7 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   kd_derivation *d = p->d;
   kt_var *root = kd_root(stmt->array);
   bool is_known = root && root->index < d->count;
-  /* the stores of an adjoint kernel do not run again; slice.c rejects loads that need them */
+  /* an adjoint kernel does not execute stores to arguments; slice.c rejects loads that need them */
   if (d->adjoint && root && root->kind == KJ_V_PARAM) return;
   /* see adjoint_rerun.c */
   if (d->adjoint && root && root->kind == KJ_V_SHARED) return;

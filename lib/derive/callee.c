@@ -1,6 +1,7 @@
 /* Infers the types of calls of derivatives, for example `jvp(f)(x, dx)`. The first arguments are
- * the arguments of f. Binding them as in a call of f selects the instance of f to differentiate.
- * The remaining arguments are derivatives, one for each chosen parameter of f that holds floats. */
+ * the arguments of f. These arguments are bound as in a call of f, which selects the instance of f
+ * to differentiate. The remaining arguments are derivatives, one for each chosen parameter of f
+ * that holds floats. */
 #include "derive/derive.h"
 
 bool kd_is_derivative(const ki_expr *expr)
@@ -79,8 +80,8 @@ kt_expr *kt_rule_no_diff(kt_scope *s, const kt_operands *o)
 
 /* ---- the arguments of a call ---- */
 
-/* State while the arguments of such a call are consumed. The arguments in the source come first,
- * followed by the arguments that bind_back captured. */
+/* State while the arguments of a call of a derivative are consumed. The arguments in the source
+ * come first, followed by the arguments that bind_back captured. */
 typedef struct taker {
   kt_scope *s;
   const ki_expr *call;
@@ -120,8 +121,8 @@ static void list_params(taker *t, const kt_inferred *record, size_t count)
   }
 }
 
-/* Binds the arguments of f. The arguments in the source become a separate call. Arguments captured
- * from the derivative come before the arguments that f itself has captured. */
+/* Binds the arguments of f. The arguments in the source are bound as a separate call. Arguments
+ * that bind_back added to the derivative come before the arguments that f itself has captured. */
 static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variable)
 {
   kt_scope *s = t->s;
@@ -210,7 +211,7 @@ static void refuse_chosen(const taker *t, const kt_callee *callee, size_t index)
           kt_callee_text(t->s->c, callee), index);
 }
 
-/* Lists the instance's parameters with respect to which it is differentiated. */
+/* Returns the parameters of the instance with respect to which it is differentiated. */
 static kt_vars list_chosen(const taker *t, const kt_callee *callee)
 {
   kt_vars chosen = { 0 }, all = t->params;

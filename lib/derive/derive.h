@@ -25,7 +25,7 @@ typedef struct kd_log kd_log; /* array_log.c */
  * variable. */
 typedef struct kd_variable {
   bool varies;     /* the variable depends on a chosen parameter */
-  bool matters;    /* the result depends on the variable */
+  bool matters;    /* the result depends on the variable; only such a variable needs a derivative */
   kt_var *other;   /* the derivative of the variable, or NULL */
   kt_var *instead; /* the variable that replaces this one in emitted statements, or NULL */
   kd_log *log;     /* log of the array (array_log.c), or NULL */
@@ -43,7 +43,7 @@ typedef struct kd_derivation {
   kt_stmts body;       /* the prepared body */
   /* reverse: the parameter for the derivative with respect to the result, or NULL */
   kt_var *cotangent;
-  bool is_recomputed; /* the emitted statements have run once before */
+  bool is_recomputed; /* the statements that are being emitted run for the second time */
   kt_var *result;     /* the variable that the body returns; NULL if it returns nothing */
   size_t count;       /* number of variables of the prepared body */
   kd_variable *variables;
@@ -52,8 +52,8 @@ typedef struct kd_derivation {
   struct kd_part *adjoint;
 } kd_derivation;
 
-/* Returns whether the func's own statements have run before. Effects on memory outside of the
- * thread have then happened and are not emitted again. */
+/* Returns whether the func's own statements have run before. Their effects on memory outside of the
+ * thread have then already happened, so they are not emitted again. */
 static inline bool kd_has_run(const kd_derivation *d) { return d->is_recomputed || d->adjoint; }
 
 /* Returns the name of the attribute that gives a func a custom rule for this derivative. */
@@ -109,18 +109,21 @@ void kd_take_atomic_sums(kd_derivation *d);
 /* Returns whether the statement is a barrier or a fence, which the adjoint of such a kernel
  * repeats. */
 bool kd_is_sync(const kd_derivation *d, const kt_stmt *stmt);
-/* Returns the atomic addition to a shared array that this statement has replaced, or NULL. */
+/* Returns the atomic addition to a shared array that has been replaced by this statement, or
+ * NULL. */
 const kt_expr *kd_find_shared_sum(const kd_derivation *d, const kt_stmt *stmt);
 void kd_copy_shared_sum(kd_derivation *d, const kt_stmt *stmt);
 void kd_reverse_shared_sum(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
 /* Emits loops that set the derivatives of a shared array to 0. */
 void kd_clear_shared(kd_derivation *d, kt_var *other);
 void kd_reverse_block_range(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
-/* Returns whether the body of a loop would load overwritten elements if it ran again. */
+/* Returns whether the body of a loop would load overwritten elements if it ran again, so that the
+ * loop must keep its values. */
 bool kd_must_keep(kd_derivation *d, const kt_stmt *loop);
 /* Returns whether the derivation emits a store to a shared array at this point. */
 bool kd_is_stored(const kd_derivation *d, const kt_stmt *store);
-/* Called before and after emitting a body that runs again. made: the emitted statements. */
+/* kd_begin_rerun is called before a body that runs again is emitted. The second function is called
+ * after it; `made` is the list of emitted statements. */
 void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop);
 void kd_end_rerun(kd_derivation *d, kt_stmts *made);
 
@@ -144,8 +147,8 @@ kt_var *kd_root(const kt_expr *array);
 bool kd_is_imaginary(const kd_derivation *d, const kt_expr *array);
 /* Returns a copy of the array expression whose indices are stored in variables. */
 kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
-/* Begins a loop of a thread from 0 to extent, and appends its variable to the indices. The
- * following statements belong to it until the caller restores d->s->out. */
+/* Begins a loop of a thread from 0 to extent, and appends its variable to the indices. Statements
+ * that are emitted afterwards belong to the loop until the caller restores d->s->out. */
 void kd_begin_loop(kd_derivation *d, int64_t extent, kt_exprs *indices);
 /* Emits loops over all elements of an array with static extents. Their body comes from make(d,
  * indices, data). */
@@ -222,16 +225,16 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin);
 /* Returns t times the partial derivative of the node with respect to operand `index`, or NULL if
  * the product is 0. t is an atom; if the node is a division, t may also be a negated atom. */
 kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* Does the same for a built-in that returns a pair. t holds the derivatives with respect to both
- * items. */
+/* Like kd_times_partial, for a built-in that returns a pair. t holds the derivatives with respect
+ * to both items. */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* Returns a pair for such a built-in: t times the partial derivative of each item with respect to
- * operand `index`. */
+/* Returns a pair for a built-in that returns a pair: t times the partial derivative of each item
+ * with respect to operand `index`. */
 kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* Changes the guard `t == 0 ? 0 : v` of a derivative that is to be differentiated again. t is a
- * factor of v, for example a derivative. Even if t is 0, the derivative of v with respect to t is
- * not 0, so v must be differentiated. The new guard returns 0 only if t is 0 and v is NaN because
- * another factor of v is infinite. Emits a statement that computes v. */
+/* Changes the guard `t == 0 ? 0 : v` in a derivative that is differentiated again. t is a factor of
+ * v, for example a derivative. Because the derivative of v with respect to t is not 0 even if t is
+ * 0, v must be differentiated in this case too. The new guard returns 0 only if t is 0 and v is NaN
+ * because another factor of v is infinite. Emits a statement that computes v. */
 kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard);
 
 /* ---- rules of the source: own_rules.c ---- */
@@ -245,7 +248,7 @@ const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj
  * the derivative of a parameter without floats is NULL. */
 kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
                       const kt_exprs *values, const kt_exprs *derivatives, kj_location location);
-/* Rejects a rule unless it returns a value and its derivative and both have this type. */
+/* Rejects a rule unless it returns a value and its derivative, both of this type. */
 void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
                    const ki_function *of, kj_location location);
 /* The results of a reverse rule. derivatives has an item for each run-time parameter; it is NULL if
@@ -267,8 +270,8 @@ void kd_return_rule(kd_derivation *d, const ki_function *rule);
 void kd_make_reverse(kd_derivation *d);
 /* Declares the derivative of a variable and sets it to 0. */
 void kd_add_derivative(kd_derivation *d, kt_var *var);
-/* Emits the statements of the forward pass. Inserts the statements that propagate derivatives back
- * through them at the front of *reverse. */
+/* Emits the statements of the forward pass. Inserts at the front of *reverse the statements that
+ * propagate derivatives backward through them. */
 void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse);
 void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
 /* Redirects emission to a new list. kd_end_backwards inserts this list at the front of *reverse. */
@@ -293,11 +296,11 @@ bool kd_is_last_break(const kt_stmt *stmt);
 /* Returns whether the statement is a loop whose iterations run again, from the last to the
  * first. */
 bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt);
-/* Returns the maximum number of iterations of a loop, or 0 if it is not known. *is_sure receives
- * whether the loop's structure alone guarantees this maximum. */
+/* Returns the maximum number of iterations of a loop, or 0 if it is not known. Sets *is_sure to
+ * whether the structure of the loop alone guarantees this maximum. */
 uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sure);
-/* Emits a kernel error for threads in which the condition is true: they exceed the number of
- * iterations that the loop declares with @most. */
+/* Emits a kernel error for threads in which the condition is true. The condition means that the
+ * loop exceeds the number of iterations that it declares with @most. */
 void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location);
 
 /* ---- loop_sums.c ---- */
@@ -337,19 +340,23 @@ bool kd_is_logged(const kd_derivation *d, const kt_stmt *stmt);
  * the value. */
 void kd_log_store(kd_derivation *d, const kt_stmt *stmt, const kt_expr *array,
                   const kt_exprs *indices, kt_expr *value);
-/* Does the same for a store of the prepared body, after copying its array, indices and value. */
+/* Like kd_log_store, for a store of the prepared body whose array, indices and value are not copied
+ * yet. */
 void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt);
-/* Forward pass: call these before the loop, at the start of an iteration, and after the loop. */
+/* Forward pass: call the first function before the loop, the second at the start of an iteration,
+ * and the third after the loop. */
 void kd_begin_marks(kd_derivation *d, const kt_stmt *loop, uint32_t trips, kd_marks *marks);
 void kd_mark_iteration(kd_derivation *d, const kd_marks *marks, kt_expr *at);
 void kd_mark_end(kd_derivation *d, const kd_marks *marks);
-/* Reverse pass: call these before the loop, before the body that runs again, and after the reverse
- * statements of that body. is_inner: the loop is inside a body that runs again. */
+/* Reverse pass: call the first function before the loop, the second before the body that runs
+ * again, and the third after the reverse statements of that body. is_inner tells whether the loop
+ * is inside a body that runs again. */
 void kd_undo_later(kd_derivation *d, const kd_marks *marks);
 void kd_undo_iteration(kd_derivation *d, kd_marks *marks, const kt_stmt *loop, kt_expr *at);
 void kd_undo_again(kd_derivation *d, const kd_marks *marks, const kt_stmt *loop, bool is_inner);
-/* kd_end_logs records the depths of the logs at the end of the func's first run. kd_redo_stores is
- * called last: it repeats the stores to the caller's arrays that the reverse pass has undone. */
+/* kd_end_logs records the depths of the logs at the end of the func's first run. kd_redo_stores,
+ * which is called last, repeats the stores to the caller's arrays that the reverse pass has
+ * undone. */
 void kd_end_logs(kd_derivation *d);
 void kd_redo_stores(kd_derivation *d);
 

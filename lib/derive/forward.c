@@ -1,5 +1,5 @@
-/* Forward derivatives. For each assignment, the derivative of the variable is computed after the
- * new value and before the assignment itself. Control flow does not change. */
+/* Forward derivatives. For each assignment, the emitted code computes the new value, then the
+ * derivative of the variable, and then executes the assignment. Control flow does not change. */
 #include "derive/derive.h"
 
 static void forward_block(kd_derivation *d, const kt_stmts *stmts);

@@ -3,7 +3,7 @@
  * not split. */
 #include "derive/derive.h"
 
-/* ---- the derivative of an expression from those of its operands ---- */
+/* ---- the derivative of an expression from the derivatives of its operands ---- */
 
 static kt_expr *tangent_or_zero(kd_derivation *d, const kd_node *node)
 {
@@ -84,7 +84,7 @@ static kt_expr *make_tangent(kd_derivation *d, const kd_node *node)
   }
 }
 
-/* ---- kinds ---- */
+/* ---- expressions by kind ---- */
 
 static kd_node *new_node(kd_derivation *d, const kt_expr *e)
 {

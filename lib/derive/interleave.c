@@ -36,7 +36,7 @@ typedef struct interleaving {
   size_t lane_count;
   lane lanes[MOST_LANES];
   uint32_t *assignments; /* indexed by variable: number of statements that assign it */
-  bool *is_uniform;      /* indexed by variable: it has the same value in all iterations */
+  bool *is_uniform;      /* indexed by variable: whether it has the same value in all iterations */
   bool has_common_loop;  /* the result contains a loop that serves all iterations */
 } interleaving;
 
@@ -242,8 +242,8 @@ static bool is_common(interleaving *v, const kt_stmt *stmt)
 
 static void spread_block(interleaving *v, const kt_stmts *stmts);
 
-/* Returns whether a loop is too long for full unrolling. It is then unrolled by a factor, so that
- * the elements of several iterations are loaded together. */
+/* Returns whether a loop is too long for full unrolling. Such a loop is unrolled by a factor, so
+ * that the elements of several iterations are loaded together. */
 static bool is_long(const kt_stmt *loop)
 {
   if (!kt_is_constant(loop->stop) || !kt_is_constant(loop->first)) return true;
@@ -252,8 +252,8 @@ static bool is_long(const kt_stmt *loop)
 }
 
 /* Returns whether the loop must be unrolled fully because it accesses thread-local arrays, which
- * become registers only if all their indices are constants. A loop over other arrays that inherits
- * `@unroll` from its surroundings can stay a loop. */
+ * become registers only if all their indices are constants. A loop that accesses only other arrays
+ * can stay a loop, even if it inherits `@unroll` from a surrounding loop. */
 static bool must_unroll(const interleaving *v, const kt_stmt *loop)
 {
   kt_effects effects = { 0 };

@@ -1,13 +1,13 @@
 /* Checks that a prepared body is linear in its chosen parameters. A custom rule for `jvp` must be
  * linear in its derivative parameters; otherwise its reverse derivative would depend on their
- * values. A value that depends on a chosen parameter must be a sum of such values, each times a
- * factor that does not depend on a chosen parameter. Conditions, indices and loop bounds must not
- * depend on a chosen parameter. */
+ * values. A value that depends on a chosen parameter must be a sum of terms. Each term must be a
+ * value that depends on a chosen parameter, times a factor that does not. Conditions, indices and
+ * loop bounds must not depend on a chosen parameter. */
 #include "derive/derive.h"
 
 typedef struct linear {
   kd_derivation *d;
-  bool *depends; /* indexed by variable: it depends on a chosen parameter */
+  bool *depends; /* indexed by variable: whether it depends on a chosen parameter */
   bool has_changed;
 } linear;
 

@@ -4,7 +4,8 @@
 
 /* ---- variables that a loop only adds to ---- */
 
-/* Members are variables whose values are used only in sums: `s = s + e`, `t = s`. */
+/* A set of variables, the members. A member is read only in sums, `s = s + e`, and in copies to
+ * other members, `t = s`. */
 typedef struct members {
   const kd_derivation *d;
   bool *is_member; /* indexed by variable */
@@ -115,7 +116,7 @@ bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e)
   if (e->kind == KJ_T_CONVERT) {
     const ki_type_info *from = ki_type(d->c->types, e->x->type),
                        *to = ki_type(d->c->types, e->type);
-    /* converted to a narrower type, a counter can become 0 */
+    /* conversion to a narrower type could change a nonzero counter to 0 */
     return ki_is_integral(e->type) && to->size_bytes >= from->size_bytes &&
            kd_is_positive_counter(d, e->x);
   }

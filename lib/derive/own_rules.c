@@ -3,8 +3,8 @@
  * The parameters of g are the parameters of f, followed by a derivative for each parameter that
  * holds floats; g returns the same values as `jvp(f)`. The parameters of h are the parameters of f,
  * followed by the derivative with respect to the result of f; h returns the same values as
- * `vjp(f)`. Without h, kjit derives the reverse derivative from g. For that, g must be linear in
- * its derivative parameters, which linear.c checks. */
+ * `vjp(f)`. If h is missing, kjit derives the reverse derivative from g, which must then be linear
+ * in its derivative parameters (linear.c checks this). */
 #include "derive/derive.h"
 
 static const ki_function *find_rule(const ki_function *function, ki_attribute_id id)
@@ -38,7 +38,7 @@ const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj
 
 typedef struct rule_call {
   kd_derivation *d;
-  kt_captured arguments; /* all arguments of the call */
+  kt_captured arguments; /* all arguments of the rule's call */
 } rule_call;
 
 static void add_argument(rule_call *r, kt_bound bound, kt_expr *value)
@@ -96,7 +96,7 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* Binds the call and returns the instance of the rule. `what` is for error messages: it names the
+/* Binds the call and returns the instance of the rule. In error messages, `what` describes the
  * parameters that a rule has after the parameters of the func. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
@@ -160,8 +160,8 @@ void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const 
 /* ---- reverse ---- */
 
 /* Returns the type of the derivative that a rule returns for a parameter of the func, or KJIT_VOID
- * if it returns none. A run-time value that holds floats has such a derivative. A float constant
- * has one as well, which is not used. */
+ * if it returns none. A rule returns a derivative for each run-time value that holds floats. It
+ * also returns a derivative for a float constant; that derivative is not used. */
 static kjit_type part_type(const kd_derivation *d, const kt_inferred *of, size_t index)
 {
   const kt_vars *params = &of->instance->params;
@@ -288,7 +288,7 @@ kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_ex
   return call_transposed_rule(d, of, values, t, location);
 }
 
-/* ---- the derivative of a func with a rule ---- */
+/* ---- derivatives of funcs that have a custom rule ---- */
 
 static kt_var *derivative_of(const kd_derivation *d, const kt_var *param)
 {

@@ -37,7 +37,7 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin)
 
 /* ---- the words in the rows ---- */
 
-/* A node, and t, the derivative to multiply by. */
+/* The data for one node: t is the derivative by which the partial derivatives are multiplied. */
 typedef struct terms {
   kd_derivation *d;
   const kd_node *node;
@@ -50,7 +50,7 @@ static kt_expr *operand(const terms *k, size_t index)
   const kd_node *node = k->node;
   if (node->from->kind == KJ_T_BUILTIN) return kd_copy(k->d, node->args[index]->value);
   kt_expr *value = kd_copy(k->d, node->nodes[index]->value);
-  /* the exponent of `**` may be an integer */
+  /* converted, because the exponent of `**` may be an integer */
   return kt_convert(k->d->s, value, node->from->type, k->location);
 }
 
@@ -127,7 +127,7 @@ static kt_expr *has_log(const terms *k, kt_expr *x)
 
 static bool is_literal(const kt_expr *e, double least)
 {
-  /* In every float type, numbers from 1e-4 to 1e4 are finite and nonzero. */
+  /* numbers from 1e-4 to 1e4 are finite and nonzero in every float type */
   return e->kind == KJ_T_CONST && ki_number_of(kt_value_of(e)) >= least &&
          ki_number_of(kt_value_of(e)) <= 1e4;
 }
@@ -150,8 +150,8 @@ static bool is_nonnegative(const kt_expr *e)
   return known[e->builtin->id];
 }
 
-/* Returns whether an expression is never 0, except that it may be NaN. Such expressions are
- * literals, loop counters that start at 1 or more, and a literal plus a nonnegative value. Complex
+/* Returns whether an expression is never 0, except that it may be NaN. This is known of literals,
+ * of loop counters that start at 1 or more, and of a literal plus a nonnegative value. Complex
  * numbers are excluded because their squares can be negative. */
 static bool is_nonzero(const terms *k, const kt_expr *e)
 {
@@ -173,9 +173,9 @@ static const kt_expr *source(const terms *k, size_t index)
   return node->from->kind == KJ_T_BUILTIN ? node->args[index]->from : node->nodes[index]->from;
 }
 
-/* Returns 0 if the factor is 0, and otherwise the value. Without this guard, another factor of the
- * value that is infinite would give NaN. The value is computed unconditionally to avoid a branch,
- * because the factor is rarely 0. */
+/* Returns 0 if the factor is 0, and otherwise the value. Without this guard, the result would be
+ * NaN if the factor is 0 and another factor of the value is infinite. The value is computed
+ * unconditionally to avoid a branch, because the factor is rarely 0. */
 static kt_expr *guard_by(const terms *k, kt_expr *factor, kt_expr *value)
 {
   kt_expr *is_zero = binary(k, KJIT_OP_EQ, factor, number(k, 0));
@@ -301,10 +301,10 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 
 /* ---- operators ---- */
 
-/* Returns -x * r, where r is the result of a division. LLVM would move the sign into r and, if r
- * has no other uses, compute the division a second time. r has no other uses if the loop's body
- * runs again. A guard prevents LLVM from turning the sign into a subtraction. 0 - x * r avoids both
- * problems. */
+/* Returns -x * r, where r is the result of a division. In two cases it is built as 0 - x * r. If
+ * the body runs again, r has no other uses, and LLVM would move a negation into r and compute the
+ * division a second time. If the product has a guard, the guard would prevent LLVM from combining a
+ * negation with the sum that follows. */
 static kt_expr *minus_times_quotient(const terms *k, kt_expr *x, bool is_guarded)
 {
   kt_expr *product = binary(k, KJIT_OP_MUL, x, result(k));
@@ -389,7 +389,7 @@ kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt
   return pair;
 }
 
-/* Sums the contributions of both items. */
+/* Adds the contributions of both items of the pair. */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t)
 {
   kt_expr *sum = NULL;

@@ -1,10 +1,10 @@
 /* Prepares the body of a func for differentiation: copies the body into the new instance, inlines
  * the called funcs, and removes jumps.
  *
- * Guarantees: every array value is a parameter, a thread-local array, or a view or member of one.
- * The indices of a view are evaluated where the view is created. There is no RETURN or CONTINUE; a
- * BREAK occurs only in an IF at the end of a loop. The remaining calls are calls of extern funcs,
- * funcs with custom rules, and recursive funcs. */
+ * Guarantees: every array value is a parameter, a thread-local array, or a view or member of such
+ * an array. The indices of a view are evaluated where the view is created. There is no RETURN or
+ * CONTINUE; a BREAK occurs only in an IF at the end of a loop. The remaining calls are calls of
+ * extern funcs, funcs with custom rules, and recursive funcs. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -419,7 +419,7 @@ static void copy_loop(preparer *p, const kt_stmt *stmt)
 
 /* ---- blocks ---- */
 
-/* Copies the rest of a block under a condition, after a statement that may have left the block. */
+/* Copies the rest of a block under a condition. The preceding statement may have left the block. */
 static void copy_guarded(preparer *p, const kt_stmts *stmts, size_t first)
 {
   if (first == stmts->count) return;
@@ -432,8 +432,8 @@ static void copy_guarded(preparer *p, const kt_stmts *stmts, size_t first)
   copy_into(p, &rest->body, stmts, first);
 }
 
-/* Copies an `if`. If one branch always leaves, the following statements belong to the other branch.
- * Returns whether the rest of the block has been copied. */
+/* Copies an `if`. If one branch always leaves the block, the statements after the `if` are copied
+ * into the other branch. Returns whether the rest of the block has been copied. */
 static bool copy_if(preparer *p, const kt_stmts *stmts, size_t at)
 {
   const kt_stmt *stmt = stmts->items[at];

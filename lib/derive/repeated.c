@@ -1,6 +1,6 @@
 /* Finds expressions that a statement of a prepared body computes more than once, and computes each
- * of them once, in a variable before the statement. The reverse derivative then sums all
- * derivatives with respect to this variable and propagates the sum through the expression only
+ * of them once, in a variable before the statement. The reverse derivative can then sum all
+ * derivatives with respect to this variable, and propagate the sum through the expression only
  * once. The values do not change. */
 #include "derive/adjoint.h"
 

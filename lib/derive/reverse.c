@@ -93,8 +93,8 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
 }
 
 /* Returns whether the derivative executes its copy of a store outside of loops. In an adjoint
- * kernel, stores to the caller's memory are not executed, because the kernel has executed them.
- * adjoint_rerun.c decides for stores to shared arrays. */
+ * kernel, stores to the caller's memory are not executed, because the kernel has executed them. For
+ * stores to shared arrays, adjoint_rerun.c decides. */
 static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var *root)
 {
   if (root && root->kind == KJ_V_LOCAL) return true;
@@ -102,8 +102,8 @@ static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var 
   return !kd_has_run(d);
 }
 
-/* Reverses a store. When a body runs again, it repeats stores to memory outside of the thread only
- * if a loop reads this memory. */
+/* Reverses a store. A body that runs again repeats a store to memory outside of the thread only if
+ * a loop reads this memory. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   kd_backwards b;
@@ -211,7 +211,7 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
 /* Returns whether a statement outside of loops and branches adds to the variable. */
 static bool is_assigned_always(const kd_derivation *d, const kt_var *var)
 {
-  bool is_set = false; /* the first assignment only initializes the sum */
+  bool is_set = false; /* the first assignment of the sum only initializes it */
   for (size_t i = 0; i < d->s->out->count; i++) {
     const kt_stmt *stmt = d->s->out->items[i];
     if (stmt->kind != KJ_TS_ASSIGN || stmt->var != var) continue;

@@ -1,8 +1,8 @@
 /* Reverse derivatives of expressions: propagates the derivative with respect to an expression to
  * the variables and elements that it contains.
  *
- * Complex numbers follow JAX's convention: if t is the derivative with respect to z, a change dz
- * changes the differentiated number by the real part of t * dz (without a conjugate). The
+ * Complex numbers follow JAX's convention: if t is the derivative of a number with respect to z, a
+ * change of z by dz changes the number by the real part of t * dz, without a conjugate. The
  * derivative with respect to the imaginary part is therefore minus the imaginary part of t. */
 #include "derive/adjoint.h"
 
@@ -102,7 +102,7 @@ static void hand_back_choice(kd_derivation *d, const kd_node *node, const kt_exp
   }
 }
 
-/* ---- by the kind ---- */
+/* ---- expressions by kind ---- */
 
 static void hand_back_cond(kd_derivation *d, const kd_node *node, const kt_expr *t)
 {

@@ -101,8 +101,8 @@ uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sur
     *is_sure = true;
     return halvings;
   }
-  /* A `while true` loop counts the iteration that leaves it as well. Type inference makes such a
-   * loop from a condition that needs statements. */
+  /* In a `while true` loop, the iteration that leaves the loop counts as well. Type inference makes
+   * such a loop from a condition that needs statements. */
   bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
   if (most && is_endless) most++;
   if (stmt->kind != KJ_TS_FOR || stmt->first->kind != KJ_T_CONST ||
@@ -183,8 +183,8 @@ static kt_stmt *copy_head(kd_derivation *d, const kt_stmt *stmt)
   return copy;
 }
 
-/* Replaces a variable in the emitted statements, because each copy of a loop has its own loop
- * variable. Returns the previous replacement. */
+/* Replaces a variable in the emitted statements by another one, because each copy of a loop has its
+ * own loop variable. Returns the variable by which it was replaced before. */
 static kt_var *replace_var(kd_derivation *d, kt_var *var, kt_var *by)
 {
   kt_var *before = d->variables[var->index].instead;
@@ -357,7 +357,8 @@ static kt_stmt *new_backward(const loop *l)
   made->first = integer(d, 0);
   made->stop = read_trips(l);
   made->step = integer(d, 1);
-  /* a second derivative saves values of this loop as well */
+  /* if this loop is differentiated again, the second derivative needs the maximum to save values of
+   * the loop */
   if (!l->is_fixed) made->most = l->most;
   unroll(l, made);
   return made;
@@ -487,7 +488,7 @@ static void emit_kept(loop *l, kt_stmts *own)
   if (kept) replace_var(d, of_source, before);
 }
 
-/* ---- a loop ---- */
+/* ---- reversing a loop ---- */
 
 static bool has_effect(void *data, const kt_expr *e)
 {
@@ -504,7 +505,7 @@ static bool has_effect(void *data, const kt_expr *e)
 static void check_effect(void *data, kt_stmt *stmt)
 {
   loop *l = data;
-  /* an atomic or a barrier statement does not run again; a called func may store to an array */
+  /* an atomic or barrier statement does not run again, but a called func may store to an array */
   bool is_builtin = stmt->kind == KJ_TS_EVALUATE && stmt->value->kind == KJ_T_BUILTIN;
   if (is_builtin) return;
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {

@@ -6,12 +6,12 @@
 
 typedef struct slicer {
   kd_derivation *d;
-  bool *is_needed; /* indexed by variable of the instance */
+  bool *is_needed; /* indexed by variable of the instance: whether a needed statement reads it */
   bool has_changed;
   /* indexed by parameter: a store of the kernel to this array, in the last grid loop that stores to
    * it */
   const kt_stmt **changes;
-  uint32_t *changed_in; /* the number of this loop */
+  uint32_t *changed_in; /* the number of the loop that contains this store; indexed by parameter */
   uint32_t number;      /* number of the loop whose statements are analyzed */
 } slicer;
 
@@ -203,8 +203,8 @@ static const kd_owned *find_owned(const kd_plan *plan, const kt_stmt *stmt)
   return NULL;
 }
 
-/* Checks the loads of all grid loops. If a statement belongs to no grid loop, it is a loop that
- * gathers, and the statements in its body are checked. */
+/* Checks the loads of all grid loops. A statement that belongs to no grid loop is a gathering loop;
+ * the statements in its body are checked. */
 static void check_loads(slicer *s, kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) {
