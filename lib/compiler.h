@@ -1,6 +1,6 @@
-/* The interface between libkjit and libkjit-compiler. The runtime passes the facts that it knows
- * about a call to the compiler, which returns code and the information needed to launch it. The
- * interface contains no types of LLVM or of the driver.
+/* The interface between libkjit and libkjit-compiler. The runtime passes the compiler a request
+ * with the facts that it knows about a call. The compiler returns code and the information that is
+ * needed to launch the code. The interface contains no types of LLVM or of the driver.
  *
  * libkjit loads the compiler with dlopen. The compiler exports a single function,
  * kjit_get_compiler_interface. */
@@ -18,8 +18,9 @@
 /* Size in bytes of the widest access of a thread, to which the facts about alignment refer. */
 enum { KJ_FACT_WIDTH = 16 };
 
-/* Size in bytes from which on an output array does not fit into the last-level cache. The share of
- * a group of cores is usually 16 to 32 MiB, and the inputs need space in it as well. */
+/* If an output array has at least this number of bytes, it does not fit into the last-level cache.
+ * The share of a group of cores is usually 16 to 32 MiB, and the inputs need space in it as
+ * well. */
 enum { KJ_LARGE_BYTES = 1 << 25 };
 
 /* Facts that the runtime has checked for the arguments of this call. They are bit positions in
@@ -64,7 +65,7 @@ typedef struct kj_argument {
 } kj_argument;
 
 typedef struct kj_signature {
-  /* one for each parameter of the kernel; defaults have been filled in */
+  /* one for each parameter of the kernel; parameters that were not passed have their defaults */
   const kj_argument *arguments;
   uint32_t count;
   /* the facts about the whole call */
@@ -122,8 +123,8 @@ struct kj_compile_request {
   /* NULL if kernel is a kernel; otherwise kernel is a func, which is compiled as a C function with
    * this name */
   const char *symbol;
-  /* For a func that can fail: its first parameter is the address of a kj_failure_record. If false,
-   * a failure traps. */
+  /* For a func that can fail: the first parameter of the func is the address of a
+   * kj_failure_record. If this is false, a failure traps. */
   bool has_record;
   /* The code polls for interrupts. A func polls only if has_record is set. If any code polls, its
    * first parameter is the address of a kj_interruptible_call. */
@@ -135,11 +136,11 @@ struct kj_compile_request {
   /* if plain code of this kind saves time for the target, the compiler makes it and sets
    * kj_code.is_plain */
   kj_plain plain;
-  /* Each field is a number or KJIT_NO_LIMIT. In libkjit, size_bytes 0 means the limits of the
-   * context; kj_call_compiler sets them, and the fields below. */
+  /* Each field is a number or KJIT_NO_LIMIT. In libkjit, a size_bytes of 0 means the limits of the
+   * context. kj_call_compiler fills in these limits and the fields below. */
   kjit_compile_limits limits;
-  /* the compilation is stopped if this counter differs from interrupts_before; NULL means that it
-   * cannot be stopped */
+  /* the compilation stops when this counter differs from interrupts_before; NULL means that the
+   * compilation cannot be interrupted */
   const _Atomic uint64_t *interrupts;
   uint64_t interrupts_before;
   /* Called at the beginning of each stage, except for the first stage, TYPED, which the caller
@@ -149,8 +150,8 @@ struct kj_compile_request {
 
 /* ---- output: code ---- */
 
-/* A limit for the values of an untyped number, because the kernel converts the number to type at
- * this source location. */
+/* A limit for the values of an untyped number. The reason for the limit is that the kernel converts
+ * the number to `type` at this source location. */
 typedef struct kj_number_limit {
   int64_t value;  /* the value; for KJIT_U64, the bits of a uint64_t */
   kjit_type type; /* KJIT_ANY means that there is no limit */
@@ -209,16 +210,18 @@ typedef struct kj_cpu_grid kj_cpu_grid;
  * of the kernel, for one block or one warp, on a stack of its own. The fibers take turns. */
 typedef enum kj_cpu_fibers { KJ_FIBERS_NONE, KJ_FIBERS_BLOCKS, KJ_FIBERS_WARPS } kj_cpu_fibers;
 /* The event for which a fiber waits, or which it signals. The comments say which of id, count,
- * address and value are used. The result is 0 unless the comment says otherwise. */
+ * address and value the event uses. The result is 0 unless the comment specifies another result. */
 typedef enum kj_cpu_wait {
-  /* all fibers of the block that have not ended; returns the sum of their values */
+  /* waits for all fibers of the block that have not ended; returns the sum of their values */
   KJ_WAIT_BLOCK,
-  KJ_WAIT_NAMED,          /* count threads of the block have reached named barrier id */
-  KJ_WAIT_NAMED_ARRIVE,   /* arrives at barrier id and does not wait */
+  /* waits until `count` threads of the block have reached named barrier `id` */
+  KJ_WAIT_NAMED,
+  KJ_WAIT_NAMED_ARRIVE,   /* arrives at named barrier `id` and does not wait */
   KJ_WAIT_CLUSTER_ARRIVE, /* arrives at the cluster's barrier and does not wait */
-  KJ_WAIT_CLUSTER,        /* all fibers of the cluster have arrived */
-  KJ_WAIT_GRID,           /* all fibers of the grid */
-  KJ_WAIT_PHASE,          /* the top bit of the word at address is different from value */
+  KJ_WAIT_CLUSTER,        /* waits until all fibers of the cluster have arrived */
+  KJ_WAIT_GRID,           /* waits for all fibers of the grid */
+  /* waits until the top bit of the word at `address` differs from `value` */
+  KJ_WAIT_PHASE,
   /* like KJ_WAIT_PHASE, but if no other fiber can run, returns 0 without waiting; otherwise returns
    * 1 */
   KJ_WAIT_TRY_PHASE,
@@ -243,8 +246,8 @@ struct kj_cpu_grid {
 
 /* Each launch of interruptible code has a number, which is larger than the numbers of earlier
  * launches. It also has the address of one of these structs. The launch is interrupted if up_to >=
- * base + number. base is 0, except for the launches in a graph. These have the number 0, and each
- * launch of the graph writes its number to base, in stream order. */
+ * base + number. base is 0, except for the launches in a graph. A launch in a graph has the number
+ * 0, and each launch of the graph itself writes its own number to base, in stream order. */
 typedef struct kj_interrupt_word {
   _Alignas(16) uint64_t up_to;
   uint64_t base;
@@ -252,7 +255,7 @@ typedef struct kj_interrupt_word {
 
 /* The first argument of a CPU func that polls. The base of the word is always 0. */
 typedef struct kj_interruptible_call {
-  kj_cpu_grid grid; /* only its field leave */
+  kj_cpu_grid grid; /* only the field `leave` is used */
   const kj_interrupt_word *word;
   uint64_t number;
 } kj_interruptible_call;
@@ -307,9 +310,9 @@ typedef struct kj_failure_site {
   uint32_t text_offset, text_bytes;
 } kj_failure_site;
 
-/* A tensor map, which describes how tensor copies access an array argument. They copy boxes of
- * elements. Elements of a box that are outside of the array become zeros. The driver's descriptor
- * for it is a parameter of 128 bytes that is aligned to 64 bytes. */
+/* A tensor map, which describes how tensor copies access an array argument. A tensor copy copies a
+ * box of elements. Elements of the box that are outside of the array become zeros. The driver's
+ * descriptor for it is a parameter of 128 bytes that is aligned to 64 bytes. */
 enum { KJ_MOST_MAPS = 16, KJ_MAP_RANK = 5, KJ_MAP_BYTES = 128, KJ_MAP_ALIGNMENT = 64 };
 /* Coordinates of elements are i32, even those in a box that starts at the largest extent. */
 enum { KJ_MAP_MOST_BOX = 256, KJ_MAP_MOST_EXTENT = INT32_MAX - (KJ_MAP_MOST_BOX - 1) };
@@ -344,12 +347,12 @@ typedef struct kj_code {
   kj_parameter *parameters; /* malloc'd */
   uint32_t parameter_count, parameter_bytes;
   uint32_t static_shared_bytes; /* GPU */
-  /* GPU: the kernel has local arrays, calls, checks or prints, so a use of local memory does not
-   * mean that registers are spilled */
+  /* GPU: the kernel has local arrays, calls, checks or prints. If it uses local memory, this does
+   * not mean that registers are spilled. */
   bool uses_local;
   /* The positions at which threads can fail, and their messages one after the other with a 0 byte
-   * at the end; both are allocated with malloc. can_fail: the code takes the address of a failure
-   * record. Otherwise no thread can fail, and failure_offset is unused. */
+   * at the end; both are allocated with malloc. can_fail means that the code takes the address of a
+   * failure record. If it is false, no thread can fail, and failure_offset is unused. */
   kj_failure_site *failures;
   uint32_t failure_count;
   bool can_fail;
@@ -367,18 +370,20 @@ typedef struct kj_code {
   /* it was made with few optimizations (kj_compile_request.plain), so it is stored in no cache */
   bool is_plain;
   /* allocated with malloc: the formats of the lines that the kernel prints
-   * (native/support_routines.h); NULL if it prints nothing */
+   * (native/support_routines.h); NULL means that the kernel prints nothing */
   char *prints;
   /* CPU: offset in the parameter block of the address of a kn_print_sink, 8 bytes, which no
    * kj_parameter describes */
   uint32_t print_offset;
-  /* the kernel has shared arrays whose size the launch specifies; they all have the same memory */
+  /* the kernel has shared arrays whose size the launch specifies; all these arrays start at the
+   * same address */
   bool uses_dynamic_shared;
-  /* the size of the smallest element of these arrays, and the largest alignment */
+  /* the size of the smallest element type and the largest alignment of these arrays */
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
-  /* Minimum number of elements of dynamic_shared_element_bytes that every launch uses, or 0. [0] is
-   * a constant. [1] to [3] are added to blockDim.x to .z, minus 1. [4] is added to the number of
-   * threads of a block, minus 1. */
+  /* The dynamic shared memory that every launch uses at least, in elements of
+   * dynamic_shared_element_bytes: the maximum of need[0], of need[1] + blockDim.x - 1, of the same
+   * sums for .y and .z, and of need[4] + the number of threads of a block - 1. An entry of 0 does
+   * not count. */
   uint32_t own_shared_need[KJ_SHARED_NEEDS];
   /* GPU: size of the static arrays that do not fit into static shared memory */
   uint32_t fixed_shared_bytes;
@@ -387,7 +392,7 @@ typedef struct kj_code {
   kj_tensor_map tensor_maps[KJ_MOST_MAPS]; /* GPU */
   uint32_t tensor_map_count;
   kj_math_library math_library; /* GPU */
-  /* CPU: a digest of the C library's vector functions if the code depends on them, otherwise 0 */
+  /* CPU: a digest of the C library's vector functions, or 0 if the code does not depend on them */
   uint64_t vector_functions;
   uint64_t scratch_bytes; /* CPU */
   /* CPU: the width of the widest vectors in the optimized LLVM IR; 0 means that there are none */
