@@ -120,8 +120,8 @@ static void find_mattering(void *data, kt_stmt *stmt)
   if (to && to->index < w->d->count && w->d->variables[to->index].matters) need(w, stmt->value);
 }
 
-/* Marks the arguments of a call that is not inlined as needed if the called func may store to one
- * of them. */
+/* Marks all arguments of a call that is not inlined as needed if one of them is an array, because
+ * the called func may store to the array. */
 static void need_call_arguments(void *data, kt_expr **expr)
 {
   walk *w = data;

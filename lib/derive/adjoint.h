@@ -34,7 +34,7 @@ typedef struct kd_index {
   const kt_expr *symbol; /* a value in the index that is the same in the whole grid, or NULL */
   int64_t least, most;
   bool is_exact; /* the offset is the same number in all iterations */
-  bool is_round; /* the index is taken modulo the extent of the grid loop */
+  bool is_round; /* the index is a remainder by the extent of the grid loop */
   /* The extent of the array, if a negative index counts from the end; otherwise NULL. */
   const kt_expr *period;
 } kd_index;

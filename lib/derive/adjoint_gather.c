@@ -282,7 +282,7 @@ static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size
   }
   if (turn == other->turn[v] || turn == KD_ROUND || other->turn[v] == KD_ROUND) return SAME_NEVER;
   if (turn == KD_STRAIGHT) distance = -distance;
-  /* an offset from the end cannot exceed an offset from the start */
+  /* the iterations are the same only if the extent is -distance, and the extent is positive */
   if (distance >= 0) return SAME_NEVER;
   *condition = binary(d, KJIT_OP_EQ, extent_of(d, part->gathered, v), index_number(d, -distance));
   return SAME_IF;

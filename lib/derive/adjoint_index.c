@@ -129,8 +129,8 @@ static kd_index var_index(kd_part *part, const kt_expr *e)
   return index;
 }
 
-/* Returns whether the index is a plain sum: neither negative indices nor a remainder are
- * involved. */
+/* Returns whether the index is a plain sum, without a remainder and without a negative index that
+ * counts from the end. */
 static bool is_straight(const kd_index *index)
 {
   return index->is_known && !index->period && !index->is_round;
@@ -154,7 +154,7 @@ static kd_index sum_index(const kd_index *x, const kd_index *y, bool is_differen
   return sum;
 }
 
-/* Returns the extent of the grid loop in one of its variables. */
+/* Returns the extent of the grid loop for one of its variables, in the form of an index. */
 static kd_index extent_of(kd_part *part, uint32_t variable)
 {
   KJ_ASSERT(variable);

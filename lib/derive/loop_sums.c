@@ -121,8 +121,8 @@ bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e)
            kd_is_positive_counter(d, e->x);
   }
   int64_t more = 0;
-  /* If neither the counter nor the literal is negative, overflow can only give a negative
-   * number. */
+  /* If neither the counter nor the literal is negative, a sum that overflows is negative, so it is
+   * not 0. */
   if (e->kind == KJ_T_BINARY && e->op == KJIT_OP_ADD && ki_is_signed(e->type)) {
     const kt_expr *literal = e->y->kind == KJ_T_CONST ? e->y : e->x;
     if (literal->kind != KJ_T_CONST || literal->integer < 0) return false;

@@ -80,7 +80,8 @@ kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices)
 
 kt_expr *kd_keep(kd_derivation *d, kt_expr *value)
 {
-  /* in a reverse derivative, the body can change its variables before the value is used */
+  /* a variable of the body can be used as it is only in a forward derivative: in a reverse
+   * derivative, the body can change it before the value is used */
   bool is_forward = d->kind == KJ_BUILTIN_JVP,
        is_fixed = value->kind == KJ_T_VAR &&
                   (is_forward || value->var->index >= d->count || value->var->kind == KJ_V_LOOP);

@@ -457,7 +457,7 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
     if (known != ~(word)0) written_now |= find_written(f);
   } while (written_now != known);
   /* A kernel is analyzed only once, below. No code calls the kernel, and the loop above has
-   * analyzed all funcs, unless every bit of `known` was set from the start. */
+   * analyzed all funcs. It has not analyzed them if every bit of `known` is set. */
   if (known == ~(word)0 || !function->is_kernel) find_all_effects(f, function);
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);

@@ -6,8 +6,9 @@
 #include "ir/module.h"
 
 typedef struct ki_node {
-  ki_expr *expr;         /* an expression, which can be used once; or NULL */
-  ki_decl *decl;         /* a name, which can be used any number of times; or NULL */
+  ki_expr *expr; /* an expression, which can be used once; or NULL */
+  /* the declaration that the node names, which can be used any number of times; or NULL */
+  ki_decl *decl;
   ki_function *function; /* the function that contains the node; NULL means the module level */
   bool is_used;
   kj_location used_at;

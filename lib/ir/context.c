@@ -371,8 +371,8 @@ kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
   for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
     statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
-  /* the counters are read one by one while other threads launch, so launches can be less than
-   * missed */
+  /* other threads can launch between the reads of the two counters, so `launches` can be less than
+   * `missed` */
   statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0;
   statistics->compilations = atomic_load_explicit(&counters->compilations, memory_order_relaxed);
   statistics->compile_time_ns =

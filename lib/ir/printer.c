@@ -206,7 +206,7 @@ static void put_item(ki_printer *p, const ki_decl *item, bool is_value)
   else ki_put(p, "_");
 }
 
-/* Prints the types, or the defaults, of a tuple's items and moves `at` to the end of the tuple. */
+/* Prints the types or the defaults of a tuple's items. Moves `at` to the end of the tuple. */
 static void put_items(ki_printer *p, written *at, bool are_values)
 {
   size_t count = 0;

@@ -69,8 +69,9 @@ void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block
   kl_move_to(l, block);
 }
 
-/* Adds to the stack size of all functions together. Without recursion, no chain of calls needs more
- * stack than this sum. A function that is inlined several times is counted several times. */
+/* Adds the size of a stack variable to the total for all functions. Without recursion, no chain of
+ * calls needs more stack than this total. A function that is inlined several times is counted
+ * several times. */
 static void count_stack(kl_lowering *l, LLVMTypeRef type)
 {
   uint64_t bytes = LLVMABISizeOfType(LLVMGetModuleDataLayout(l->module), type);
@@ -357,7 +358,7 @@ LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array)
   LLVMValueRef packed = LLVMGetPoison(packed_array_type(l, info));
   packed = kl_insert_value(l, packed, array->pointer, 0);
   for (uint32_t d = 0; !info->is_static && d < info->rank; d++) {
-    /* the launch's dynamic shared memory determines its extent */
+    /* the extent of dynamic shared memory is computed from the size that the launch gives */
     bool is_dynamic = info->space == KJ_SPACE_SHARED;
     if (array->extents[d] || is_dynamic)
       packed = kl_insert_value(l, packed, kl_extent(l, array, d), 1 + d);

@@ -634,9 +634,10 @@ void kl_end_long(kl_lowering *l, kl_polled_twice *t);
 /* A loop over chunks of the range [first, stop). Call kl_begin_chunks. Then build a loop that runs
  * from .first to .stop and branches to .end when it is done. Finally call kl_end_chunks in .end
  * with the .first of the next chunk. `leave` is the block after all chunks. span is the size of a
- * chunk in units of the counter. is_signed and other_type must be set before. other_type is the
- * type of .other, another value that is passed from chunk to chunk; NULL means that there is none.
- * kl_end_chunks returns the block from which the next chunk begins. */
+ * chunk in units of the counter. The caller must set is_signed and other_type before the first
+ * call. other_type is the type of .other, another value that is passed from chunk to chunk; NULL
+ * means that there is no such value. kl_end_chunks returns the block from which the next chunk
+ * begins. */
 typedef struct kl_chunks {
   bool is_signed;
   LLVMTypeRef other_type;

@@ -378,8 +378,8 @@ static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef lef
   return op == KJIT_OP_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
 }
 
-/* Compares vectors. The instructions of kl_build_compare accept vectors, unless their lanes are
- * converted first. */
+/* Compares vectors or complex numbers. kl_build_compare accepts whole vectors, except for lane
+ * types that it converts before it compares them. */
 LLVMValueRef kl_build_compare_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                     LLVMValueRef y)
 {

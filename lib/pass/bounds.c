@@ -225,7 +225,7 @@ kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int
   kp_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
   kp_bounds last =
     step > 0 ? kp_add_bounds(p, KJIT_I64, first, way) : kp_subtract_bounds(p, KJIT_I64, first, way);
-  last.least = before.least; /* the counter takes only values between first and stop */
+  last.least = before.least; /* the last value is between first and stop, whose bounds are known */
   last.most = before.most;
   return last;
 }

@@ -126,8 +126,8 @@ static bool differs(void *data, const kt_expr *e)
   return true;
 }
 
-/* Returns whether the value is the same in all threads of the grid, or of the block. This is only
- * possible in kernels, whose parameters are the same for all threads. */
+/* Returns whether the value is the same in all threads of the grid, or of the block. A parameter is
+ * the same in all threads only if the function is a kernel. */
 static bool is_shared(const pass *p, const kt_expr *e, bool of_block)
 {
   sharing s = { p, of_block };

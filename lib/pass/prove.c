@@ -323,8 +323,9 @@ static void mark_inside(void *data, kt_stmt *stmt)
   for (size_t i = 0; i < stmt->vars.count; i++) inside[stmt->vars.items[i]->index] = true;
 }
 
-/* Returns the checks that were proved in all calls in which the loop executes them. Resets the
- * proof state of every check that the walk has visited. */
+/* Returns the checks that have been proved wherever the loop executes them. A check in a called
+ * function must have been proved for all calls. Resets the proof state of every check that the walk
+ * has visited. */
 static kt_loop_checks *take_proved(kp_prover *p)
 {
   kt_loop_checks *proved = KJ_NEW(p->c->arena, kt_loop_checks);

@@ -9,8 +9,9 @@
  *
  * (2) The range is not known, but the expression is the value of a `let` that is used only in array
  * indices, in sums, differences, products and left shifts. It is then computed modulo 2^32 if
- * "offsets fit": the offset is in the range of i32, and these operations can be done modulo 2^32.
- * For the array indices themselves, lowering does the same without marks. */
+ * "offsets fit" holds: the offset is in the range of i32, and these operations can be done modulo
+ * 2^32. Lowering computes the array index expressions themselves modulo 2^32 as well, without a
+ * mark from this pass. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 

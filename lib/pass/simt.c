@@ -8,8 +8,8 @@
  *
  * A run of statements without synchronization becomes a THREADS loop. A barrier is the boundary
  * between two of them. Control flow that contains a synchronization stays outside of the thread
- * loops. If all threads take it together, it does not change (uniform.c). Otherwise it is executed
- * under a mask.
+ * loops. If all threads take the same path, it does not change (uniform.c). Otherwise it is
+ * executed under a mask.
  *
  * The mask is the slot variable `off`. A thread is active while its `off` is 0. In an inactive
  * thread, `off` is a code. The code says that the thread has left the kernel, or it identifies the
@@ -393,7 +393,8 @@ static void build_kernel(kp_simt *s)
   kp_settle_off(&b);
 }
 
-/* Finds prints, which need the position of the thread, and monitored accesses. */
+/* Finds statements and expressions that need the position of the thread: prints and monitored
+ * accesses. */
 static void find_print(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_PRINT || stmt->is_watched) *(bool *)data = true;

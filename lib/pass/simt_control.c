@@ -1,6 +1,6 @@
 /* Builds control flow that contains a synchronization and is therefore outside of the thread loops.
- * If all threads take it together, it does not change; otherwise it is executed under the mask
- * (simt.c). */
+ * If all threads take the same path through this control flow, it is not changed; otherwise it is
+ * executed under the mask (simt.c). */
 #include "pass/simt.h"
 
 /* ---- constructing and copying typed trees ---- */

@@ -198,7 +198,7 @@ static bool can_remake(kp_simt *s, kt_var *var)
     bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
                kp_is_cheap(own->value, budget) && !kt_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
-    /* the region gets a copy of the let's value, which is then rewritten */
+    /* clone the let's value, because drop_check changes it */
     if (can) {
       own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
       kt_walk_texpr(&own->value, drop_check, NULL);

@@ -99,7 +99,8 @@ void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
 /* Returns the text, which the caller must free with free(), or NULL when out of memory. Empties the
  * buffer. */
 char *kj_take_text(kj_buffer *buffer);
-/* Moves the text to an arena. Frees the buffer, even if the arena jumps when out of memory. */
+/* Moves the text to an arena and frees the buffer. Also frees the buffer if the arena is out of
+ * memory and jumps. */
 char *kj_keep_text(kj_arena *arena, kj_buffer *buffer);
 void kj_free_buffer(kj_buffer *buffer);
 

@@ -164,7 +164,7 @@ void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 }
 
 /* Returns the size class of the module. A module with many loops is treated as large, because
- * scalar evolution compares values that depend on loops with each loop. */
+ * scalar evolution compares each value that depends on a loop with every loop. */
 kg_module_size kg_measure_emission(const kg_emission *e)
 {
   enum { MOST_LOOPS = 128 };

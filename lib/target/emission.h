@@ -47,7 +47,7 @@ struct kg_emission {
   kl_lowering lowering;
 };
 
-/* Emits the code. If there is an error, frees LLVM's objects and reports it with kt_fail. */
+/* Emits the code. Reports an error with kt_fail after it has freed LLVM's objects. */
 void kg_emit_code(kg_emission *e);
 bool kg_is_unoptimized(const kg_emission *e); /* full debug information was requested */
 

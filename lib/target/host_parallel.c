@@ -30,7 +30,8 @@ size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block)
 }
 
 /* Collects the basic blocks of the loop: the latch, and all blocks from which control flow reaches
- * it without passing through the header. Returns false if `header` is not the header of a loop. */
+ * the latch without passing through the header. Returns false if `header` is not the header of a
+ * loop. */
 static bool collect_blocks(kg_loop_view *v)
 {
   v->blocks.count = 0;
@@ -361,8 +362,8 @@ static LLVMValueRef find_proposal(LLVMValueRef id)
   return NULL;
 }
 
-/* Returns whether the id was copied from an inner loop. LLVM copies an id when it merges the last
- * blocks of an inner and an outer loop. */
+/* Returns whether the proposal's id was copied from an inner loop. LLVM copies the loop metadata of
+ * an inner loop to the outer loop when it merges the last blocks of the two loops. */
 static bool is_copied_from_inner(const kg_loop_view *v, unsigned kind, LLVMValueRef proposal)
 {
   for (size_t i = 0; i < v->blocks.count; i++) {

@@ -22,7 +22,7 @@ typedef struct kg_linear {
 } kg_linear;
 
 typedef struct kg_access {
-  LLVMValueRef instruction, root; /* root: the address relative to which `at` is given */
+  LLVMValueRef instruction, root; /* `at` is the address of the access relative to `root` */
   size_t block;                   /* number of its block */
   bool is_store, may_be_grouped, is_hidden;
   int64_t size;

@@ -69,7 +69,7 @@ static path_count count_phi(path_walk *w, LLVMValueRef phi, LLVMBasicBlockRef bl
   path_count count = { 1, false };
   for (unsigned n = 0; n < LLVMCountIncoming(phi); n++) {
     size_t from = number_of(w, LLVMGetIncomingBlock(phi, n));
-    /* a phi in the header of the loop */
+    /* the phi is in the header of the loop, because one of its values comes from a later block */
     if (from >= number_of(w, block)) return (path_count){ 1, true };
     go_through(&count, count_of(w, LLVMGetIncomingValue(phi, n)));
   }

@@ -30,7 +30,8 @@ typedef struct streamer {
   LLVMBuilderRef builder;
   kg_loop_view v;
   LLVMBasicBlockRef before, body, after;
-  /* the values that the body computes in the first iteration, as computed in the block `before` */
+  /* maps a value of the body to an instruction in the block `before` that computes the value that
+   * it has in the first iteration */
   kj_map first;
   kj_map copies; /* values of the second version */
   KJ_LIST(const kg_access *) stores;

@@ -66,8 +66,8 @@ typedef struct kg_llvm_errors {
 void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors);
 void kg_leave_llvm(void);
 
-/* Returns an LLVM context whose diagnostic handler records errors in *errors. keeps_names: keeps
- * the names of values, which only a dump needs. */
+/* Returns an LLVM context whose diagnostic handler records errors in *errors. If keeps_names is
+ * set, the context keeps the names of values, which only a dump needs. */
 LLVMContextRef kg_create_llvm_context(kg_llvm_errors *errors, bool keeps_names);
 /* If there is an error, ends the compilation with errors->first. what: the stage, for the
  * message. */

@@ -214,7 +214,8 @@ typedef struct nvptx_emission {
 #define UNROLLED_LITTLE UNROLLED_BY(";no-runtime")
 #define LOOPS UNROLLING "," UNROLLED
 #define MANY_LOOPS UNROLLING "," UNROLLED_LITTLE
-/* without passes that compare blocks or conditions in pairs */
+/* the pipeline for large modules, without passes whose time grows with the number of pairs of
+ * blocks or conditions */
 #define LARGE EARLY ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 #define STRAIGHT \
@@ -278,9 +279,9 @@ static void run_after_inlining(nvptx_emission *own, bool has_externs, const char
 
 /* Returns whether plain code saves compile time and is safe. Plain code does not move local arrays
  * to registers and does not optimize loops. In a kernel without loops it saves no compile time.
- * Plain code must not change resources that the hardware counts: the accumulators of wgmma must
- * stay in registers, and the blocks of a cooperative launch or of a cluster must be resident
- * together, which a larger number of registers could prevent. */
+ * Plain code is not safe if a kernel relies on the number of its registers: the accumulators of
+ * wgmma must be in registers, and the blocks of a cooperative launch or of a cluster must be
+ * resident together, which more registers could prevent. */
 static bool saves_time(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

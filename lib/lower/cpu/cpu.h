@@ -18,8 +18,8 @@ typedef struct kl_cpu_features {
 typedef struct kl_cpu_state {
   const kl_cpu_features *features;
   uint64_t scratch_bytes; /* output: size of the scratch memory */
-  /* the arrays in scratch memory that are accessed only by their names. Array i has alias scope
-   * memory_scopes[i + 1]; scope 0 is for all other slots */
+  /* the arrays in scratch memory to which only accesses by their own name refer. Array i has alias
+   * scope memory_scopes[i + 1]; scope 0 is for all other slots */
   KJ_LIST(const kt_var *) scratch_arrays;
   LLVMMetadataRef memory_domain;
 
