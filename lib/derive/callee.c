@@ -22,7 +22,8 @@ static uint64_t infer_chosen(kt_scope *s, const ki_expr *expr)
     int64_t index = kt_infer_constant(s, number, "a parameter number");
     if (index < 0 || index >= MOST_CHOSEN)
       kt_fail(s->c, number->location, KJIT_ERROR_TYPE,
-              "the parameters of a function are numbered from 0, got %lld", (long long)index);
+              "the number of a parameter must be from 0 to %d, got %lld", MOST_CHOSEN - 1,
+              (long long)index);
     chosen |= (uint64_t)1 << index;
   }
   return chosen;

@@ -309,7 +309,8 @@ static void need_array(kd_derivation *d, const kt_var *param, const kt_var *deri
 {
   if (derivative || !kt_is_array(d->c, param->type) || !kd_holds_float(d->c, param->type)) return;
   kd_refuse(d, d->location,
-            "`%s` has a derivative rule, which also needs the derivative of the array `%s`",
+            "`%s` has a derivative rule, which also needs the derivative of the array `%s`: choose "
+            "this parameter, too",
             d->primal->instance->function->decl->name, param->name);
 }
 
