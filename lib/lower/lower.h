@@ -195,8 +195,8 @@ struct kl_lowering {
    * fails later. NULL elsewhere */
   LLVMValueRef bad_divisor;
 
-  /* state of print, which only lower_print.c uses, but targets set print_sink in LLVM functions
-   * like failure_record */
+  /* the state of print; only lower_print.c uses it, but targets set print_sink in LLVM functions,
+   * as they set failure_record */
   bool has_print;
   LLVMValueRef print_sink; /* CPU */
   LLVMValueRef print_function;

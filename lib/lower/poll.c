@@ -203,8 +203,8 @@ uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop)
   return loop->poll && is_around ? 1 : loop->poll;
 }
 
-/* Subtracts the cost of a chunk from the budget. This includes the last chunk, because surrounding
- * loops poll. */
+/* Subtracts the cost of a chunk from the budget. The last chunk counts as well, because the loops
+ * around this one read the budget. */
 static void count_chunk(kl_lowering *l, const kl_chunks *c, uint64_t span)
 {
   if (!l->target->counts_down) return;

@@ -103,9 +103,9 @@ static double inverse_erf(double x)
 
 static double erfc_inverse(double x) { return (double)inverse_erfc(x); }
 
-/* Returns the cumulative distribution function of the normal distribution. An error in the argument
- * is multiplied by the argument, so the rounding error of -x * sqrt(1/2) is corrected with the
- * derivative. */
+/* Returns the cumulative distribution function of the normal distribution. The result amplifies a
+ * relative error of the argument, so the rounding error of -x * sqrt(1/2) is corrected by means of
+ * the derivative. */
 static double normal_distribution(double x)
 {
   if (!(fabs(x) < 40)) return isnan(x) ? NAN : x > 0;

@@ -70,8 +70,8 @@ static bool waits(const ki_builtin *builtin)
   return builtin->flags & KJ_WAITS || builtin->id == KJ_BUILTIN_GRID_SYNC;
 }
 
-/* Returns whether threads must execute the built-in together. All of them must then run the same
- * version of a loop. */
+/* Returns whether threads must execute the built-in together. In a loop with such a built-in, all
+ * threads must run the same version of the loop. */
 static bool meets(const ki_builtin *builtin)
 {
   return builtin->flags & (KJ_BARRIER | KJ_WARP | KJ_WAITS) || builtin->id == KJ_BUILTIN_PTX ||

@@ -153,8 +153,8 @@ static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_
   p->conditions = others;
 }
 
-/* Returns whether the function is not inlined. All calls share its code, so checks in it cannot be
- * removed for the sake of one loop. */
+/* Returns whether the function is not inlined. All calls share the code of such a function, so a
+ * check in it cannot be removed only because it is proved for one loop. */
 static bool stays_function(const kt_instance *instance)
 {
   return instance->is_recursive ||

@@ -272,8 +272,8 @@ static void analyze_joint(kp_simt *s, kt_stmt *stmt, const kp_simt_position *pos
   analyze_list(s, &stmt->otherwise, &inner);
 }
 
-/* Analyzes a statement at its level. The scope of a declaration in a nested statement is that
- * statement. */
+/* Analyzes a statement according to its level (kp_simt_level). A declaration in a nested statement
+ * has that statement as its scope. */
 static void analyze_stmt(kp_simt *s, kt_stmt *stmt, const kp_simt_position *position)
 {
   switch (kp_find_level(s, stmt, position)) {

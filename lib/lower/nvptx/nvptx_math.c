@@ -203,9 +203,9 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   return kl_fast(l, kl_call(l, type, function, args, count));
 }
 
-/* Returns whether a kernel that calls the function gains nothing by the loop passes and by
- * optimized code generation. This is true of f32 functions of libdevice without loops, and of
- * functions that have no branches in any library. */
+/* Returns whether neither the loop passes nor optimized code generation improve the code of the
+ * function in a kernel. This is true of f32 functions of libdevice without loops, and of functions
+ * that have no branches in any library. */
 static bool is_simple(const ki_math *math, bool is_libdevice)
 {
   return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));
