@@ -17,8 +17,8 @@ typedef struct tool_argument {
 /* A sparse matrix. Its three arrays are additional arguments without names. */
 typedef struct tool_sparse {
   bool is_coo;  /* the arrays are data, rows, columns; otherwise data, columns, offsets */
-  bool is_made; /* true if `made` is valid: the index of the first of the three CSR arrays that were
-                   computed from a COO matrix */
+  bool is_made; /* true if CSR arrays were computed from the COO matrix; `made` is then the index of
+                   the first of the three */
   size_t first, made;
   int64_t shape[2];
 } tool_sparse;

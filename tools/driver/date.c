@@ -19,9 +19,10 @@ static const struct {
 enum { DAY_SECONDS = 86400, MOST_DIGITS = 9 };
 
 typedef struct parts {
-  int64_t days, seconds, nanoseconds; /* since 1970, of the day, of the second */
+  /* days since 1970-01-01, seconds of the day, nanoseconds of the second */
+  int64_t days, seconds, nanoseconds;
   bool has_time;
-  int digits; /* after the point of the seconds */
+  int digits; /* number of digits after the decimal point of the seconds */
 } parts;
 
 /* ---- the calendar ---- */
@@ -159,7 +160,7 @@ void tool_date_text(int64_t count, tool_date_unit unit, char *buffer)
       rest += per_day;
     }
   }
-  /* Days of 64 bits can be beyond the calendar that the computation below covers. */
+  /* A 64-bit count of days can exceed the range of the computation below. */
   if (days > INT64_MAX / 2 || days < INT64_MIN / 2) {
     snprintf(buffer, TOOL_DATE_TEXT, "%lld days", (long long)days);
     return;
@@ -171,7 +172,8 @@ void tool_date_text(int64_t count, tool_date_unit unit, char *buffer)
   length += snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, "T%02d:%02d:%02d",
                      (int)(seconds / 3600), (int)(seconds / 60 % 60), (int)(seconds % 60));
   if (number == 1) return;
-  char fraction[24]; /* the additional leading digit keeps the zeros of the fraction */
+  char fraction[24]; /* an additional leading digit, so that the zeros at the beginning of the
+                        fraction are printed */
   const long long beside = number + rest % number;
   snprintf(fraction, sizeof fraction, "%lld", beside);
   snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, ".%s", fraction + 1);

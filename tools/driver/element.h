@@ -19,7 +19,8 @@ typedef struct tool_element {
   tool_class class_;
   uint8_t code, bits; /* DLPack */
   const char *numpy;  /* "<f4"; NULL means that NumPy has no such type */
-  int mantissa_bits;  /* for floats and for the parts of complex numbers, without the hidden bit */
+  int mantissa_bits;  /* number of mantissa bits without the hidden bit, for floats and the parts of
+                         complex numbers */
 } tool_element;
 
 /* indexed by kjit_type, from KJIT_BOOL to KJIT_SCALAR_COUNT - 1 */
@@ -36,7 +37,7 @@ typedef enum tool_number_kind {
 typedef struct tool_number {
   tool_number_kind kind;
   int64_t i;     /* SIGNED, BOOL */
-  uint64_t u;    /* UNSIGNED: only values above INT64_MAX */
+  uint64_t u;    /* for the kind UNSIGNED, which only integers above INT64_MAX have */
   double re, im; /* REAL, COMPLEX */
 } tool_number;
 

@@ -18,12 +18,14 @@ typedef struct tool_emission {
 
 bool tool_find_stage(const char *name, kjit_stage *stage);
 char *tool_stage_names(void); /* "kir, typed, ..." */
-char *tool_stage_help(void);  /* a line for each stage */
+/* returns the help text, with one line for each stage; the caller frees it */
+char *tool_stage_help(void);
 bool tool_stage_is_text(kjit_stage stage);
 /* Returns whether a target of this kind has the stage. */
 bool tool_stage_fits(kjit_stage stage, bool is_gpu);
 const char *tool_stage_name(kjit_stage stage);
-int tool_stage_of_path(const char *path); /* by an ending such as ".ptx"; -1 if it is unknown */
+/* returns the stage for an ending such as ".ptx", or -1 if the ending is unknown */
+int tool_stage_of_path(const char *path);
 
 /* Emits a stage to *code, which the caller frees with free(). Text stages end with a 0 byte that
  * size_bytes does not count. The kir stage contains the whole module. */

@@ -166,7 +166,7 @@ tool_exit tool_report(tool_error *error)
   return exit_status;
 }
 
-/* An atexit handler, so that it also checks output of argp. */
+/* An atexit handler, because argp ends the program itself after it has printed the help. */
 static void check_output(void)
 {
   flush_output();

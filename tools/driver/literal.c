@@ -11,7 +11,8 @@ typedef struct item {
 typedef struct literal {
   tool_scanner *scanner;
   tool_shape shape;
-  bool has_extent[TOOL_MAX_RANK]; /* the first list at this depth has ended */
+  bool has_extent[TOOL_MAX_RANK]; /* true if the first list at this depth has ended, so that the
+                                     extent is known */
   item *items;                    /* items in row-major order; owned */
   size_t count, capacity;
 } literal;

@@ -225,7 +225,9 @@ static bool write_header(FILE *file, const tool_array *array, kjit_type element)
   char *header = make_header(array, element);
   size_t length = strlen(header);
   uint8_t preamble[PREAMBLE_BYTES + 4] = { 0 };
-  bool is_long = length > UINT16_MAX; /* header for structs with many fields, in version 2.0 */
+  /* the header of a struct with many fields can need version 2.0, which has a longer length
+   * field */
+  bool is_long = length > UINT16_MAX;
   size_t size = PREAMBLE_BYTES + (is_long ? 4 : 2);
   memcpy(preamble, magic, MAGIC_BYTES);
   preamble[MAGIC_BYTES] = is_long ? 2 : 1;

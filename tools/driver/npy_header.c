@@ -207,7 +207,8 @@ static bool is_padding(const char *text, size_t length, uint64_t *bytes)
 typedef struct nested {
   tool_leaves leaves;
   uint64_t size_bytes, count;
-  bool has_shape; /* an array field of one element also has an index */
+  bool has_shape; /* true for an array field; its paths have indices even if the array has one
+                     element */
 } nested;
 
 /* Adds the numbers of a nested struct for each of its repetitions in the outer struct. */

@@ -12,10 +12,10 @@ typedef struct tool_npy_header {
   size_t text_bytes;
 } tool_npy_header;
 
-/* The length of the text bounds the time and memory that the function needs. An array of structs
- * becomes a byte array with one lane for each byte of an element, and its numbers are appended to
- * *leaves. *leaves stays empty for other arrays. leaves NULL means that arrays of structs are
- * rejected. */
+/* Parses a header. The length of the text bounds the time and memory that this takes. An array of
+ * structs becomes a byte array with one lane for each byte of an element, and its numbers are
+ * appended to *leaves. *leaves stays empty for other arrays. leaves NULL means that arrays of
+ * structs are rejected. */
 bool tool_parse_npy_header(tool_error *error, const tool_npy_header *header, tool_shape *shape,
                            tool_leaves *leaves);
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /* Starts the thread that writes the lines. `what` names the activity and must live until the next
- * tool_progress or tool_stop_progress. If total is 0, it is unknown. There is one activity at a
- * time. */
+ * tool_progress or tool_stop_progress. A total of 0 means that the amount of work is unknown. There
+ * is one activity at a time. */
 void tool_progress(const char *what, uint64_t total);
 void tool_progress_at(uint64_t done); /* cheap */
 void tool_stop_progress(void);    /* Ends the activity. Erases the line if stderr is a terminal. */

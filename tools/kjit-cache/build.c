@@ -155,8 +155,8 @@ bool cache_build(cache_tool *t)
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
                      "build: expected --target: sm_75 and up, or a level of processors such as "
                      "x86-64-v2 or armv8-a");
-  tool_silence_progress(); /* no line about filling arrays, because arrays of a target have no
-                              memory */
+  /* no progress lines: nothing is filled, because arrays for another target have no memory */
+  tool_silence_progress();
   if (!cache_create_context(t, NULL, &all)) return false;
   bool ok = true;
   for (size_t i = 0; i < targets->count && ok; i++) ok = build_target(t, targets->items[i], all);

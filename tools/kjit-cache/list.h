@@ -4,11 +4,10 @@
  *   # a comment
  *   for T in f32 f64                   later lines with {T} stand for a line with each of the words
  *   arg x=zeros:{T}[1000]              an argument, as --arg of kjit-run
- *   module scale.kir                   the module of the lines that follow; beside the list
+ *   module scale.kir                   the module of the lines that follow, relative to the list
  *   kernel scale(f32[:] C, f32)        a kernel and a signature
  *   launch scale(r, 2.0f32, x)         a launch, as --launch of kjit-run
- *   call r = sort(x)                   an algorithm, as --call of kjit-run
- */
+ *   call r = sort(x)                   an algorithm, as --call of kjit-run */
 #ifndef CACHE_LIST_H
 #define CACHE_LIST_H
 

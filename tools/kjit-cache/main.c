@@ -226,8 +226,9 @@ bool cache_create_context(cache_tool *t, const char *target, kjit_context **cont
 {
   kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = config.shipped_cache = "";
-  config.libdevice_path = "libclc"; /* code with libdevice of a toolkit would have no valid key,
-                                       because libdevice has no version */
+  /* the math functions of libclc: code with a toolkit's libdevice would need a cache key with the
+   * version of libdevice, which libdevice does not state */
+  config.libdevice_path = "libclc";
   config.target = target;
   config.ptxas = target ? t->options.ptxas : NULL;
   config.on_diagnostic = show_left_out;

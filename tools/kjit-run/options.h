@@ -27,7 +27,7 @@ typedef struct run_options {
   /* path of the kernel IR file; NULL if none was given, and no step is then a launch */
   const char *path;
   run_texts arguments, emits;
-  /* NULL if the option was not given; csv then is standard output */
+  /* NULL if the option was not given; without --csv the rows go to standard output */
   const char *sweep, *plot, *csv;
   run_texts besides;
   bool plots_bandwidth; /* false if the plot shows times */

@@ -69,7 +69,8 @@ bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, 
   tool_argument *found = length ? tool_find_argument(m->arguments, at, length) : NULL;
   if (!found || !found->sparse)
     return tool_expected(scanner, "an --arg of a sparse matrix, a file of scipy.sparse.save_npz");
-  tool_sparse *sparse = found->sparse; /* refers to this struct, because `found` may move */
+  /* a pointer of its own, because adding arrays may move `found` */
+  tool_sparse *sparse = found->sparse;
   found->is_used = true;
   if (sparse->is_coo && !sparse->is_made) {
     kjit_status status = convert(m, found->name, sparse);

@@ -57,8 +57,9 @@ void run_destroy_steps(run_steps *steps);
 const char *run_step_word(const run_steps *steps, bool is_plural);
 
 run_operand *run_append_operand(run_step *step);
-/* Checks that a kernel or algorithm supports the argument. Reports an error if it can contain nulls
- * that are not NaNs, or if it is written and can contain nulls. */
+/* Checks that a kernel or algorithm supports the argument. Reports an error in two cases: the
+ * argument can contain nulls that are not stored as NaN, or the step writes to an argument that can
+ * contain nulls. */
 bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_written);
 /* Scans the name of a func of the module or of a built-in. */
 bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *operand);

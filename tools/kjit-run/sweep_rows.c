@@ -23,7 +23,7 @@ enum {
   UPPER,
   COLUMNS
 };
-/* The column SIZE has the name that --sweep defines. */
+/* The names of the columns. The name of the column SIZE is given by --sweep, for example "n". */
 static const char *const columns[COLUMNS] = {
   [DEVICE] = "device",
   [DEVICE_NAME] = "device_name",

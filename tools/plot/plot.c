@@ -46,8 +46,8 @@ static void extend(axis *a, double value)
   if (place > a->high) a->high = place;
 }
 
-/* Rounds an end of an axis to a tick at 1, 2 or 5 times a power of ten. This keeps the outer points
- * off the frame in a plot with few ticks. */
+/* Rounds an end of an axis to a tick at 1, 2 or 5 times a power of ten. In a plot with few ticks,
+ * the outermost points then do not touch the frame. */
 static double round_out(double place, bool up)
 {
   static const double steps[] = { 0, 0.30102999566398120, 0.69897000433601880, 1 };

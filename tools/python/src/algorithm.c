@@ -5,8 +5,8 @@
 
 /* ---- operands and operators ---- */
 
-/* The memory of a call that has ended, which the next call uses. The struct is so large that malloc
- * would consolidate its free blocks in each call. */
+/* Memory of the previous call, which the next call reuses. The struct is so large that malloc would
+ * consolidate its free blocks each time the struct is allocated. */
 static algorithm_call *spare;
 
 algorithm_call *binding_create_call(context_object *context)
@@ -288,7 +288,7 @@ static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
   for (Py_ssize_t i = 0; i < count; i++) {
     long axis = PyLong_AsLong(PyTuple_GetItem(object, i));
     if (axis == -1 && PyErr_Occurred()) return -1;
-    /* stays out of range after the conversion */
+    /* any axis beyond 100 is out of range, and must stay so after the conversion to 32 bits */
     axes[i] = axis < -100 ? -100 : axis > 100 ? 100 : (int32_t)axis;
   }
   options->axes = axes;
@@ -499,8 +499,7 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
     }
   }
   Py_XDECREF(given.keeper);
-  if (!plan ||
-      !told) { /* the plan is released as well if an exception was raised after it was created */
+  if (!plan || !told) { /* an exception after the creation of the plan releases the plan, too */
     kjit_destroy_plan(plan);
     binding_destroy_call(call);
     return told;

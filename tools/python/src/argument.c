@@ -106,8 +106,8 @@ static int fill_tensor(context_object *context, PyObject *object, const char *na
 }
 
 /* Passes a buffer without copying. A read-only buffer is passed as a kjit array, because a tensor
- * cannot be marked read-only. typed is the object that has a record dtype: object itself, or the
- * array that it is a view of. */
+ * cannot be marked read-only. typed is the object with the record dtype: either object itself, or
+ * the array of which object is a view. */
 static int take_buffer_as(context_object *context, PyObject *object, PyObject *typed,
                           const char *name, binding_argument *storage, kjit_arg *arg)
 {
@@ -440,7 +440,9 @@ static int take_from_buffer(context_object *context, PyObject *object, const cha
   if (ends_program()) return -1;
   PyErr_Clear();
   if (!take_buffer(context, object, name, storage, arg)) return 0;
-  int is_refused = !binding_is_error(); /* keeps the exception that the object itself raised */
+  /* true if the object has raised an exception; other conversions are tried then. An exception of
+   * kjit itself is final. */
+  int is_refused = !binding_is_error();
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   int dated = is_refused ? take_dates(context, object, name, storage, arg) : 1;

@@ -131,7 +131,7 @@ PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_ty
 {
   if (is_dtype_object(text)) {
     text = PyObject_GetAttrString(text, "text");
-    Py_XDECREF(text); /* the object keeps a reference */
+    Py_XDECREF(text); /* the dtype object still has a reference to the string */
     if (!text) return NULL;
   }
   const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;

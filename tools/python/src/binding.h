@@ -122,17 +122,18 @@ typedef struct array_object {
   kjit_array *unprotected; /* the array before it became read-only, which calls on other threads
                             * may still use; or NULL */
   kjit_device *device;
-  int is_read_only;          /* a binding_protection */
-  int is_alone;              /* no view, no launch and no other library has used the memory, which
-                              * is that of one element: see quick_scalars.c */
-  int is_result;             /* a result without dimensions, where NumPy has a scalar: operators in
-                              * place make a new array */
+  int is_read_only; /* a binding_protection */
+  /* true for a copied element whose memory no view, launch or other library has used, so that
+   * quick_scalars.c can reuse the memory */
+  int is_alone;
+  int is_result; /* true for a result without dimensions, for which NumPy returns a scalar; an
+                    operator such as += then makes a new array */
   binding_producer producer; /* producer of an imported array */
   binding_block *block; /* state that arrays with the same memory share; NULL if the array has no
                            views and no pending array reads it */
   binding_pending *pending; /* the recorded operation that computes the array when it is first
                              * needed; NULL if it has memory */
-  /* Data about a formerly pending array, for kjit.explain. */
+  /* For kjit.explain: data about an array that was pending before it was computed. */
   PyObject *key; /* key of its expression */
   int launch_count, was_fused;
   PyObject *weak_references; /* kept by Python */
@@ -291,9 +292,9 @@ int binding_finish_interruptible(context_object *context, kjit_status status,
 /* ---- context.c ---- */
 
 int binding_add_context(PyObject *module);
-/* Returns the device for an argument `device`: a Device of the context, a string such as "cuda:1",
- * or None for the thread's current device, by default the context's first one. Returns NULL with an
- * exception. */
+/* Returns the device for an argument `device`, which is a Device of the context, a string such as
+ * "cuda:1", or None. None means the thread's current device, or else the context's first device.
+ * Returns NULL with an exception. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
 kjit_device *binding_open_device(context_object *context, kjit_device_kind kind, int ordinal);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);
@@ -447,8 +448,9 @@ int binding_evaluate_all(void);
 /* Must be called before the memory of the array is written: computes the array and all pending
  * arrays that read its memory. Returns 0, or -1 with an exception. */
 int binding_before_write(array_object *array);
-/* Declare that other code may write the memory from now on: forever (open), or until it is returned
- * (lend). Return 0, or -1 with an exception. */
+/* Declare that other code may write the memory from now on. binding_open_block has no end; after
+ * binding_lend_block, the declaration ends when the other code returns the memory. Return 0, or -1
+ * with an exception. */
 int binding_open_block(array_object *array);
 int binding_lend_block(array_object *array);
 void binding_return_block(array_object *array);
@@ -470,7 +472,7 @@ int binding_add_expressions(PyObject *module);
 /* An argument of a call, and the data that it needs until the call is over. */
 typedef struct binding_argument {
   binding_producer producer;
-  Py_buffer buffer; /* buffer.obj is NULL if there is no buffer */
+  Py_buffer buffer; /* the buffer of the object; buffer.obj is NULL if there is none */
   PyObject *keep;   /* array that was made for the call, or NULL */
   kjit_tensor tensor;
   int64_t strides[BINDING_MAX_RANK], shape[BINDING_MAX_RANK];

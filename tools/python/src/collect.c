@@ -10,9 +10,10 @@ static int64_t count_elements(const kjit_tensor *tensor)
 }
 
 /* Returns whether an operand is computed separately, before the array's kernel runs. This is so in
- * three cases. A thread is computing the operand already. Or the operand was a part of an earlier
- * kernel and is still referenced, so it may be needed again. Or the operand has fewer elements than
- * the array, so the kernel would compute each element repeatedly. */
+ * three cases. A thread is computing the operand already. Or an earlier kernel computed the operand
+ * as a part of its expression without storing it, and the operand is still referenced, so later
+ * expressions may need it, too. Or the operand has fewer elements than the array, so the kernel
+ * would compute each element repeatedly. */
 static int is_computed_apart(const array_object *operand, const array_object *array)
 {
   const binding_pending *pending = operand->pending;
@@ -93,8 +94,8 @@ static void put_layout(binding_expression *e, PyObject *input, const kjit_tensor
   put(e, count_elements(t) == count_elements(result) ? 0 : repeated);
 }
 
-/* Lists the operands of an expression with a single operation. Its func has a parameter for each
- * operand, even if two operands are the same array. */
+/* Lists the operands of an expression with a single operation. The func of the operation has one
+ * parameter for each operand, even if two operands are the same array. */
 static void list_operands_apart(const array_object *array, binding_expression *e)
 {
   const binding_pending *pending = array->pending;

@@ -236,7 +236,8 @@ static int traverse_dispatcher(PyObject *object, visitproc visit, void *arg)
   Py_VISIT(self->configurations);
   Py_VISIT(self->extensions);
   for (int i = 0; i < self->route_count; i++) {
-    if (self->routes[i]->uses > 1) continue; /* a launch that runs at this moment uses the route */
+    /* another thread's launch uses the route at this moment */
+    if (self->routes[i]->uses > 1) continue;
     Py_VISIT(self->routes[i]->kept);
     Py_VISIT((PyObject *)self->routes[i]->kernel);
   }

@@ -8,7 +8,7 @@
 /* The struct of DLPack 1.3. Only functions that kjit calls are declared with their types. */
 typedef struct exchange_api {
   uint32_t major, minor;
-  const struct exchange_api *older; /* the API of another major version, or NULL */
+  const struct exchange_api *older; /* an API with an older version number, or NULL */
   void (*allocate)(void);
   int (*take)(void *object, kjit_managed_tensor_versioned **tensor);
   void (*give)(void);

@@ -25,7 +25,8 @@ typedef struct choice {
   PyObject *function; /* func of the expression; NULL means that the operations run one by one */
   PyObject *line;     /* line of the func, or NULL */
   PyObject *later;    /* callable that compiles the func, or NULL */
-  int is_known;       /* true if the func was chosen before, so its code probably exists */
+  /* true if an earlier call chose the func, so the code of the func probably exists */
+  int is_known;
 } choice;
 
 /* ---- running a kernel ---- */
@@ -145,7 +146,8 @@ static PyObject *find_function(array_object *array, const binding_expression *e,
   return chosen;
 }
 
-/* Reports the current exception, if the operations can be computed one by one instead. */
+/* Reports the current exception to kjit.numpy and clears it. Returns -1 if the exception must reach
+ * the caller, and otherwise 0; the operations then run one by one. */
 static int give_up_fusing(PyObject *key)
 {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1; /* KeyboardInterrupt */

@@ -70,8 +70,9 @@ static int add_operation(long row, uint64_t types, const binding_operation *made
   return (int)operation_count++;
 }
 
-/* Asks kjit.numpy for the operation. kjit.numpy raises an exception if the operands are invalid.
- * Returns the number of the operation, or -1 with an exception. */
+/* Asks kjit.numpy for the operation of a row with these operand types. Operands that are not valid
+ * make kjit.numpy raise an exception. Returns the number of the operation, or -1 with an
+ * exception. */
 static int ask_operation(long row, uint64_t types, PyObject *const *operands, int count)
 {
   PyObject *tuple = PyTuple_New(count);

@@ -58,15 +58,16 @@ struct binding_pending {
   /* Upper bounds for the whole expression: subexpressions shared by two operands may be counted
    * twice. */
   int operation_count, input_count;
-  /* identifier of the thread that computes the array, on its own or as part of another array; 0
-   * means none */
+  /* identifier of the thread that computes the array, alone or as part of another array; 0 if no
+   * thread does */
   unsigned long busy;
   int was_part;   /* the array was computed as part of another array */
   int is_spent;   /* an operand was overwritten by the operation that this array was part of */
-  int is_element; /* the array is the copy of an element, and its operand is the view of it */
-  uint64_t visit; /* number of the last walk that visited it */
+  int is_element; /* true if the array is the copy of an element; its operand is a view of the
+                     element */
+  uint64_t visit; /* number of the last walk through the graph that visited the array */
   int index;      /* index in that walk */
-  array_object *previous, *next; /* list of all pending arrays */
+  array_object *previous, *next; /* neighbours in the list of all pending arrays */
 };
 
 /* An expression that one kernel computes: the operations, each after its operands, and the arrays
@@ -121,8 +122,8 @@ array_object *expression_record(long row, PyObject *const *operands, int count);
 /* Stores the types of operands as one number. Returns 0 if kjit.numpy has to handle the operands.
  */
 int expression_read_types(PyObject *const *operands, int count, uint64_t *types);
-/* Gives a pending array its computed memory and takes over the reference. Returns 0, or -1 with an
- * exception. */
+/* Gives a pending array the memory with its computed elements, and takes over the reference to
+ * `computed`. Returns 0, or -1 with an exception. */
 int binding_adopt(array_object *array, kjit_array *computed);
 /* types: the NumPy scalar classes and the numbers of the corresponding kjit types. */
 void expression_set_scalars(PyObject *types);
@@ -162,7 +163,8 @@ int expression_run_line(PyObject *line, const binding_expression *e, const array
  * other kinds. */
 PyObject *expression_operate(long row, PyObject *const *operands, int count);
 /* Records the copy of an element that is not in host memory. view: the element, an array without
- * dimensions. Returns NULL without an exception if the element has to be copied at once. */
+ * dimensions. Returns NULL without an exception if such copies cannot be recorded; the caller then
+ * copies the element immediately. */
 PyObject *expression_record_element(PyObject *view);
 /* Computes the operation of a row into an array of the same shape and type. Returns 1 if done, 0 if
  * kjit.numpy has to handle the operands, or -1 with an exception. */

@@ -64,7 +64,7 @@ int binding_begin_following(context_object *context, const binding_argument *arg
     binding_producer asked = arguments[i].producer, *producer = &asked;
     if (!producer->is_known || (last && are_alike(last, producer))) continue;
     last = &arguments[i].producer;
-    /* the kernel runs on another device, and the launch reports the error */
+    /* the launch's device is not the array's device; the launch reports this error */
     if (config->device && config->device != device_of(context, producer)) continue;
     if (producer->library && binding_ask_stream(producer)) {
       (void)binding_end_following(followed);

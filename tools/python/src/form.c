@@ -169,12 +169,13 @@ static int read_held(form_list *list, form_argument *argument, PyObject *object)
   return dtype && read_own(argument, self->own, dtype);
 }
 
-/* Reads a NumPy array in mapped memory, which contains its kjit array. Its views do not. */
+/* Reads a NumPy array in mapped memory, which contains its kjit array. Views of such an array do
+ * not contain a kjit array. */
 static int read_mapped(form_argument *argument, PyObject *object)
 {
   PyObject *own = PyObject_GetAttrString(object, "_own");
   int is_read = own && read_own(argument, own, 0);
-  Py_XDECREF(own); /* the object keeps a reference */
+  Py_XDECREF(own); /* the object has a reference to it */
   PyErr_Clear();
   return is_read;
 }

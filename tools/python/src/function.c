@@ -19,7 +19,7 @@ static PyTypeObject *function_type;
 typedef struct function_object {
   PyObject_HEAD module_object *module; /* NULL before the func is loaded */
   kjit_function *function;             /* owned by the module */
-  PyObject *driver;                    /* object that is called instead, or NULL */
+  PyObject *driver;                    /* object that is called in place of the func, or NULL */
   unsigned generation;                 /* process generation when the func was loaded */
   /* 0 before the first call, which compiles the func. Later calls rarely compile. */
   int has_run;
@@ -225,7 +225,7 @@ static int is_contiguous(const kjit_tensor *t, int is_reversed)
   return t->strides || !is_reversed || t->rank < 2;
 }
 
-/* Returns a key that differs for calls with different types. */
+/* Returns a key of the argument types. Calls with different types have different keys. */
 static uint64_t make_key(const kjit_arg *list, Py_ssize_t count)
 {
   uint64_t key = (uint64_t)count;
@@ -320,7 +320,8 @@ static PyObject *call_any(function_object *self, PyObject *const *items, Py_ssiz
       PyObject_HasAttrString((PyObject *)self, "_call_composed"))
     return call_method(self, "_call_composed", items, count, Py_None);
   PyObject *result = call_with(self, items, count);
-  if (result || count > MOST) return result; /* there are too many arguments for the alternatives */
+  /* _call_composed and _call_otherwise do not accept so many arguments */
+  if (result || count > MOST) return result;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);

@@ -1,6 +1,7 @@
-/* Ctrl-C during a call of libkjit. Python's own handler only sets a flag until the interpreter runs
- * again. So while the main thread is in a call that may take long, a handler of the binding tells
- * libkjit to interrupt the call and raises the signal for Python afterwards. */
+/* Handles Ctrl-C during a call of libkjit. Python's own signal handler only sets a flag, which the
+ * interpreter tests after the call. So while the main thread is in a call that may take long, the
+ * binding has its own handler. It interrupts the call, and after the call the binding raises the
+ * signal again for Python's handler. */
 #include "binding.h"
 
 #include <signal.h>

@@ -57,7 +57,8 @@ static int read_key(launcher_object *self)
   if (parts[3] != Py_None) {
     Py_ssize_t bytes = PyIndex_Check(parts[3]) ? PyNumber_AsSsize_t(parts[3], NULL) : -1;
     if (bytes < 0) {
-      if (!PyErr_Occurred()) /* if this is false, __index__ of the object has raised an exception */
+      /* otherwise the object's __index__ has raised an exception, which is kept */
+      if (!PyErr_Occurred())
         binding_fail(KJIT_ERROR_ARGUMENT,
                      "the size of shared memory must be a number of bytes, not %R", parts[3]);
       return -1;

@@ -2,10 +2,10 @@
  * a loop over contiguous arrays, which the extension calls directly and not through an algorithm of
  * libkjit.
  *
- * A line replaces an expression's func in the dictionary of funcs. It counts how often small arrays
- * are computed, and after MOST_USES times asks kjit.numpy to compile the C function on another
- * thread. Before the function is compiled, and for all other arrays, the func is used. kjit.numpy
- * makes lines only for operations whose results have the same bits in all code. */
+ * A line replaces an expression's func in the dictionary of funcs. The line counts the computations
+ * of small arrays. After MOST_USES computations it asks kjit.numpy to compile the C function on
+ * another thread. Before the function is compiled, and for all other arrays, the func is used.
+ * kjit.numpy makes lines only for operations whose results have the same bits in all code. */
 #include "kernel.h"
 
 #include "algorithm.h"

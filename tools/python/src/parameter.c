@@ -144,8 +144,8 @@ static kjit_arg type_number(const kjit_arg *arg)
   }
 }
 
-/* Returns whether an argument is a copy of one element that code with Numba's types takes as a
- * number, like an element of a NumPy array: a write to the copy would be lost. */
+/* Returns whether an argument is a copy of one element, and the callee has Numba's types. Such a
+ * copy is passed as a number, because a NumPy element is a number for Numba. */
 static int is_number_of_numba(const binding_parameters *self, PyObject *object)
 {
   if (!self->is_typed || ((array_object *)object)->is_read_only != BINDING_ELEMENT) return 0;
@@ -176,8 +176,8 @@ int binding_check_protection(binding_describe_parameter *describe, void *callee,
     if (is_number_of_numba(self, args[i])) continue;
     kjit_parameter_info info = { .size_bytes = sizeof info };
     if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
-    /* code for Numba may pass parts of arrays, which it only reads, to functions that could write
-     * them */
+    /* With Numba's types, is_written can also mean that a part of the array, which is only read, is
+     * passed to a function that could write to it. So an array that is also read is accepted. */
     if (self->is_typed && info.is_read &&
         ((array_object *)args[i])->is_read_only != BINDING_ELEMENT)
       continue;

@@ -1,7 +1,7 @@
-/* Lists the running calls of libkjit for kjit._progress. This Python thread checks the list from
- * time to time and shows a line about calls that take long. Listing costs a call a few stores, and
- * nothing if progress is switched off. All data here is protected by the interpreter lock, which a
- * call holds at its beginning and end. */
+/* Lists the running calls of libkjit for kjit._progress. kjit._progress is a Python thread that
+ * checks the list from time to time and shows a line about calls that take long. Listing a call
+ * takes a few stores, or no time if progress is switched off. All data here is protected by the
+ * interpreter lock, which a call holds at its beginning and end. */
 #include "message_queue.h"
 
 #include <poll.h>

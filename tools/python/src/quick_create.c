@@ -339,7 +339,7 @@ static PyObject *create_from(PyObject *items, PyObject *device)
   if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return NULL;
   request r;
   quick_view view;
-  /* the device is opened first, because other threads may change the list meanwhile */
+  /* the device is opened first, because other threads may change the list while it is opened */
   if (!read_place(&r, NULL, device, KJIT_VOID) || !is_on_cpu(&r)) return NULL;
   Py_ssize_t count = PyList_CheckExact(items) ? PyList_Size(items) : PyTuple_Size(items);
   r.element = count <= QUICK_MOST_ELEMENTS ? find_common(items, count) : KJIT_VOID;

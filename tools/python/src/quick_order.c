@@ -81,7 +81,7 @@ static void merge(sort_item *to, const sort_item *a, int64_t a_count, const sort
                   int64_t b_count)
 {
   const sort_item *a_end = a + a_count, *b_end = b + b_count;
-  while (a < a_end && b < b_end) { /* has no branch that depends on the elements */
+  while (a < a_end && b < b_end) { /* the loop has no branch that depends on the elements */
     int is_later = b->key < a->key;
     *to++ = is_later ? *b : *a;
     b += is_later;

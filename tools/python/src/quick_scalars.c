@@ -24,8 +24,8 @@ static PyObject *convert(const quick_call *call, PyObject *function(PyObject *))
 
 PyObject *quick_float(const quick_call *call) { return convert(call, PyNumber_Float); }
 
-/* Conversions of NaN and infinity are left to the Python layer, which raises exceptions with
- * NumPy's messages. */
+/* Converts a number to an int. Returns NULL without an exception for NaN and infinity, for which
+ * the Python layer raises exceptions with NumPy's messages. */
 static PyObject *find_integer(PyObject *number)
 {
   PyObject *made = PyNumber_Long(number);
@@ -77,9 +77,10 @@ PyObject *quick_iterate(const quick_call *call)
 
 /* ---- copies of single elements ---- */
 
-/* A copied element is an array without dimensions, where NumPy has a scalar. Elements are parts of
- * an array of some elements, which is used until each part has been taken once. A released element
- * that is alone is kept, because making an array takes longer than copying the element. */
+/* A copied element is an array without dimensions, where NumPy has a scalar. New copies are views
+ * of one array with SHARED_ELEMENTS elements; when each of its elements has been used once, a new
+ * array follows. Making a view takes longer than copying an element. So the view of a released copy
+ * is kept for the next copy, if nothing else has used its memory. */
 enum { SHARED_ELEMENTS = 64, MOST_KEPT_ELEMENTS = 1024 };
 typedef struct element_memory {
   array_object *array;
@@ -110,7 +111,7 @@ int quick_keep_element(const array_object *element)
 }
 #endif
 
-/* Makes the memory one of new elements like those of `model`. Returns 0 for success. */
+/* Replaces the memory by a new array on the device of `model`. Returns 0 for success. */
 static int renew(element_memory *memory, const array_object *model, kjit_type element)
 {
   const int64_t count = SHARED_ELEMENTS;
@@ -120,7 +121,8 @@ static int renew(element_memory *memory, const array_object *model, kjit_type el
     Py_XDECREF((PyObject *)made);
     return -1;
   }
-  /* after quick_new, which may run other threads and Python code that keep elements */
+  /* this loop follows quick_new, because other threads and Python code may run in quick_new and
+   * keep more elements */
   while (memory->kept_count) kjit_release_array(memory->kept[--memory->kept_count]);
   memory->taken = 0;
   binding_set((PyObject **)(void *)&memory->array, (PyObject *)made);
@@ -148,7 +150,8 @@ static PyObject *copy_element(const array_object *array, const kjit_tensor *from
 {
   kjit_type element = binding_get_element(array);
 #ifdef Py_GIL_DISABLED
-  element_memory own = { 0 }, *memory = &own; /* other threads could take the same part */
+  /* without the GIL, other threads could take the same part of a shared array */
+  element_memory own = { 0 }, *memory = &own;
 #else
   element_memory *memory = &memories[element];
 #endif

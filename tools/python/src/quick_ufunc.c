@@ -80,7 +80,8 @@ static long get_row(PyObject *ufunc, PyObject *const *operands, int count)
     if (loops[place].ufunc == ufunc && loops[place].types == types && loops[place].count == count)
       return loops[place].row;
     if (loops[place].ufunc) continue;
-    if (!find_row) return NO_ROW; /* kjit.numpy sets the function at the first call */
+    /* kjit.numpy has not set the function yet; its first call does so */
+    if (!find_row) return NO_ROW;
     long row = ask_row(ufunc, operands, count);
     if (PyErr_Occurred()) return NO_ROW;
     if (loop_count >= MOST_LOOPS / 2 || loops[place].ufunc) return row;

@@ -86,8 +86,8 @@ static int put_object(shortcut_key *key, PyObject *object)
   return fits;
 }
 
-/* Adds whether an array is the same object as an earlier argument. A recipe from a call with one
- * array for two operands does not fit a call with two arrays. */
+/* Adds to the key whether an array is the same object as an earlier argument. A recipe from a call
+ * with one array for two operands does not fit a call with two arrays. */
 static int put_identity(shortcut_key *key, PyObject *const *args, Py_ssize_t index)
 {
   Py_ssize_t same = 0;

@@ -226,7 +226,8 @@ static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* Converts a status to a bool: whether the work is done. NOT_READY means that it is not. */
+/* Converts a status to a bool: whether the work is done. KJIT_NOT_READY is not an error, but means
+ * that the work is not done. */
 static PyObject *answer(context_object *context, kjit_status status)
 {
   if (status == KJIT_NOT_READY) Py_RETURN_FALSE;
