@@ -1,7 +1,7 @@
 /* Declarations that all families of whole-array algorithms (reductions, sorts, products ...) share.
  *
- * A public call describes an algorithm. It runs as launches of kernels in the kernel IR, whose
- * bodies are funcs of lib/library. A call goes through these stages:
+ * A public call runs as launches of kernels, which are written in the kernel IR and call funcs of
+ * lib/library. A call goes through these stages:
  *
  *   operand.c      reads and checks the operands: element type, shape, array or func.
  *   reduce.c etc.  The family adds its steps. A step is a launch of a kernel on operands and on
@@ -32,8 +32,8 @@ typedef struct ka_work {
   uint64_t count;
   uint32_t rank; /* 0 means one axis */
   int64_t shape[3];
-  bool starts_zero;  /* zeroed before the first call; each call leaves the storage in the state that
-                        the next call of this kind needs */
+  bool starts_zero;  /* true if the storage must be zero before the first call; each call leaves it
+                        in the state that the next call of this kind needs */
   kjit_array *array; /* perform.c */
   /* identifies the content that a call of this kind leaves in the storage (kept_call.c); 0 means
    * unknown */
@@ -200,7 +200,8 @@ bool ka_is_captured(const kjit_stream *stream);
 /* ---- operand.c ---- */
 
 /* Maximum number of groups of axes. A kernel has one linear index for each group. A group consists
- * of consecutive axes in the order of the operand, which its linear index enumerates. */
+ * of consecutive axes, in the order of the operand. Its linear index numbers the elements along
+ * these axes. */
 enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
@@ -214,9 +215,9 @@ typedef struct ka_operand {
   kj_view view;     /* view of an array */
   kjit_arg *arrays; /* arguments of the kernel: the array itself, or the arrays of the func */
   size_t array_count;
-  /* set by ka_arrange: the axes in the kernel's order, where axes that are contiguous in memory are
-   * merged */
-  /* axes: for a func, the number of its axis for each of these axes */
+  /* The fields below are set by ka_arrange: the axes in the kernel's order. Axes that are
+   * contiguous in memory are merged to one. */
+  /* axes: for an operand that is a func, the func's axis for each of the kernel's axes */
   uint32_t axis_count, axes[KJ_MAX_RANK];
   int64_t extents[KJ_MAX_RANK];
   uint32_t group_count, group_ranks[KA_MOST_GROUPS];
@@ -259,7 +260,7 @@ void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
  * ARGUMENT.
  */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
-/* Like the function above, for the option `initial`, which may be NULL. */
+/* Like ka_check_value, for the option `initial`, which may be NULL. */
 void ka_check_initial(ka_call *call);
 /* Returns whether a store can convert a value of type `from` to an element of type `to` (map.c). */
 bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
@@ -279,12 +280,12 @@ kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *co
  */
 kjit_status ka_get_result_type(ka_call *call, kjit_function *function, const kjit_type *types,
                                size_t count, kjit_type *type);
-/* Finds the result type of a func for one or two values of the element type. Returns false if this
- * kjit has no compiler, which infers types. The call can then continue: existing code was checked
- * when it was compiled, and the launch reports missing code. */
+/* Finds the result type of a func for one or two values of the element type. Returns false if there
+ * is no compiler, because only the compiler infers types. The call can then continue: existing code
+ * was checked when it was compiled, and if there is no code, the launch reports that. */
 bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
                         kjit_type *type);
-/* Chooses the call's device if no operand has determined it. Called before kernels are made. */
+/* If no operand has determined the call's device, chooses it. Called before kernels are made. */
 void ka_choose_device(ka_call *call);
 /* Returns the call's device, or the device that ka_choose_device would choose. Operands that are
  * read later can still determine another device. */
@@ -345,7 +346,7 @@ typedef struct ka_function_name {
 typedef struct ka_kernel {
   ka_call *call;
   const char *module; /* name of a module of lib/library */
-  /* body: statements of the kernel, for families that write the body in several steps */
+  /* body: statements of the kernel, for algorithms that write the body in several steps */
   kj_buffer *funcs, *parameters, *constants, *body;
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ka_function_name) functions;
@@ -371,7 +372,8 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 /* Returns the expression of the operator's identity element. The operator must have one. */
 const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 /* Adds a parameter `x_0`, `x_1` ... for each array or value of the operand, and returns their
- * names, each after a comma. Families that write the accesses themselves use this function. */
+ * names, each after a comma. This is for algorithms that write the accesses to the elements
+ * themselves. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
 /* Adds a parameter for an array whose last axis has stride 1; the parameter's type declares this
  * stride. Returns the parameter's name. */
@@ -389,7 +391,8 @@ const char *ka_use_work(ka_kernel *kernel, uint32_t work);
 /* Adds a parameter for temporary storage with three axes that the kernel only reads as elements of
  * this type. */
 const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);
-/* Adds a parameter for an array, with the same declaration as a parameter for temporary storage. */
+/* Adds a parameter for an array. The parameter has the same declaration as a parameter for
+ * temporary storage. */
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
 /* Adds a parameter for a number of elements: an i32, or an i64 if the call is wide. */
 const char *ka_use_count(ka_kernel *kernel, uint64_t count);
@@ -431,8 +434,8 @@ const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type va
 bool ka_finds_place(const ka_reduction *r);
 /* Returns the expression of the result for 0 elements. Errors: ARGUMENT if it has none. */
 const char *ka_reduction_empty(ka_call *call, const ka_reduction *r, const char *operand);
-/* These two functions wrap a func that loads an element at index_count indices, and a func that
- * stores a result. Each result combines `count` elements. */
+/* ka_prepare_elements wraps a func that loads an element at index_count indices. ka_finish_values
+ * wraps a func that stores a result; each result combines `count` elements. */
 const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                 const char *load, uint32_t index_count);
 const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
@@ -440,9 +443,8 @@ const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type
 /* Like ka_finish_values, for results that combine different numbers of elements. Returns a func
  * with the parameters i, v, store and count. */
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
-/* The functions above use the following functions. If a combined value is a struct,
- * ka_declare_reduced declares this struct and returns its name. Otherwise it returns the name of
- * the value's type. */
+/* If a combined value is a struct, ka_declare_reduced declares this struct and returns its name.
+ * Otherwise it returns the name of the value's type. The functions above call it. */
 const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                const char *name);
 /* Return expressions for kernels. ka_reduced_element returns the value to combine for an element
@@ -463,8 +465,8 @@ const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type va
 
 /* ---- segments.c ---- */
 
-/* Elements that a family computes when a kernel reads them. Like ka_use_input, use returns the
- * expression of a func; this func takes an i64 index. */
+/* Elements that an algorithm computes when a kernel reads them. The function `use` returns, like
+ * ka_use_input, the expression of a func that loads an element; this func takes an i64 index. */
 typedef struct ka_elements {
   const char *(*use)(ka_kernel *kernel, const void *data);
   const void *data;

@@ -90,7 +90,7 @@ static ka_carried_tiling choose_tiling(const parts *p)
 /* ---- launches ---- */
 
 /* Adds temporary storage. On a GPU, tiles pass values to later tiles through it (decoupled
- * look-back). On the CPU a first launch fills it. */
+ * look-back). On the CPU, a first launch fills it with the total of each piece. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;

@@ -3,10 +3,10 @@
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-/* maximum size of a value that shuffles exchange */
+/* maximum size of a value that threads of a warp exchange by shuffles */
 enum { MOST_BYTES = 128 };
 
-/* Returns an alignment that divides the size of a value: the lowest set bit. */
+/* Returns the largest power of two that divides the size of a value, as its alignment. */
 static uint32_t alignment_of(uint32_t bytes) { return bytes & -bytes; }
 
 static uint32_t round_up(uint32_t bytes, uint32_t alignment)

@@ -162,8 +162,8 @@ static void read_expression(ka_einsum *e)
 
 /* ---- extents ---- */
 
-/* Determines the extent of each letter. An extent of 1 broadcasts, unless the letter occurs in the
- * same operand with another extent. */
+/* Determines the extent of each letter. An operand with extent 1 along a letter is broadcast,
+ * unless the letter occurs in the same operand with another extent. */
 static void take_extents(ka_einsum *e, uint32_t *owners)
 {
   for (size_t i = 0; i < e->count; i++) {

@@ -24,7 +24,7 @@ typedef struct ka_factor {
 typedef struct ka_epilogue {
   kjit_function *function; /* NULL means no epilogue */
   size_t count;
-  /* operands of the epilogue after the sum, with letters of the result */
+  /* operands of the epilogue that follow the sum; their axes have letters of the result */
   ka_factor factors[KA_MOST_EXTRAS];
 } ka_epilogue;
 
@@ -50,8 +50,8 @@ typedef struct ka_product {
    * bits */
   kjit_type accumulator;
   uint64_t batch, m, n, k;
-  /* A factor is "deep" if elements that are adjacent in memory lie along the summed dimension. The
-   * left factor of a row-major matrix product is deep. */
+  /* A factor is called deep if its adjacent elements in memory lie along the summed dimension. For
+   * example, the left factor of a product of row-major matrices is deep. */
   bool is_left_deep, is_right_deep;
   bool has_mma; /* the device's tensor cores support these element and sum types */
 } ka_product;
@@ -134,16 +134,16 @@ ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);
 /* einsum_path.c: launches the steps in the cheapest order. */
 void ka_contract(ka_einsum *e);
 
-/* A product whose kernel is being written. The letters form four groups: letters of both factors
- * and the result, of the first factor and the result, of the second factor and the result, and
- * summed letters. */
+/* A product whose kernel is being written. The letters form four groups: the letters that both
+ * factors and the result have, those of only the first factor and the result, those of only the
+ * second factor and the result, and the summed letters. */
 enum { KA_GROUPS = 4, KA_SUMMED = 3 };
 typedef struct ka_product_step {
   const ka_einsum *e;
   ka_kernel kernel;
   ka_product product;
   ka_matrix matrices[2]; /* layouts of the factors, if the kernel takes arrays */
-  bool is_turned;        /* adjacent elements of the result are adjacent along the rows */
+  bool is_turned; /* true if adjacent elements of the result lie along the dimension of rows */
   uint64_t groups[KA_GROUPS];
   const char *extents[KA_LETTERS], *list; /* extent parameters, used to split a linear index into
                                            * indices of letters */

@@ -166,8 +166,8 @@ static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32
   return stride;
 }
 
-/* Returns whether the factor's stride along the summed letters is at most its stride along its own
- * letters. */
+/* Returns whether the factor is deep: its stride along the summed letters is at most its stride
+ * along the letters that it shares with the result. */
 static bool is_deep(const ka_product_step *s, const ka_factor *factor, uint64_t own)
 {
   uint64_t summed = s->groups[KA_SUMMED] & (factor ? factor->mask : 0);
@@ -177,8 +177,8 @@ static bool is_deep(const ka_product_step *s, const ka_factor *factor, uint64_t 
   return stride_along(s->e, factor, along) <= stride_along(s->e, factor, across);
 }
 
-/* Returns whether the factors have to be swapped, so that adjacent elements of the result are in
- * adjacent columns. Sums of adjacent columns are stored together. */
+/* Returns whether the kernel has to swap the factors, because the sums of adjacent columns are
+ * stored together. After the swap, adjacent elements of the result are in adjacent columns. */
 static bool is_turned(const ka_product_step *s, const ka_factor *target)
 {
   if (!s->groups[1] || !s->groups[2]) return s->groups[1] != 0;

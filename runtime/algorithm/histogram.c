@@ -25,7 +25,7 @@ enum {
   GPU_ACCESS_BYTES = 16,
   MOST_LANES = 512,        /* maximum number of bins for which each lane has its own byte
                             * counters */
-  LANES_BYTES = 64 << 10,  /* shared memory of a block for these counters */
+  LANES_BYTES = 64 << 10,  /* shared memory of a block for the counters of MOST_LANES */
   SMALL_BYTES = 256,       /* shared memory of a block for other arrays */
   SHARED_BYTES = 96 << 10, /* maximum shared memory of a block */
   SHARED_ITEMS = 4,
@@ -63,8 +63,8 @@ typedef struct texts {
   const char *load, *bin, *guess, *amount, *bins, *count;
 } texts;
 
-/* Returns the distance from an edge, in bins, within which a computed bin may be wrong: a few
- * rounding errors of the value, the edges and the quotient. */
+/* Returns a distance in bins. Within this distance from an edge, rounding errors of the value, the
+ * edges and the quotient can make a computed bin wrong. */
 static double doubt_of(const counting *c)
 {
   double unit = 0x1p-52, magnitude = fmax(fabs(c->low), fabs(c->high));

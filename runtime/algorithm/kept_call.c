@@ -4,8 +4,8 @@
  * arrays.
  *
  * The key (call_key.c) contains everything that the steps depend on. Builds with assertions build
- * the steps of each call again and compare them. A call that fails is never kept, so a call whose
- * key is found is valid. */
+ * the steps of each call again and compare them. The steps of a call that fails are never kept, so
+ * a call whose key is found is valid. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,8 @@ typedef struct kept_view {
   uint32_t input;
 } kept_view;
 
-/* Whether the kernels always leave temporary storage in the state that the next call needs:
- * LEAVES_WORK if they do, MAY_FAIL if a failing thread could prevent it. */
+/* LEAVES_WORK means that the kernels always leave temporary storage in the state that the next call
+ * needs. MAY_FAIL means that they do not if a thread fails. */
 enum { NOT_KNOWN, LEAVES_WORK, MAY_FAIL };
 
 struct ka_kept {
@@ -286,9 +286,10 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
   return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
 }
 
-/* Returns whether a thread of the kernel can fail. A failing thread leaves temporary storage
- * incomplete, and launches queued after it would use that memory. Failures in the library's
- * look_back do not count: they only follow the failure of another tile or an interruption. */
+/* Returns whether a thread of the kernel can fail. After a failing thread, temporary storage is not
+ * in the state that the next call needs, and launches that are queued already would use it.
+ * Failures in the library's look_back do not count: they only follow the failure of another tile or
+ * an interruption. */
 static bool may_fail(const kjit_module *module, const kj_code *code)
 {
   for (uint32_t i = 0; i < code->failure_count; i++) {
@@ -314,7 +315,8 @@ bool ka_leaves_work(ka_call *call)
       is_there = true;
       kj_release(code, false);
     }
-    if (!is_there) return false; /* evicted since the launch; the next call checks again */
+    /* the code was evicted after the launch; the next call tests it again */
+    if (!is_there) return false;
   }
   if (!known) known = LEAVES_WORK;
   atomic_store_explicit(&kept->leaves_work, known, memory_order_relaxed);

@@ -33,8 +33,8 @@ static inline bool ka_is_array(const kjit_arg *argument)
   return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
 }
 
-/* Returns whether two arguments pass the same object in the same way. One tensor can be passed with
- * two element types. */
+/* Returns whether two arguments pass the same object with the same kind, access and element type. A
+ * program can pass one tensor with two element types. */
 static inline bool ka_is_same_array(const kjit_arg *a, const kjit_arg *b)
 {
   return a->kind == b->kind && a->access == b->access && a->type == b->type &&

@@ -13,9 +13,9 @@
 
 enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 
-/* OPEN: a parsed source whose extern funcs are not linked. PARTIAL: the same as a partial module.
- * LINKED: a linked source without a kernel. KERNEL: a source with a kernel, which may be completed
- * and linked when it is compiled. */
+/* OPEN: a parsed source whose extern funcs are not linked. PARTIAL: like OPEN, as a module in which
+ * some declarations are not parsed yet. LINKED: a linked source without a kernel. KERNEL: a source
+ * with a kernel, which may be completed and linked when it is compiled. */
 typedef enum form { OPEN, PARTIAL, LINKED, KERNEL } form;
 
 typedef struct cached {
@@ -70,8 +70,8 @@ static void free_source(ka_kernel_source *source)
   free((ki_named_type *)source->types);
 }
 
-/* Copies a source. The copy has no names of funcs, because the text declares the funcs in the same
- * order. */
+/* Copies a source. The copy does not contain the names of the funcs. They are not needed, because
+ * the text declares the funcs in the same order. */
 static bool copy_source(ka_kernel_source *copy, const ka_kernel_source *source)
 {
   size_t functions = source->function_count, types = source->type_count;
@@ -305,8 +305,9 @@ static kjit_status make(kjit_context *context, const cached *wanted, cached *mad
   }
   if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
   if (status == KJIT_OK && wanted->form == KERNEL) {
-    /* Several modules may use one name for extern funcs with different bindings. Only the text of
-     * the linked module distinguishes these funcs. */
+    /* The module has a recipe, unless its extern funcs are bound to code of the application.
+     * Several modules may have such funcs with one name and different bindings, and only the text
+     * of the linked module distinguishes them. */
     bool has_recipe = !ki_has_bound_extern(made->module);
     if (has_recipe) made->module->recipe = write_recipe(context->types, own, meanings);
     status = made->module->recipe || !has_recipe

@@ -59,7 +59,8 @@ const char *ka_use_count(ka_kernel *kernel, uint64_t count)
 
 const char *ka_use_work(ka_kernel *kernel, uint32_t work)
 {
-  kjit_arg argument = { .value.u = work }; /* kind 0; perform.c replaces it by the array */
+  /* kind 0 marks an index of temporary storage; perform.c replaces the argument by the array */
+  kjit_arg argument = { .value.u = work };
   const char *name = numbered(kernel, "w");
   add_parameter(kernel, name, "", &argument);
   return name;

@@ -9,7 +9,8 @@
 
 typedef enum operand_kind { NUMBERS, ORDERED, INTEGERS, FLOATS } operand_kind;
 
-/* is_widened means that small integers are combined in 64 bits, like NumPy's add and multiply. */
+/* is_widened means that integers of fewer than 64 bits are combined in 64 bits, as by NumPy's add
+ * and multiply. */
 static const struct {
   const char *name;
   operand_kind kind;
@@ -251,12 +252,13 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
   }
   bool is_widened = operator_->name && rows[operator_->row].is_widened;
   if (is_widened) type = widen(call, element);
-  /* the low bits of a 64-bit sum or product equal the sum or product in the narrower type */
+  /* no need for 64 bits: the low bits of a 64-bit sum or product are the sum or product in the
+   * narrower type of the result */
   if (is_widened && ki_is_integral(type) && ki_is_integral(result)) return result;
   if (operator_->name && (type == KJIT_F16 || type == KJIT_BF16)) type = KJIT_F32;
   if (!operator_->name && element != result && ki_is_scalar(element) && ki_is_scalar(result))
     return result;
-  /* an f64 result array makes floats f64 */
+  /* floats are combined in f64 if the result array has f64 elements */
   bool is_wider = ki_is_floating(type) && result == KJIT_F64;
   return is_wider ? result : type;
 }

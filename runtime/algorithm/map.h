@@ -12,7 +12,7 @@ typedef struct ka_mapped {
   ka_operand operand;
   uint32_t core_rank; /* number of core axes: the last axes, which the func receives as a whole */
   uint32_t core[KA_MOST_CORE]; /* index of each core axis in ka_map.sizes */
-  uint32_t first;              /* axis of the loops that the operand's first axis belongs to */
+  uint32_t first;              /* axis of the loops that corresponds to the operand's first axis */
   /* strides of an array for each axis of the loops; 0 if it broadcasts */
   int64_t strides[KJ_MAX_RANK];
   bool uses[KJ_MAX_RANK]; /* whether its element depends on the axis of the loops */

@@ -272,7 +272,8 @@ static bool can_join(const ka_map *map, uint32_t outer, uint32_t inner)
   return true;
 }
 
-/* If a result has no core axes, the func gets a view of one element. */
+/* Creates the view of an operand or result for the loops. If a result that the func writes has no
+ * core axes, the func gets a view of one element. */
 static void view_mapped(ka_map *map, ka_mapped *mapped, bool is_written_by_func)
 {
   ka_operand *operand = &mapped->operand;

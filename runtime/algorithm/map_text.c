@@ -30,7 +30,7 @@ enum {
 typedef struct writer {
   ka_map *map;
   ka_kernel kernel;
-  const char *function;               /* name of the func */
+  const char *function;               /* name of the func in the source */
   const char *indices[KJ_MAX_RANK];   /* index of each loop */
   const char *extents[KJ_MAX_RANK];   /* extent parameters of the loops, for splitting a linear
                                        * index */
@@ -225,8 +225,8 @@ static tiling choose_tiling(const ka_map *map)
   return t;
 }
 
-/* Writes the func of a tile. waits: the results are kept in local arrays until all operands are
- * read. */
+/* Writes the func of a tile. If `waits` is true, the func keeps the results in local arrays until
+ * it has read all operands. */
 static void write_tile(writer *w, bool waits)
 {
   ka_map *map = w->map;

@@ -20,7 +20,7 @@ static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view
     ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
 }
 
-/* ka_read_operand reports an invalid operand later */
+/* an operand that is not valid is ignored here; ka_read_operand reports it later */
 static void prefer_device_of(ka_call *call, const kjit_arg *argument)
 {
   kj_view view = { 0 };
@@ -58,7 +58,7 @@ static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argum
   return view;
 }
 
-/* Returns whether steps along two axes can reach the same element. */
+/* Returns whether steps along two axes can lead to the same address. */
 static bool do_axes_meet(const ka_operand *operand, uint32_t i, uint32_t j)
 {
   uint64_t a = (uint64_t)llabs(operand->view.strides[i]),

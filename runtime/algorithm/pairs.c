@@ -105,8 +105,8 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 
 /* ---- results ---- */
 
-/* width is the number of elements in a row of a result with two axes, or 0 for a result with one
- * axis. */
+/* Checks the shape of a result. width is the number of elements in a row of a result with two axes,
+ * or 0 for a result with one axis. */
 static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
 {
   ka_call *call = p->call;

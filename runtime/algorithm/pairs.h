@@ -109,8 +109,8 @@ ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
 /* Returns the options that these calls accept, as flags of ka_option. */
 uint32_t ka_pairs_options(const ka_pairing *given);
 
-/* An array with intermediate results. There is one such array for each result. For
- * kjit_pairs_smallest there is an array for the values and an array for their indices. */
+/* An array with intermediate results. There is one such array for each result; kjit_pairs_smallest
+ * has two, for the values and for their indices. */
 typedef struct ka_found {
   kjit_type element;
   uint64_t count;
@@ -138,8 +138,8 @@ typedef struct ka_pair_shape {
   uint64_t groups, parts;
 } ka_pair_shape;
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n);
-/* Returns the distance, in elements, of rows in shared memory that are accessed by one thread each.
- */
+/* Returns the distance, in elements, between two rows in shared memory, if each thread accesses a
+ * row of its own. */
 uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes);
 
 /* The parts of a kernel's source that load rows of x and y. */
@@ -155,7 +155,7 @@ typedef struct ka_rows_text {
 } ka_rows_text;
 ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape);
 /* Returns whether the kernel's array stores a row of x as a column. On the CPU it does, so that the
- * rows of x are adjacent columns. */
+ * rows of a thread are adjacent columns, which vector instructions process together. */
 bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
 /* Returns the expression of a row of a pair: "xs[l]", "xs[:, l]" or "y0s[j]"; for rows of x in
  * shared memory "xs[l * 128 + i32(thread_rank), :10]". For a gradient a column is replaced by
@@ -184,8 +184,8 @@ ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t
  * results. */
 typedef struct ka_sums_text {
   const char *locals;              /* statements of the kernel */
-  const char *begin, *add, *store; /* expressions bound to their arrays: begin and add take `pair`,
-                                    * store takes `stores` */
+  const char *begin, *add, *store; /* expressions of funcs to which their arrays are bound: begin
+                                      and add take the func `pair`, store takes `stores` */
 } ka_sums_text;
 ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_text *values,
                            uint32_t rows, const char *pair, const char *const *stores);
@@ -201,7 +201,8 @@ static inline uint64_t ka_pair_elements(const ka_pair_value *v, uint64_t rows)
 {
   return rows * (v->width ? v->width : 1);
 }
-/* Returns a func that stores the final value of a row, called like pairs_put. */
+/* Returns a func that stores the final value of a row; it is called like pairs_put of
+ * lib/library/pairs.kir. */
 const char *ka_finish_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
 
 #endif

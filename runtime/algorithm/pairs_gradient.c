@@ -44,8 +44,9 @@ static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
  * derivatives need more digits. */
 static kjit_type wide_type(kjit_type type) { return is_half(type) ? KJIT_F32 : type; }
 
-/* Reads an additional argument: a number, or a one-dimensional array with few elements. The caller
- * adds the sums of several rows of x, so these sums stay in the wider type. */
+/* Reads an additional argument: a number, or a one-dimensional array with few elements. The
+ * derivatives by the argument stay in the wider type, because the caller adds the sums of several
+ * rows of x. */
 static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg *argument,
                           ka_pair_value *v)
 {
@@ -143,7 +144,7 @@ static const char *element_of_sum(const ka_pairs *p, const ka_pair_shape *shape,
   return kj_format(arena, "sums_%zu[%s, q]", index, shape->is_shared ? shared_row(p, shape) : "l");
 }
 
-/* Returns the elements between two rows of a sum. */
+/* Returns the distance, in elements, between two rows of a sum. */
 static uint32_t stride_of_sum(const ka_pairs *p, const ka_pair_shape *shape, size_t index)
 {
   const ka_pair_value *v = &p->values[index];

@@ -38,7 +38,7 @@ enum {
   RESERVED = 1024, /* shared memory that the driver takes for each block */
   ROUNDS = 8,      /* blocks of a launch for each block that a GPU runs at a time */
   CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,    /* CPU_ROWS for calls that find the k smallest values */
+  CPU_ROWS_OF_K = 16,    /* like CPU_ROWS, for calls that find the k smallest values */
   CPU_ROW_BYTES = 32768, /* maximum size of a thread's rows of x, which are columns of one array */
   CPU_VALUE_BYTES = 16384, /* maximum size of the combined values of a thread's rows */
   CPU_TILE = 256,
@@ -96,9 +96,8 @@ static uint64_t shared_row_bytes(const ka_pairs *p)
   return bytes;
 }
 
-/* Chooses a shape with rows of x in shared memory. Returns false if they do not fit. The number of
- * loads for a pair falls with the number of pairs of a thread; several warps hide the time of a
- * load. */
+/* Chooses a shape with rows of x in shared memory. Returns false if they do not fit. More pairs for
+ * each thread mean fewer loads for a pair, and more warps hide the latency of the loads. */
 static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 {
   static const struct {
@@ -136,8 +135,8 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
  * and stores all sums of its row. In shared memory these accesses take longer than the computation,
  * but registers hold only one row for each thread. The derivative reads the values of the forward
  * pass, such as the differences of the rows, once more. If the row is in shared memory, the kernel
- * reads it twice and computes these values twice. A Gaussian then takes four instructions for each
- * element, compared with three if the row is in registers. */
+ * reads the row and computes these values twice. For a Gaussian, these are four instructions for
+ * each element in place of three. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
   bool has_rows = false, is_by_rows = false;

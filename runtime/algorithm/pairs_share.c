@@ -150,8 +150,8 @@ static kjit_status place_arguments(const ka_streaming *s, ka_share *share)
   return KJIT_OK;
 }
 
-/* Prepares a share with all rows of x: copies only operands that each chunk would otherwise copy
- * again. */
+/* Prepares the only share, which has all rows of x. Copies an operand to the device only if
+ * otherwise the call for each chunk would copy it. */
 static kjit_status place_all(const ka_streaming *s, ka_share *share)
 {
   for (size_t i = 0; i < s->x_count; i++) {

@@ -69,7 +69,7 @@ static bool is_cut_by_rows(const ka_streaming *s)
          s->m > s->options.chunk * devices;
 }
 
-/* Checks the whole call without adding steps. */
+/* Build function that checks the whole call and adds no steps. */
 static void look(ka_call *call, const void *data)
 {
   ka_streaming *s = *(ka_streaming *const *)data;
@@ -99,7 +99,8 @@ static void look(ka_call *call, const void *data)
   if (p->has_places) check_is_array(call, &p->result_places, option);
 }
 
-/* Does the same for a share and counts its intermediate results. */
+/* Build function that checks the call of a share, and counts the intermediate results of the
+ * share. */
 static void count_found(ka_call *call, const void *data)
 {
   const ka_counting *c = data;

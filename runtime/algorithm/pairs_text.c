@@ -85,8 +85,8 @@ void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_R
   if (p->k) found[1] = (ka_found){ p->call->is_wide ? KJIT_I64 : KJIT_I32, count };
 }
 
-/* Slots with intermediate results for each row of x: arguments of the kernel, or temporary storage
- * if the call has all of y. `own` is the first slot of this call. */
+/* Slots with intermediate results for each row of x. They are arguments of the kernel, or temporary
+ * storage if the call has all rows of y. `own` is the first slot of this call. */
 typedef struct pair_slots {
   kjit_arg found[KA_MOST_PAIR_RESULTS];
   uint64_t own, count;

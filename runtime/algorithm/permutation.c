@@ -9,7 +9,8 @@
 enum {
   KEY_BITS = 32,
   DIGIT_BITS = 8,
-  /* there are 8 times as many key values as elements, unless the key has too few bits */
+  /* number of bits of the key in addition to those that number the elements, so that few keys are
+   * equal: there are 8 possible keys for each element */
   SPARE_BITS = 3,
   FEW = 8192, /* elements up to which the keys are sorted into a separate buffer */
   /* number of elements from which on a sort counts in 64 bits, as in sort.c */

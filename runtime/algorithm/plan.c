@@ -10,8 +10,8 @@ struct kjit_plan {
   kjit_context *context;
   kjit_stream *stream; /* stream of the options */
   /* Temporary storage that must start with zeros is left with zeros by each run, unless a run has
-   * failed; then it is cleared before the next run. `failures` is the device's failure count at the
-   * last check. */
+   * failed; then it is cleared before the next run. `failures` is the number of failed kernels of
+   * the device at the last check. */
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;

@@ -4,8 +4,8 @@
 #include "ir/context.h"
 
 enum {
-  /* The library has its own limits for a tile, which depend on the type and the machine's
-   * vectors. */
+  /* Limits for the size of a tile. The funcs of the library also limit the tile, depending on the
+   * type and the machine's vectors. */
   MOST_ROWS = 182,
   MOST_COLUMNS = 192,
   LEAST_ROWS = 56,
@@ -23,8 +23,8 @@ enum {
 };
 
 typedef struct tiling {
-  bool is_packed, is_thin; /* whether product_packed or product_thin is used, otherwise
-                            * product_all */
+  bool is_packed, is_thin; /* which func of the library computes the product: product_packed,
+                              product_thin, or product_all if neither flag is set */
   /* for is_packed: maximum size of a tile, and number of blocks of the grid */
   uint64_t rows, columns, blocks;
   uint32_t line; /* for is_thin: number of sums that are computed at a time */

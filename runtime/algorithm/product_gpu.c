@@ -190,7 +190,8 @@ static bool read_or_pack(ka_product_step *s, const ka_factor *factor, bool is_ri
   return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
 }
 
-/* Replaces the product by the product of the transposed matrices in reverse order. */
+/* Replaces the product by the product of the transposed matrices in reverse order, which has the
+ * same elements. */
 static void turn(ka_product_step *s, const ka_factor **a, const ka_factor **b)
 {
   const ka_factor *right = *a;

@@ -39,7 +39,7 @@ enum {
   WAVES = 4 /* number of blocks for thin products, in waves of resident blocks */
 };
 
-/* Time for writing and reading a partial sum of an element, in units of the time for one term. */
+/* Time for writing and reading a partial sum, in units of the time for one term. */
 static const double cost_of_part = 24;
 /* Times in units of the time for one term. cost_of_launch is the time of a launch that adds the
  * parts. cost_of_cluster is the time in which a cluster adds the parts of one sum. */
@@ -63,7 +63,7 @@ static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row
 }
 
 /* Estimates the run time in units of the time for one term on a multiprocessor. If a multiprocessor
- * has fewer blocks than it can hold, latency of loads makes each term slower. */
+ * has fewer blocks than it can hold, each term takes longer, because the blocks wait for loads. */
 static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
                        uint64_t parts)
 {

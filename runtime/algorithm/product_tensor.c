@@ -13,7 +13,7 @@ enum {
   SIDE = 64,        /* rows of a warpgroup, columns of a band */
   MOST_CLUSTER = 8, /* maximum blocks of a cluster, supported on every device */
   LEAST_SLICES = 4, /* minimum slices of a block */
-  RESERVED = 1024,  /* bytes of shared memory that the driver reserves for each block */
+  RESERVED = 1024,  /* shared memory in bytes that the driver reserves for each block */
   MOST_FORMAT_BANDS = 2,       /* maximum bands for FP8, which needs two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library uses i32 indices */
   /* Minimum number of times that a product must use each element so that packing saves time. With
@@ -78,8 +78,8 @@ static bool is_row_major(const ka_matrix *matrix)
   return true;
 }
 
-/* groups contains the letters for the batch, the factor's own axis and the sum, at most one letter
- * each. */
+/* Describes a factor as a matrix if each of its groups has at most one letter. groups contains the
+ * letters of the batch, of the factor's own dimension and of the summed dimension. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix)
 {
@@ -181,7 +181,7 @@ static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
   if (cluster > 1)
     turned = is_f64 ? size.rows * (size.columns + 4) * 8 : size.rows * (size.columns + 8) * 4;
   size.shared_bytes =
-    /* 1024 more bytes are needed to align the slices */
+    /* 1024 more bytes, because the slices are aligned inside of the shared memory */
     1024 + stages * ((size.rows + size.columns) * ROW_BYTES + 16) + turned;
   return size;
 }
@@ -252,9 +252,10 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
   return plan->blocks != 0;
 }
 
-/* The best layouts are a left factor that is not deep and a right factor that is deep. Tensor cores
- * read the left factor from registers, so an f32 left factor can have either layout, but an f32
- * right factor has to be deep. f64 accepts all layouts and is fastest with these. */
+/* Returns whether swapping the factors gives better layouts (see is_left_deep). The best layouts
+ * are a left factor that is not deep and a right factor that is deep. Tensor cores read the left
+ * factor from registers, so an f32 left factor can have either layout, but an f32 right factor has
+ * to be deep. f64 accepts all layouts and is fastest with these. */
 bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right)
 {
   return (e->element == KJIT_F32 || e->element == KJIT_F64) && left->is_deep && !right->is_deep;

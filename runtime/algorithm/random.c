@@ -35,9 +35,9 @@ static const struct {
   [INTEGERS] = { "random_integers", NULL, NULL },
 };
 
-/* How a word is converted to a uniform number in [0, 1). `drop` low bits are discarded, so that the
- * number is exact in the type; each unit of the remaining bits has the value `unit`. `most` is the
- * largest number of the type. */
+/* How a word is converted to a uniform number in [0, 1). The lowest `drop` bits are discarded, so
+ * that the number is exact in the type. The remaining bits are an integer, which is multiplied by
+ * `unit`. `most` is the largest number of the type. */
 static const struct {
   kjit_type type;
   const char *drop, *unit;

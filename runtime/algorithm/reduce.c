@@ -19,17 +19,17 @@ typedef struct reduction {
 enum {
   GPU_ALL_THREADS = 256, /* threads of a block that reduces all elements */
   GPU_THREADS = 512,     /* threads of a block that reduces a long row */
-  GPU_BLOCKS = 4,        /* blocks for each multiprocessor, for both */
+  GPU_BLOCKS = 4,        /* blocks for each multiprocessor, with GPU_ALL_THREADS or GPU_THREADS */
   GPU_ACCESS_BYTES = 16, /* maximum bytes of adjacent elements that a thread loads at once */
   GPU_VALUE_BYTES = 64,  /* maximum bytes of values that a thread loads before it combines them */
-  GPU_SUM_BYTES = 128,   /* maximum bytes of combined values for kjit_reduce_several, one value for
-                          * each element of a load */
+  GPU_SUM_BYTES = 128,   /* kjit_reduce_several: maximum bytes of the combined values of a thread,
+                            which has one for each element of a load */
   GPU_FEW = 1 << 22, /* number of elements below which each thread loads half as many elements, so
                         that there are more blocks */
   GPU_ROW_THREADS = 256,  /* threads of a block that reduces several rows, or columns */
   GPU_LANE_BYTES = 32,    /* bytes of a short row that a lane loads before more lanes share the
                            * row */
-  GPU_LONG_ROW = 8192,    /* elements from which on a block, not a warp, reduces a row */
+  GPU_LONG_ROW = 8192,    /* row length from which a block, not a warp, reduces a row */
   GPU_COLUMN_BLOCKS = 8,  /* blocks for each multiprocessor */
   GPU_COLUMN_LOADS = 8,   /* rows that a thread loads at once */
   CPU_PIECES = 4,         /* pieces for each core */
@@ -58,8 +58,8 @@ static void read_strides(const ka_operand *x, int64_t *strides)
 }
 
 /* Returns how many adjacent elements along the last group of axes a thread loads at once. In an
- * array these elements must be contiguous and aligned in every row, so that a single access loads
- * them. For a func they are assumed to be adjacent. */
+ * array these elements must be contiguous, and aligned in every row, so that a single access loads
+ * them. If the operand is a func, adjacent elements are assumed to be adjacent in memory. */
 static uint32_t count_neighbours(const ka_reduce *p, uint64_t extent)
 {
   const ka_operand *x = &p->x;
@@ -372,7 +372,8 @@ static void describe_results(const ka_reduce *p, uint32_t reduced)
     (void)ka_describe(p->call, i, result_type(p, &p->results[i]), rank, shape);
 }
 
-/* type is the element type of the result array, or KJIT_ANY if the call has no result array. */
+/* Chooses the types of a result. type is the element type of the result array, or KJIT_ANY if the
+ * call has no result array. */
 static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
 {
   ka_call *call = p->call;

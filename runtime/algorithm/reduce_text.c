@@ -182,8 +182,8 @@ static const char *finish_several(const ka_reduce *r, ka_kernel *kernel, uint64_
 }
 
 /* On the CPU, writes a separate loop over a block of elements, or over some rows, for each result.
- * The elements stay in the cache between the loops. The compiler does not vectorize a loop over
- * structs. */
+ * The compiler would not vectorize a single loop, whose combined value is a struct. The elements
+ * stay in the cache between the loops. */
 static void write_block(const ka_reduce *r, ka_kernel *kernel, const char **operators)
 {
   const char *values = "";
@@ -208,7 +208,8 @@ static void write_lines(const ka_reduce *r, ka_kernel *kernel, const char **oper
   kj_arena *arena = &r->call->arena;
   const char *begins = "", *loops = "", *values = "";
   for (size_t i = 0; i < r->count; i++) {
-    /* a loop of its own, which starts at the first row */
+    /* a result whose combined value is a struct has a separate loop, which starts at the first
+     * row */
     bool has_own_loop = r->results[i].accumulator == KJIT_ANY;
     kj_append_format(kernel->funcs,
                      "func field_%zu(j, k, load: func) @inline { return load(j, k).p%zu }\n", i, i);

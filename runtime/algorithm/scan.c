@@ -6,7 +6,7 @@
 
 #include "algorithm/algorithm.h"
 
-/* result_places is used by kjit_scan_with_index only */
+/* the arguments of a call; only kjit_scan_with_index has result_places */
 typedef struct scan {
   const kjit_operand *result, *result_places, *x;
   const kjit_operator *operator_;
@@ -31,7 +31,7 @@ typedef struct parts {
 enum {
   GPU_ACCESS_BYTES = 16, /* maximum bytes of adjacent elements that a thread loads at once */
   GPU_VALUE_BYTES = 64,  /* bytes of accumulator values that a thread holds at a time */
-  GPU_MANY = 1 << 22,    /* elements from which on tiles are large */
+  GPU_MANY = 1 << 22,    /* number of elements from which tiles are large */
   GPU_LARGE_TILE = 512,  /* threads of a block with a large tile */
   GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
   GPU_BLOCKS = 3,        /* blocks for each multiprocessor with large tiles and a named operator */
@@ -41,8 +41,8 @@ enum {
   GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
   GPU_SHORT_ROW = 4096, /* maximum elements of a row that one warp scans */
-  GPU_LONG_ROW = 65536, /* row length from which on a row is divided into tiles that use look-back,
-                           if there are few rows */
+  GPU_LONG_ROW = 65536, /* row length from which a row is divided into tiles that use look-back, if
+                           there are few rows */
   GPU_ROW_BLOCKS = 32,  /* blocks for each multiprocessor */
   GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread holds at a time */
   CPU_PIECES = 4,       /* pieces for each core */
@@ -100,8 +100,8 @@ static const char *use_start(const parts *p, texts *t)
   return ka_use_identity(&t->kernel, p->operator_, p->accumulator);
 }
 
-/* Begins a kernel with its load func and its operator. shape is the suffix of the func names in
- * scan_found.kir. */
+/* Begins a kernel with its load func and its operator. shape is the suffix of the names of the
+ * funcs in scan_found.kir that the kernel calls. */
 static void begin_load(const parts *p, const char *shape, texts *t)
 {
   ka_call *call = p->call;
@@ -247,8 +247,8 @@ static uint64_t step_of(const ka_operand *x, uint32_t axis)
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
 
-/* Scans along an axis. The kernel's order of axes is: axes with larger strides than the scanned
- * one, the scanned axis, the other axes. */
+/* Scans along an axis. The kernel has the axes in this order: the axes with larger strides than the
+ * scanned axis, the scanned axis, and the other axes. */
 static void scan_along(const parts *p, uint32_t axis)
 {
   ka_operand *operands[] = { p->x, p->result, p->places };

@@ -119,8 +119,9 @@ static void add_path(const parts *p, uint32_t bytes)
 /* Measured on an H200. */
 enum {
   TEAM_LEAST = 64, /* mean segment length from which teams are possible */
-  /* Teams are used for at most TEAM_SEGMENTS + n / TEAM_AVERAGE segments. The constant is there
-   * because the path has a fixed cost of some microseconds. */
+  /* Teams are used for at most TEAM_SEGMENTS + n / TEAM_AVERAGE segments. For few segments teams
+   * are always faster, because a kernel with a merge path takes some microseconds for any number of
+   * elements. */
   TEAM_AVERAGE = 160,
   TEAM_SEGMENTS = 24000,
   TEAM_VALUE_BYTES = 64, /* bytes that a thread reads at once */
@@ -131,13 +132,14 @@ enum {
   TEAM_LARGE_AVERAGE = 8192,
   TEAM_LARGE_LEAST = 1 << 26,
   TEAM_WARPS_BLOCK = 64, /* threads per block if teams are warps */
-  /* minimum number of reads of a thread in a team that processes part of a long segment */
+  /* minimum number of loads of each thread in a team that processes part of a long segment */
   TEAM_LEAST_READS = 4,
   TEAM_LONG = 8 /* multiple of the mean length from which several teams share a segment */
 };
 
-/* Chooses the launch shape. Few or very long segments get large teams. A chunk of a long segment is
- * chosen so that the chunks fill the device, but are few compared with the segments. */
+/* Chooses the launch shape. Few or very long segments get large teams. Long segments are divided
+ * into chunks. There are enough chunks to fill the device, but few compared with the number of
+ * segments. */
 static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
 {
   uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->count;
@@ -265,7 +267,8 @@ static void read_result(parts *p, const kjit_operand *given, uint64_t count, con
             (unsigned long long)count, (unsigned long long)p->result.count);
 }
 
-/* result is the element type of the result array, or KJIT_ANY if the call has no result array. */
+/* Chooses the types of the elements and of the accumulator. result is the element type of the
+ * result array, or KJIT_ANY if the call has no result array. */
 static void choose_types(parts *p, kjit_type result)
 {
   ka_call *call = p->call;

@@ -10,7 +10,8 @@ typedef struct selection {
   kjit_function *equal;
   bool has_heads;             /* the call keeps one element of each run of equal elements */
   bool has_rest, has_lengths; /* whether the call has these results */
-  bool is_in_three; /* the call is a partition into three classes, which the flags contain */
+  bool is_in_three; /* true for a partition into three classes; the operand flags then contains the
+                       class of each element */
 } selection;
 
 typedef struct parts {
@@ -69,8 +70,8 @@ static tiling choose_tiling(const parts *p)
   return t;
 }
 
-/* Returns the size of the look-back data. Each tile passes on one count, or two for runs and for a
- * partition into three classes. */
+/* Returns the size of the look-back data. Each tile passes one count to the next tile, or two
+ * counts for runs and for a partition into three classes. */
 static uint64_t look_back_size(const parts *p, uint64_t tiles)
 {
   bool are_two = p->given->has_lengths || p->given->is_in_three;

@@ -9,7 +9,7 @@
 #include "algorithm/solver.h"
 
 /* The Givens rotations that transform the bidiagonal matrix, extended by damp times the identity,
- * to upper bidiagonal form. LSMR does this twice. */
+ * to upper bidiagonal form. LSMR transforms it twice. */
 typedef struct rotations {
   double alpha, beta, alphabar, zetabar, rho, rhobar, cbar, sbar, zeta;
   double thetabar, thetanew, rhoold, rhobarold, zetaold, chat, shat, c, s, rhotemp;
@@ -97,8 +97,8 @@ static void rotate(rotations *r, double damp)
   r->zetabar = -r->sbar * r->zetabar;
 }
 
-/* Estimates the residual norm as in section 5.2 of the paper, with two more rotations applied to
- * the right side. */
+/* Estimates the norm of the residual as in section 5.2 of the paper. The estimate applies two more
+ * rotations to the right side of the system. */
 static double estimate_residual(residual *t, const rotations *r)
 {
   double betaacute = r->chat * t->betadd, betacheck = -r->shat * t->betadd,

@@ -19,7 +19,7 @@ typedef struct parts {
   uint32_t heads, spans;       /* indices of temporary storage */
   uint32_t other, other_value; /* buffers for the merges */
   uint32_t home, home_value;   /* buffers that replace results that are funcs */
-  bool is_moved;               /* the last launch copies the elements from `home` to the results */
+  bool is_moved; /* true if a last launch copies the elements from `home` to the results */
   uint32_t threads, items, levels;
   uint64_t tiles;
 } parts;

@@ -32,13 +32,13 @@ enum {
   CPU_LARGE_TILE_BYTES = 16, /* maximum element size for large tiles */
   CPU_PIECES = 4,            /* pieces for each core */
   CPU_LEAST = 16384,         /* minimum elements of a piece */
-  RADIX_SOME = 1 << 20,      /* numbers of elements from which on the columns `some` and `many` of
-                                radix_tiling apply */
+  /* numbers of elements from which the columns `some` and `many` of radix_tiling apply */
+  RADIX_SOME = 1 << 20,
   RADIX_MANY = 1 << 22,
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   MOVED_BYTES = 8,   /* maximum size of a value that is moved through a tile in shared memory */
-  SCAN_BYTES = 1024, /* shared memory of a pass for anything else */
+  SCAN_BYTES = 1024, /* shared memory of a pass in addition to the elements, counts and starts */
   SPLIT_THREADS = 128,
   SPLIT_LEAST = 512, /* number of tiles below which each block finds the start of its tile itself */
   MULTIWAY_LANES = 16,  /* lanes that search for the start of a tile */
@@ -47,7 +47,7 @@ enum {
 
 /* How a pass of a radix sort moves values. */
 typedef enum radix_way {
-  RADIX_BESIDE, /* loaded and moved together with their keys */
+  RADIX_BESIDE, /* values are loaded and moved together with their keys */
   RADIX_LATE,   /* loaded after the keys have their final position in the tile, and moved through
                  * the keys' shared memory */
   RADIX_PACKED, /* packed into one word with the key in the first pass */
@@ -78,8 +78,8 @@ static const radix_tiling radix_tilings[] = {
 };
 
 /* Shape of the launch that counts all digits (radix_sort_histogram): threads, elements that a
- * thread loads at a time, columns of counts, and maximum blocks for each multiprocessor. Columns
- * fill the shared memory, which pays only for many elements. */
+ * thread loads at a time, columns of counts, and maximum blocks for each multiprocessor. More
+ * columns need more shared memory; many columns are faster only for many elements. */
 typedef struct counting {
   uint32_t threads, items, columns, blocks;
 } counting;
@@ -234,8 +234,8 @@ static void copy_back(ka_sort *s)
             count, yes_or_no(s->has_values));
 }
 
-/* Sets one stage for each digit. Adds a stage for an in-place sort with a single digit, which would
- * store to the memory it loads from. Returns whether it added one. */
+/* Sets one stage for each digit. An in-place sort with a single digit would store to the memory
+ * from which it loads, so it gets one more stage. Returns whether a stage was added. */
 static bool set_digit_stages(ka_sort *s, uint32_t digits)
 {
   bool goes_back = digits == 1 && s->is_in_place;
@@ -243,8 +243,8 @@ static bool set_digit_stages(ka_sort *s, uint32_t digits)
   return goes_back;
 }
 
-/* Returns whether key and value are packed into one word. This pays if they go through temporary
- * storage, so for more than one digit. */
+/* Returns whether key and value are packed into one word. Packing saves time only if keys and
+ * values go through temporary storage, which they do if the sort has more than one digit. */
 static bool can_pack(const ka_sort *s, uint32_t digits)
 {
   ki_type_class class_ = ki_type(s->call->context->types, s->value_element)->class_;

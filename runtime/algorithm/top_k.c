@@ -170,8 +170,8 @@ static void add_steps(ka_sort *s)
   add_level(s, &from, NULL, 1);
 }
 
-/* Returns whether keeping sorted lists is faster than sorting whole rows. It is faster if the lists
- * reject most elements. */
+/* Returns whether keeping sorted lists is faster than sorting whole rows. Sorted lists are faster
+ * if most elements are not among the first k of a list. */
 static bool is_for_lists(const ka_sort *s)
 {
   if (s->kept > most_kept(s) || 2 * s->kept > s->row) return false;

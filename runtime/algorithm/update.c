@@ -28,7 +28,8 @@ enum {
   GPU_THREADS = 256,
   GPU_ITEMS = 4,  /* values that a thread processes at a time */
   GPU_BLOCKS = 8, /* blocks for each multiprocessor */
-  /* number of elements up to which many threads may update the same element at a time */
+  /* number of elements up to which many threads are expected to update the same element at a
+   * time */
   FEW = 4096,
   CPU_LEAST = 32768 /* minimum number of values in a piece */
 };
@@ -72,8 +73,8 @@ static uint32_t kind_of(kjit_type type)
   }
 }
 
-/* Checks that the distances between elements are multiples of their size, as compare-and-swap
- * requires. */
+/* Checks that the distances between elements are multiples of the element size, because
+ * compare-and-swap needs aligned elements. */
 static void check_swap(const update *u)
 {
   uint32_t bytes = kj_element_bytes(u->call->context->types, u->x.element);

@@ -40,7 +40,7 @@ void kj_relieve_device(kjit_device *device)
 
 void kj_deliver_lines(kjit_device *device)
 {
-  kj_assert_no_locks(); /* this calls on_print of the application */
+  kj_assert_no_locks(); /* deliver calls the application's on_print */
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     if (at->class->deliver) at->class->deliver(at);
@@ -191,7 +191,7 @@ void kj_lose_device(kjit_device *device, const char *text)
 kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
 {
   if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
-  /* a copy, because a reset by another thread may replace the text */
+  /* the text is copied under the mutex, because a reset by another thread may replace it */
   pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
   kj_lock(mutex, KJ_LOCK_DEVICE);
   kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",
@@ -277,8 +277,8 @@ kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_att
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_device_attribute: value is NULL");
   kj_diagnostics diagnostics = { 0 };
-  kjit_device *asked = (kjit_device *)(uintptr_t)device; /* not const, because a fault marks the
-                                                          * device as lost */
+  /* the pointer is not const, because a fault marks the device as lost */
+  kjit_device *asked = (kjit_device *)(uintptr_t)device;
   if ((unsigned)attribute >= KJIT_DEVICE_ATTRIBUTE_COUNT)
     (void)kj_error(&diagnostics, KJIT_ERROR_ARGUMENT, "device attribute %d does not exist",
                    (int)attribute);

@@ -95,7 +95,7 @@ typedef struct kj_cost_of_size {
   _Atomic uint16_t timed; /* number of timed launches */
 } kj_cost_of_size;
 typedef struct kj_cpu_cost {
-  /* a high value means that launches of one size took very different times */
+  /* measure of how much the times of launches of one size have differed */
   _Atomic uint32_t surprises;
   kj_cost_of_size sizes[KJ_COST_CLASSES];
 } kj_cpu_cost;
@@ -195,8 +195,8 @@ typedef struct kj_device_operations {
    * handle of the per-thread default stream. 0 means none. */
   uintptr_t default_stream, thread_stream;
 
-  /* Finds the devices of this kind. *shared receives their common state. source NULL means the
-   * system's driver. Errors: NO_DEVICE. */
+  /* Counts the devices of this kind. *shared receives the state that they share. source NULL means
+   * the system's driver. Errors: NO_DEVICE. */
   kjit_status (*count)(const kjit_context *context, const kj_driver_source *source,
                        kj_diagnostics *diagnostics, void **shared, uint32_t *count);
   void (*forget)(void *shared); /* called after the last device of the kind was closed */
@@ -363,7 +363,7 @@ typedef struct kj_attachment_class {
   /* Called before and after a wait for the whole device. begin_wait returns the state that the wait
    * covers; is_done tells whether the wait succeeded. */
   void *(*begin_wait)(kj_attachment *attachment);
-  /* Called after begin_wait. Returns MISUSE if waiting for the device is not allowed now. */
+  /* Called after begin_wait. Returns MISUSE if no call may wait for the device now. */
   kjit_status (*check_wait)(kj_attachment *attachment, kj_diagnostics *diagnostics);
   void (*end_wait)(kj_attachment *attachment, void *covered, bool is_done);
   /* The driver is out of memory. Returns cached memory to it. */
@@ -382,7 +382,7 @@ struct kj_attachment {
   kj_runtime *runtime;
 };
 
-enum { KJ_MOST_ATTACHMENTS = 8 }; /* maximum number for one device */
+enum { KJ_MOST_ATTACHMENTS = 8 }; /* maximum number of attachments of one device */
 
 /* Attaches a layer. The attachment has to live until its destroy function is called. */
 void kj_attach_to_device(kjit_device *device, kj_attachment *attachment,
@@ -533,7 +533,7 @@ void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_
  * kernel and its mark is one cache line. */
 static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
 {
-  /* no stream has this address except CUDA's handle of the legacy default stream, which
+  /* not an address of a stream: 1 is CUDA's handle of the legacy default stream, which
    * kj_wrap_stream replaces by NULL */
   enum { MIXED = 1 };
   uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed),

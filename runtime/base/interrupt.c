@@ -90,7 +90,8 @@ void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot number)
   for (kj_interrupt_slot i = 0; i < count; i++) {
     slot *slot = slot_of(all, i);
     uint64_t own = atomic_load(&slot->number);
-    /* if another launch gets the slot in the meantime, this launch has a larger number */
+    /* another launch can get the slot in the meantime, but its number is larger and it is not
+     * interrupted */
     if (own && atomic_load(&slot->listens) == number + 1) raise_slot(all, i, own);
   }
 }
@@ -194,8 +195,8 @@ kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnost
   return status;
 }
 
-/* Closes a slot. Queued launches may still poll its word, so the slot is not reused before they
- * end: otherwise an interruption of the next owner would also interrupt them. */
+/* Closes a slot. Queued launches may still poll its word. The slot is not reused before they have
+ * ended, because an interruption of its next owner would also interrupt them. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
 {
   struct kj_interrupts *all = device->interrupts;
@@ -345,7 +346,7 @@ kjit_status kj_find_stream_slot(kjit_device *device, kjit_stream *stream,
   KJ_TRY(kj_open_interrupt_slot(device, diagnostics, number));
   uint32_t none = 0;
   if (atomic_compare_exchange_strong(&stream->interrupts, &none, *number)) return KJIT_OK;
-  /* another thread has given the stream a word meanwhile */
+  /* another thread has allocated a word for the stream meanwhile */
   kj_end_interruptible(device, &(kj_interruptible_launch){ .own = *number });
   *number = none;
   return KJIT_OK;
@@ -362,8 +363,8 @@ kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
   return KJIT_OK;
 }
 
-/* Writes the number of a graph, the upper half first: the value in between is too large rather than
- * too small. */
+/* Writes the number of a graph's launch. The upper half is written first, so that a kernel that
+ * reads in between sees a number that is too large, not one that is too small. */
 kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_interrupt_slot listens,
                             void *stream, kj_diagnostics *diagnostics)
 {

@@ -36,8 +36,8 @@ void kj_add_use(kj_last_use *use, kj_stream_id stream);
 /* Copies the set. `to` is empty or contains one stream, which the first stream of `from`
  * replaces. */
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
-/* Returns whether the set contains no other stream than this one. For NONE, returns whether the set
- * is empty. */
+/* Returns whether the set contains no other stream than this one. If `stream` is NONE, returns
+ * whether the set is empty. */
 bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
 
 /* Returns whether the stream is one of the first two in the set, as for nearly every launch. This

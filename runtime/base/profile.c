@@ -111,8 +111,9 @@ static tool_function get_function(const kjit_context *context, int index)
 uint32_t kjit_begin_range(kjit_context *context, const char *name)
 {
   int (*push)(const char *name) = (int (*)(const char *))get_function(context, RANGE_PUSH);
-  int level = push && name ? push(name) : -1; /* 0 is the outermost level; a negative number means
-                                                 that the tool does not count levels */
+  /* nesting level of the range, from 0; a negative number means that the tool does not count
+   * levels */
+  int level = push && name ? push(name) : -1;
   return level < 0 ? 0 : (uint32_t)level + 1;
 }
 

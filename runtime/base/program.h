@@ -13,13 +13,13 @@
  * descriptors, no ignored SIGPIPE, no blocked signals. Returns 0 or an errno value. */
 int kj_start_program(pid_t *child, const char *const *arguments, const int *files, size_t count);
 
-/* Moves a descriptor to a number of at least `least`, because a low number is possible if the
- * application has closed its standard streams. On failure, closes *file, sets errno and returns
+/* Moves a descriptor to a number of at least `least`. A new descriptor can have a lower number if
+ * the application has closed its standard streams. On failure, closes *file, sets errno and returns
  * false. */
 bool kj_lift_file(int *file, int least);
 
-/* Kills a child process that no thread has waited for yet. After such a wait the process id may
- * belong to another process. */
+/* Kills a child process. No thread may have waited for its end yet, because after such a wait the
+ * process id may belong to another process. */
 void kj_kill_program(pid_t child);
 
 #endif

@@ -54,7 +54,7 @@ static void close_device(kjit_device *device)
   if (!device) return;
   for (uint32_t i = atomic_load(&device->attachment_count); i-- > 0;) {
     kj_attachment *at = device->attachments[i];
-    /* attachments that are not stopped yet may still wait for the device */
+    /* attachments with a smaller index are not stopped yet and may still wait for the device */
     atomic_store(&device->attachment_count, i);
     KJ_ASSERT(at->device == device && at->runtime == device->runtime);
     if (at->class->destroy) at->class->destroy(at);
@@ -171,7 +171,7 @@ static void unlink_object(kj_runtime *runtime, kj_object *object)
 
 static void end_objects(kj_runtime *runtime)
 {
-  /* the waits that releasing the objects below causes unload its code */
+  /* its code is unloaded by the waits that follow when the objects below are released */
   kjit_release_module(atomic_exchange(&runtime->library, NULL));
   while (runtime->objects) {
     kj_object *object = runtime->objects;

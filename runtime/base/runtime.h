@@ -26,8 +26,8 @@ kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
 
 /* ---- objects of the application: the context's end frees the resources of the objects that the
  * application has not released. The memory of such an object stays valid until the application
- * releases it. An object that holds references to other objects releases them at the context's end,
- * so only the application's own references are left. ---- */
+ * releases it. At the context's end, an object also releases its references to other objects, so
+ * only references of the application remain. ---- */
 
 typedef struct kj_object {
   union {
@@ -39,8 +39,8 @@ typedef struct kj_object {
     kj_remains remains; /* after kj_free_object, if is_left */
   };
   kjit_device *device; /* after the context's end, a device without operations */
-  uint32_t generation; /* the device's generation when the object was made; after the context's end,
-                        * the value for kj_drop_remains */
+  uint32_t generation; /* generation of the device when the object was made; after the context's
+                          end, the argument of kj_drop_remains */
   bool is_left; /* true if the context ended, or is ending, before the application released the
                    object */
 } kj_object;
@@ -95,7 +95,7 @@ static inline uint64_t kj_place(const kjit_device *device, uint32_t generation)
 /* The fields of an array that a launch reads, in one cache line. If more than two streams use the
  * memory, the launch also reads the next cache line. */
 typedef struct kj_array_line {
-  /* see kj_array_form; 0 if only the slow path can handle the array */
+  /* see kj_array_form; 0 if launches with the array must take the slow path */
   _Alignas(64) uint64_t form;
   uint64_t place;          /* kj_place of the device when the array was made */
   uint64_t low, high;      /* byte addresses: the first byte, and the byte after the last one */
@@ -160,8 +160,8 @@ static inline kj_stream_id kj_id_of(const kjit_stream *stream, const kjit_device
   return stream->id & KJ_STREAM_THREADS ? kj_of_this_thread(stream->id) : stream->id;
 }
 
-/* Records that a stream uses the array's memory. Work that other streams start later on this memory
- * waits for the work that is queued on this stream now. Takes no lock and allocates nothing. */
+/* Records that a stream uses the array's memory. Later work of other streams on this memory waits
+ * for the work that is queued on this stream now. Takes no lock and allocates nothing. */
 static inline void kj_note_use(kjit_array *array, const kjit_stream *stream,
                                const kjit_device *device)
 {
@@ -174,11 +174,11 @@ static inline void kj_note_use(kjit_array *array, const kjit_stream *stream,
 /* Devices of one kind. */
 typedef struct kj_kind {
   const kj_device_operations *operations;
-  /* the fields below change under context->runtime_mutex; once is_open is set, they are read
-   * without it */
+  /* The fields below change under context->runtime_mutex. After is_open is set, threads read them
+   * without the mutex. */
   _Atomic bool is_open;
-  /* opening the devices of this kind has failed; only calls that name the kind explicitly try
-   * again */
+  /* true if opening the devices of this kind has failed; only calls that name the kind explicitly
+   * try again */
   _Atomic bool is_absent;
   void *shared; /* see operations->count */
   uint32_t count;
@@ -199,8 +199,8 @@ typedef struct kj_layer {
  * order in which a launch prefers them. A NULL row ends each table. */
 extern const kj_layer kj_layers[];
 extern const kj_device_operations *const kj_device_kinds[];
-/* Returns the operations that replace a kind of device in a context. target is kjit_config.target;
- * NULL means the devices of this machine. */
+/* A function that returns the operations for a kind of device in a context, which can replace the
+ * usual ones. target is kjit_config.target; NULL means the devices of this machine. */
 typedef const kj_device_operations *kj_kind_choice(const kj_device_operations *kind,
                                                    const char *target);
 extern kj_kind_choice *const kj_choose_kind;
@@ -262,8 +262,8 @@ kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
  * devices. Must be called before the first use of that kind. */
 kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
                         kj_diagnostics *diagnostics);
-/* Uses another source of driver functions in place of the system's CUDA driver. Must be called
- * before the first use of CUDA. */
+/* Sets the function that finds the driver's entry points, in place of the system's CUDA driver.
+ * Must be called before the first use of CUDA. */
 kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const char *symbol),
                           void *user, kj_diagnostics *diagnostics);
 
@@ -279,7 +279,7 @@ uint32_t kj_element_bytes(const ki_types *types, kjit_type type);
 /* Returns the alignment of an element in bytes. For a complex number this is the size of its real
  * part. */
 uint32_t kj_element_alignment(const ki_types *types, kjit_type type);
-/* Sets code, bits and lanes of the tensor. */
+/* Sets code, bits and lanes of the tensor for an element type. */
 void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *tensor);
 
 /* Converts an untyped number of the application to a weak int if it is integral and fits i32, and

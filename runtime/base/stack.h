@@ -1,4 +1,4 @@
-/* Calls code with the stack it needs, on any thread of the application. */
+/* Calls code with the stack that the code needs, on any thread of the application. */
 #ifndef KJ_BASE_STACK_H
 #define KJ_BASE_STACK_H
 

@@ -16,8 +16,9 @@ kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
                         kj_location location, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
 
-/* Checks whether a public call can begin: it needs a context, a process that was not forked, and no
- * NULL arguments. missing: name of a required argument that is NULL, or NULL. */
+/* Checks whether a public call can begin: the context is not NULL, the process was not forked after
+ * the context was created, and no required argument is NULL. missing: name of a required argument
+ * that is NULL, or NULL. */
 static inline kjit_status kj_check_call(kjit_context *context, const char *function,
                                         const char *missing)
 {

@@ -49,7 +49,7 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
-  /* the key does not contain the block on such a device */
+  /* on such a device the key of a call does not contain the block */
   if (!call->device->operations->knows_block) return KJIT_OK;
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
@@ -272,7 +272,7 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   static const char call[] = "kjit_specialize_all";
   for (size_t i = 0; i < count; i++) {
     kjit_specialize_item read, *item = item_at(items, i);
-    /* with different sizes, the loop would read beyond the end of the array */
+    /* items of different sizes could make the loop read beyond the end of the array */
     if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "%s: the size_bytes of item %zu is %u, but the size_bytes of the first "

@@ -151,7 +151,7 @@ static kjit_status read_index(kj_archive *archive, int file, uint64_t size_bytes
 }
 
 /* Checks the blocks of a blob when it is opened, so that the application is informed of damage at
- * once. This is cheap, because the bytes are in memory already. */
+ * once. The check takes little time, because the bytes are in memory already. */
 static kjit_status check_blocks(const kj_archive *archive, kj_diagnostics *diagnostics)
 {
   for (uint64_t i = 0; i < archive->block_count; i++) {
@@ -185,8 +185,8 @@ static bool is_only_ours(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* A file that is installed with libkjit may belong to the owner of libkjit's directory, because
- * this user can replace libkjit itself. */
+/* Returns whether a file belongs to the owner of libkjit's directory. A file that is installed
+ * there may belong to this user, who can replace libkjit itself. */
 static bool is_as_libkjit(const struct stat *info)
 {
   struct stat folder;

@@ -64,7 +64,7 @@ void kj_close_archives(kj_archive *first);
  * now, or out of memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
 /* kj_name_archived stores the file name that the entry would have in the disk cache.
- * kj_archived_bytes returns the entry's share of the compressed size of its block. */
+ * kj_archived_bytes returns the part of the block's compressed size that counts for the entry. */
 void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_ENTRY_NAME_BYTES]);
 uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
 /* Returns the indices of all entries in the order in which the writer added them, malloc'd, or NULL

@@ -54,7 +54,8 @@ static int compare_items(const void *a, const void *b)
 {
   const kj_archived *const *x = a, *const *y = b;
   int order = kj_compare_digests(&(*x)->digest, &(*y)->digest);
-  return order ? order : (*x > *y) - (*x < *y); /* the entry that was added first comes first */
+  /* of entries with equal keys, the entry that was added first comes first */
+  return order ? order : (*x > *y) - (*x < *y);
 }
 
 /* Keeps the first of several entries with the same key. Returns false if out of memory. */

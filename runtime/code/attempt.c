@@ -37,7 +37,8 @@ static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
   return is_listed;
 }
 
-/* Begins a profiler range for the time in which the caller waits for code, compiled or loaded. */
+/* Begins a profiler range for the time in which the caller waits until the code is compiled or
+ * loaded. */
 static void begin_code_range(const kjit_kernel *kernel)
 {
   char name[256];
@@ -105,7 +106,8 @@ static kjit_specialization *begin_plain(const kj_call *call, const kjit_speciali
 
 bool kj_suits_plain(const kj_call *call, kj_plain allowed, const kjit_specialization *plain)
 {
-  uint32_t most = plain->device_code.max_threads; /* 0 means any number */
+  /* 0 means that the number of threads has no limit */
+  uint32_t most = plain->device_code.max_threads;
   _Static_assert(KJ_PLAIN_NONE < KJ_PLAIN_EQUAL && KJ_PLAIN_EQUAL < KJ_PLAIN_ANY,
                  "a kind includes the kinds before it");
   KJ_ASSERT(plain->plain_kind != KJ_PLAIN_NONE);
@@ -196,9 +198,9 @@ void kj_upgrade_later(kj_call *call, uint64_t hash)
 }
 
 /* Waits for a compilation that another thread started. The caller holds entry->mutex; the wait
- * releases it. If the job is still queued, this thread runs it. The other thread may not have
- * queued the job yet. A background thread therefore checks again every LOOK_AGAIN_NS, because it
- * may be the only thread that can run the job. */
+ * releases it. If the job is still queued, this thread runs it. If the other thread queues the job
+ * later, a background thread that waits here may be the only thread that can run the job. So a
+ * background thread looks for the job again every LOOK_AGAIN_NS. */
 static void wait_for_attempt(const kj_call *call, kjit_specialization *entry, uint64_t attempt)
 {
   enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
@@ -265,8 +267,8 @@ static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *di
     kj_copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* Try again, because the attempt was abandoned, or another attempt began before this thread woke
-   * up. */
+  /* If the attempt was abandoned, or another attempt began before this thread woke up, the thread
+   * tries again. */
   return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
 }
 

@@ -203,8 +203,8 @@ kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_r
   return status;
 }
 
-/* Copies the entries with machine code after all other entries. Machine code is similar only to
- * other machine code, so the archive compresses better in this order. */
+/* Copies the entries with machine code after all other entries. The archive compresses better in
+ * this order, because machine code is similar only to other machine code. */
 static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
@@ -317,8 +317,8 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
 
 /* Exports a held specialization. Code that no other process could use is not exported: code with
  * debug information, whose files and lines belong to one program; plain code; code of a lost
- * device; code that refers to lines of sources without a text. Code for a named target is not
- * exported either if it belongs to a guest or uses math functions from a file. */
+ * device; and code that refers to lines of a module that has no source text. Code for a named
+ * target is not exported either if it belongs to a guest or uses math functions from a file. */
 static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
                                kj_diagnostics *diagnostics)
 {

@@ -1,7 +1,7 @@
 /* Specializations of a kernel: their keys, and a hash table that threads read without a lock.
  *
- * A key consists of 64-bit words and contains everything that the code may depend on. It contains
- * only facts that the kernel can use.
+ * A key consists of 64-bit words and contains everything that the code may depend on. Of the facts
+ * that hold for the arguments, it contains only those that the kernel can use.
  *
  * A slot of a table changes only once, from empty to an entry, and entries live as long as the
  * kernel, so acquire loads are enough for readers. A table that becomes too full is copied to a
@@ -116,7 +116,7 @@ void kj_make_key(kj_call *call)
   const kjit_device *device = call->device;
   bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
-  /* arguments are bound before the device is known; GPU code does not use this fact */
+  /* GPU code does not use this fact, which was determined before the device was known */
   if (device->info.kind != KJIT_DEVICE_CPU) (void)kj_drop_large(call);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     add_argument(call, &call->bound[i]);
@@ -190,7 +190,8 @@ static key_match match_key(const kjit_kernel *kernel, const uint64_t *known, con
   return has_facts ? KEY_SERVES : KEY_SAME_TYPES;
 }
 
-/* Returns a number that orders keys for the same types by how many facts they have. */
+/* Returns a number that is larger for a key with more facts. Only keys for the same types are
+ * compared. */
 static uint32_t count_facts(const uint64_t *key, uint32_t count)
 {
   uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & KJ_CALL_FACTS);
@@ -248,7 +249,8 @@ bool kj_is_for_plain(const kjit_specialization *specialization)
   return specialization->key[1] & plain_bit;
 }
 
-/* The best code for few facts is better than plain code for many. */
+/* Compares two specializations that can run the call. The best code for few facts is better than
+ * plain code for many facts. */
 static kjit_specialization *better_of(kjit_specialization *a, kjit_specialization *b)
 {
   if (!a) return b;

@@ -1,5 +1,5 @@
 /* Compilation in child processes (kjit_config.compile_in_child). LLVM and the driver's assembler
- * run in a child, so a crash or an endless loop is only an error of one compilation.
+ * run in a child. If they crash or do not end, only this compilation fails.
  *
  * The rest of the runtime uses child processes as another compiler with the interface
  * kj_compiler_interface. A child runs the program kjit-compile-child, which has its own context. It
@@ -43,7 +43,7 @@ typedef struct kj_child_start {
 } kj_child_start;
 
 typedef struct kj_child_request {
-  /* NULL if the request is not a compilation but links the following inputs */
+  /* the compilation; NULL if the request links the following inputs instead */
   const kj_compile_request *compile;
   int32_t ordinal; /* number of the CUDA device */
   const kj_link_input *inputs;

@@ -124,8 +124,8 @@ static bool identify_compiler_file(const kj_runtime *runtime, kj_digest *identit
 /* Computes the identity of the loaded compiler library or, if none is loaded, of the file that
  * would be loaded. Returns false if only the loader's search path could find the library. The file
  * is read once. If it is replaced before it is loaded, launches find entries of the former file,
- * and later entries belong to the loaded library. Child processes may load the new file at any
- * time, so for them the file is read each time. */
+ * and later entries belong to the loaded library. If the context compiles in child processes, which
+ * may load the new file at any time, the file is read at each call. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
 {
   bool is_child = runtime->context->config.compile_in_child;
@@ -270,8 +270,8 @@ static void run_job(kj_job *base, bool is_given_up)
   else status = kj_compile_entry(&job->call, job->entry, &diagnostics);
   if (status == KJIT_OK && !has_plain)
     (void)ki_finish_call(job->call.kernel->context, &diagnostics);
-  bool is_kept = status != KJIT_OK && status != KJIT_ERROR_INTERRUPTED; /* otherwise the next launch
-                                                                         * tries again */
+  /* after an interrupt, the next launch tries again */
+  bool is_kept = status != KJIT_OK && status != KJIT_ERROR_INTERRUPTED;
   if (is_kept && has_plain && !is_given_up)
     kj_warn_of_plain(job->call.kernel, "kernel", "launches", &diagnostics);
   kj_free_diagnostics(&diagnostics); /* if the compilation failed, the next launch with this key

@@ -55,7 +55,7 @@ kj_digest kj_identify_address(const void *address);
  * read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
 /* Computes the identity of the compiler that is loaded or would be loaded (compiler.c). Returns
- * false if no library exists in the usual places. */
+ * false if no compiler library exists in the places where kjit looks for one. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 /* Fills in build and processor. */
 void kj_identify_disk(kj_disk *disk);
@@ -81,9 +81,9 @@ const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
 
-/* The key of an entry as text: everything that the code depends on, except the compiler. The entry
- * itself contains the identity of the compiler, so that a process without a compiler can find
- * code. */
+/* The key of an entry as text: everything that the code depends on, except the compiler. The
+ * identity of the compiler is not in the key but in the entry, so that a process without a compiler
+ * can find the entry. */
 typedef struct kj_disk_key {
   char *text;
   size_t size_bytes;
@@ -105,7 +105,8 @@ bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile
 /* Makes the key of code that runs on any machine with a named target, for the same request. The
  * named target is the level of this machine for the CPU, and the architecture for a GPU. Returns
  * false if out of memory, if this machine has no level, or if the module contains guest
- * declarations. Code of guests must come from the compiler of this machine, never from a file. */
+ * declarations. Code of guests (untrusted modules) must come from the compiler of this machine,
+ * never from a file. */
 bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
 /* Makes the key of code for a device: for this machine, or a key for any machine if the device is a
  * target. */
@@ -117,7 +118,7 @@ void kj_free_disk_key(kj_disk_key *key);
 
 typedef enum kj_entry_state {
   KJ_ENTRY_WHOLE,
-  KJ_ENTRY_BROKEN, /* the bytes are no entry, or a damaged one */
+  KJ_ENTRY_BROKEN, /* the bytes are not an entry, or the entry is damaged */
   KJ_ENTRY_OTHER /* the entry is valid, but belongs to another key or comes from another compiler */
 } kj_entry_state;
 
@@ -162,8 +163,8 @@ bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
 kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
                            const kj_code *code, kj_diagnostics *diagnostics);
 /* With kjit_config.ptxas and a GPU as target: assembles the PTX of the request and stores the
- * machine code under its own key, unless kj_record_code does not store the PTX. Errors: MEMORY, and
- * the errors from kj_assemble. */
+ * machine code under its own key, except for code that kj_record_code does not store. Errors:
+ * MEMORY, and the errors from kj_assemble. */
 kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_request *request,
                                    const kj_disk_key *key, const kj_code *ptx,
                                    kj_diagnostics *diagnostics);
@@ -224,9 +225,9 @@ bool kj_can_others_write(const kj_disk *disk);
  * is 0-terminated and is modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
-/* Opens the cache without touching a file. If the configuration disables the cache, or no directory
- * can be used, the object has neither a store nor a directory, and contains only the identity of
- * this machine. Returns NULL if out of memory. */
+/* Creates the object for the disk cache without accessing a file. If the configuration disables the
+ * cache, or no directory can be used, the object has neither a store nor a directory, and contains
+ * only the identity of this machine. Returns NULL if out of memory. */
 kj_disk *kj_open_disk(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
 
@@ -237,7 +238,7 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
 /* Writes an entry, then removes old entries if the cache exceeds its limit. */
 void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
                       const kj_code *code);
-/* Returns whether no write has failed so far. */
+/* Returns whether the cache accepts entries, which means that no write has failed so far. */
 bool kj_can_publish(const kj_disk *disk);
 
 typedef struct kj_disk_file {
@@ -257,7 +258,7 @@ static inline bool kj_is_left_over(const kj_disk_file *file)
 kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);
 typedef struct kj_trimmed {
   uint64_t removed_count, removed_bytes;
-  int refusal; /* the error number of a file that could not be removed, or 0 */
+  int refusal; /* errno of a file that could not be removed, or 0 */
 } kj_trimmed;
 /* Removes temporary files of killed writers and then the least recently used entries until at most
  * limit_bytes remain. */

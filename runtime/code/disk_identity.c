@@ -144,8 +144,8 @@ static bool add_pattern(kj_digest *sum, const char *pattern)
   return is_whole;
 }
 
-/* Computes the digest of all libdevice files. The compiler uses the first file that it can read. A
- * change to any of the files may therefore select another file. */
+/* Computes the digest of all libdevice files. The compiler uses the first file that it can read.
+ * After a change to any of the files, this may be another file. */
 static bool identify_math_library(const char *given_path, kj_digest *sum)
 {
   static const char *const patterns[] = {
@@ -167,8 +167,8 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   return true;
 }
 
-/* Code that uses libdevice is not for other machines, because its key does not identify the version
- * of libdevice. */
+/* Code that uses a toolkit's libdevice is not stored for other machines, because the key of a named
+ * target does not identify the version of libdevice. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code)
 {
   const char *path = disk->libdevice_path;

@@ -94,8 +94,9 @@ static void add_cpu(const kj_disk *disk, writer *w)
   note_part(w, KJ_KEY_DRIVER);
 }
 
-/* libdevice and the driver affect only machine code. A named key contains neither, because the code
- * itself records which math functions it needs (kj_has_own_math). */
+/* libdevice and the driver affect only machine code. A key for a named target contains neither of
+ * them: the driver of the other machine is unknown, and the code itself records whether it needs
+ * libdevice (kj_has_own_math). */
 static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
 {
   const kj_target *target = &w->request->target;
@@ -274,7 +275,9 @@ static void add_facts(writer *w)
     const uint8_t relation = signature->relations ? signature->relations[i] : 0;
     const char digit = (char)('0' + relation);
     KJ_ASSERT(relation < 10);
-    kj_append(w->text, &digit, 1); /* formatting 200 numbers would take as long as the rest */
+    /* written as single digits, because formatting 200 numbers would take as long as the rest of
+     * the key */
+    kj_append(w->text, &digit, 1);
   }
   kj_append_text(w->text, "\n");
 }
@@ -296,7 +299,8 @@ kj_digest kj_digest_sources(const kj_disk_key *key)
   for (size_t i = 0; key->has_sources && key->sources && i < key->sources->count; i++) {
     const kj_source *source = &key->sources->items[i];
     sum[1] = kj_digest_bytes(source->name, strlen(source->name));
-    /* the text of a library module belongs to the build, which every key contains */
+    /* a library module needs no text in the key: its text is a part of the build, which every key
+     * contains */
     sum[2] = source->library
                ? (kj_digest){ .low = 1 }
                : kj_digest_bytes(source->text ? source->text : "", source->size_bytes);
@@ -305,7 +309,8 @@ kj_digest kj_digest_sources(const kj_disk_key *key)
   return sum[0];
 }
 
-/* For the kernel of an algorithm, the recipe replaces the canonical text. */
+/* Adds the canonical text of the declarations. For the kernel of an algorithm it adds the recipe
+ * instead, which is a shorter text that determines the kernel. */
 static void add_text(const kjit_device *device, const roots *r, writer *w)
 {
   const kjit_module *module = w->request->module;

@@ -1,7 +1,7 @@
 /* Stores result types of funcs in the disk cache, so that a process that needs a stored type does
- * not load the compiler. The entry contains the type as text instead of code. If the type is a
- * struct of an argument, which its name would not identify, the entry contains the index of the
- * argument, such as "=0". */
+ * not load the compiler. Such an entry contains the name of the type in place of code. The name of
+ * a struct does not identify it. So if the type is the struct of an argument, the entry contains
+ * the index of the argument, such as "=0". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,8 +34,8 @@ static bool read_result(ki_types *types, const kj_signature *signature, const ch
   return is_read;
 }
 
-/* Returns the text of the type. Returns NULL if another process could not parse this text, or if
- * memory is exhausted. */
+/* Returns the text of the type. Returns NULL if the text would not identify the type for another
+ * process, or if memory is exhausted. */
 static char *print_result(ki_types *types, const kj_signature *signature, kjit_type type)
 {
   kj_buffer text = { 0 };

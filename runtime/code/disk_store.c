@@ -3,9 +3,9 @@
  *
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
  * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
- * holds the total size of all entries. A lock protects this file, and no thread waits for the lock:
- * a process that does not get the lock leaves the counting and the removal of old entries to the
- * process that holds it. From time to time all entries are counted again. */
+ * holds the total size of all entries. A lock protects this file, but no thread waits for the lock:
+ * if another process holds it, the other process counts the entries and removes old ones. From time
+ * to time a process counts all entries again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +59,8 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->store = config->cache_store;
   disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
-  /* an application that disables the disk cache gets only code that this process has compiled */
+  /* an application that disables the disk cache does not get code of other processes from the
+   * installed file either */
   bool is_off = config->cache_directory && !*config->cache_directory && !config->cache_store;
   disk->installed_path = is_off && !config->shipped_cache ? "" : config->shipped_cache;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
@@ -83,7 +84,7 @@ bool kj_can_publish(const kj_disk *disk)
 
 /* ---- files ---- */
 
-/* Whether kjit may use a file or directory. Code in the directory is executed, so files and
+/* Returns whether kjit may use a file or directory. Code in the directory is executed, so files and
  * directory must belong to this user or to root, and no other user may have write permission.
  * Checksums do not protect against an attacker. Permissions of the parent directories are
  * irrelevant: an attacker could replace the cache directory only by another directory that belongs
@@ -133,7 +134,7 @@ bool kj_is_entry_name(const char *name)
          !strcmp(name + DIGEST_DIGITS, entry_suffix);
 }
 
-/* Whether the complete name is the name of a temporary file. */
+/* Returns whether the name, up to its end, is the name of a temporary file. */
 static bool is_unfinished_name(const char *name)
 {
   const size_t prefix = sizeof unfinished_prefix - 1;
@@ -335,8 +336,8 @@ static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_byte
   return KJIT_OK;
 }
 
-/* Whether the file can be the `usage` file that kjit wrote. Another process of the user could have
- * put a link or another file in its place. */
+/* Returns whether the file can be the `usage` file that kjit wrote. Another process of the user
+ * could have replaced it by a link or another file. */
 static bool is_usage_file(int file)
 {
   struct stat info;
@@ -367,7 +368,7 @@ static void write_usage(int file, uint64_t total_bytes, uint64_t counted_s)
 }
 
 /* Adds to the total size, and removes old entries if the limit is exceeded. It removes an eighth
- * more than necessary, so that not every new entry leads to a removal. */
+ * more than necessary, so that the next entries lead to no removal. */
 static void account(kj_disk *disk, uint64_t added_bytes)
 {
   enum { COUNT_EVERY_S = 24 * 3600 };
@@ -387,8 +388,8 @@ static void account(kj_disk *disk, uint64_t added_bytes)
   close(file);
 }
 
-/* Whether an error will also occur for the next entry. A full disk may have space again later, and
- * a process may close files. */
+/* Returns whether the same error will also occur for the next entry. A full disk may have space
+ * again later, and a process may close files. */
 static bool is_lasting(int refusal)
 {
   static const int transient[] = { ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EIO };

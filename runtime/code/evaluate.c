@@ -5,15 +5,14 @@
 
 /* The value of a subexpression, which may be evaluated only partly.
  *
- * A value computed from untyped numbers and literals is open: it takes the type of the other
- * operand. Its own operands are then computed in this type, in the same way as inference passes a
- * type down a weak expression. An open value has only a weak type and is evaluated again when its
- * type is known. */
+ * A value that is computed only from untyped numbers and literals has a weak type and is called
+ * open. It takes the type of the other operand of its operation. Then it is evaluated again, with
+ * its own operands in this type, as type inference does for weak expressions. */
 typedef struct known {
   ki_value value;
   bool is_constant; /* computed from literals, constants and const parameters only */
   bool is_open;
-  bool is_product; /* a product of floats, which a kernel may fuse with a sum */
+  bool is_product; /* a product of floats; a kernel may fuse it with an addition to one operation */
 } known;
 
 /* wanted: the type required by the context, or KJIT_ANY. */
@@ -113,8 +112,8 @@ static bool evaluate_condition(kj_scope *scope, const ki_expr *expr, known *k, b
 /* ---- operators ---- */
 
 /* Returns the type in which an open operation is computed. `weak` is its weak type and `wanted` the
- * type that the context requires. Float types do not apply to operations on integers only, and
- * small integer types become i32. */
+ * type that the context requires. A float type that the context requires is ignored by operations
+ * that exist only for integers. Small integer types become i32. */
 static kjit_type operation_type(kjit_type weak, bool is_integer_only, kjit_type wanted)
 {
   bool to_float = ki_is_floating(wanted);
@@ -468,8 +467,9 @@ static const ki_type_expr *type_of_item(const ki_type_expr *type, uint32_t item)
                                                                          : NULL;
 }
 
-/* Returns the expression that a let, a module constant or a tuple item stands for, repeatedly.
- * *type receives the declared type of a constant, or NULL. */
+/* Replaces a name by the expression of its let or module constant, and an item of a tuple by its
+ * expression, until none of these remains. *type receives the declared type of a constant, or
+ * NULL. */
 static const ki_expr *look_through(kj_scope *scope, const ki_expr *expr, const ki_type_expr **type)
 {
   *type = NULL;

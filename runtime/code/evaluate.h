@@ -12,7 +12,7 @@ typedef struct kj_bound {
   uint8_t kind; /* kj_argument_kind */
   uint8_t rank, layout, facts, access;
   bool on_host, is_empty;
-  bool offsets_fit; /* true if all offsets, extents and strides fit i32 */
+  bool offsets_fit; /* true if all offsets, extents and strides of the array fit i32 */
   kjit_type type;   /* type of a scalar or compile-time value, element type of an array */
   union {
     struct { /* scalars and compile-time values */
@@ -59,8 +59,8 @@ typedef struct kj_scope {
   /* location of the first expression that could not be evaluated */
   kj_location location;
   const char *reason; /* why evaluation is impossible, for example "loads an element of an array" */
-  /* counters that limit the work, because a chain of lets in which each uses the previous let twice
-   * has exponentially many paths */
+  /* counters that limit the work: if each let of a chain uses the previous let twice, the number of
+   * evaluations is exponential */
   uint32_t steps, depth;
 } kj_scope;
 

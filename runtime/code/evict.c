@@ -15,7 +15,7 @@
 #include "stream/stream.h"
 #include "support/assert.h"
 
-/* ---- slots: a thread keeps its own until it ends ---- */
+/* ---- slots: a thread keeps its slot until it ends ---- */
 
 _Thread_local uint32_t kj_own_slot;
 
@@ -77,7 +77,7 @@ uint32_t kj_take_slot(void)
 typedef struct kj_unloading {
   struct kj_unloading *next;
   uint32_t generation;   /* generation of the device */
-  void *module, *record; /* each can be NULL */
+  void *module, *record; /* either of them can be NULL */
   uint32_t print_source;
 } kj_unloading;
 
@@ -387,8 +387,8 @@ static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_speciali
   return NULL;
 }
 
-/* Evicts code until the limit holds. Code that cannot be unloaded now leaves the list during the
- * sweep. The caller holds loaded_mutex. */
+/* Evicts code until the limit holds. Code that cannot be unloaded now is taken out of the list
+ * until the sweep ends. The caller holds loaded_mutex. */
 static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
 {
   uint64_t limit = limit_of(runtime);

@@ -222,8 +222,8 @@ static void add_includes(const ki_bound_extern *bound, int driver_version, kj_bu
   }
 }
 
-/* Adds a line for each bound func with its name in the canonical text and its symbol in the code,
- * which identifies the binding of each call in the text. */
+/* Adds a line for each bound func: its name in the canonical text, and its symbol in the code. So
+ * the key tells to which symbol each call in the text is bound. */
 static void add_lines(const kjit_module *module, const ki_naming *naming, bool is_linked,
                       int driver_version, kj_buffer *text)
 {

@@ -54,7 +54,7 @@ static void add_to_sum(scan *s, const void *data, size_t size_bytes)
 
 /* ---- options ---- */
 
-/* Options that name files or folders in a form that the scan does not read. */
+/* Returns whether an option names files or folders in a form that the scan does not read. */
 static bool names_files(const char *option, size_t length)
 {
   static const char *const forms[] = {
@@ -147,7 +147,8 @@ static void read_directive(scan *s, const char *includer, const char *at)
   for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)
     s->is_unknown |= strncmp(at, rare[i], strlen(rare[i])) == 0;
   size_t word = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
-  s->is_unknown |= at[word] == '\\'; /* a directive may continue in the next line */
+  /* the directive continues on the next line, which this scan does not read */
+  s->is_unknown |= at[word] == '\\';
   if (word != strlen("include") || strncmp(at, "include", word) != 0) return;
   at = skip_blanks(at + word);
   const char *end = *at == '"' ? "\"\n" : *at == '<' ? ">\n" : NULL;

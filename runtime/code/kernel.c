@@ -53,7 +53,7 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
-    /* a let with a type converts the value */
+    /* not bound: a let with a type converts the value, so its expression has another value */
     if (decl->type_expr && stmt->decls.count == 1) continue;
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
                                                   .item = stmt->decls.count > 1 ? (int)i : -1 };
@@ -118,8 +118,9 @@ static bool has_grid_range(const ki_stmts *body)
   return false;
 }
 
-/* Returns whether any func of the module has a grid_range. Whether this kernel calls the func is
- * not determined; the grid may only become larger than necessary. */
+/* Returns whether any func of the module has a grid_range. This function does not determine whether
+ * the kernel calls the func. If it does not, the only consequence is a grid that is larger than
+ * necessary. */
 static bool has_callee_range(const kjit_module *module)
 {
   const kjit_module *base = module->later ? module->bases.items[0] : module;

@@ -29,7 +29,8 @@ typedef struct kj_parameter_row {
   const ki_decl *decl;
   kj_annotation annotation;
   bool is_const, is_func, is_read, is_written;
-  bool is_general; /* declared @general: specializations do not rely on facts about it */
+  bool is_general; /* true if the parameter is declared @general: no specialization relies on facts
+                      about it */
   /* the launch shape (grid, block, shared memory size) may depend on the parameter */
   bool is_shaping;
 } kj_parameter_row;
@@ -53,8 +54,8 @@ extern _Thread_local uint32_t kj_own_slot
 uint32_t kj_take_slot(void);
 static inline uint32_t kj_slot(void) { return kj_own_slot ? kj_own_slot - 1 : kj_take_slot(); }
 
-/* Increments a counter. A thread that reads the new value also sees this thread's earlier
- * writes. */
+/* Increments a counter. A thread that reads the new count also sees the writes that this thread
+ * made before. */
 static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
 {
   if (slot == KJ_SHARED_SLOT) atomic_fetch_add(count, 1);
@@ -75,7 +76,8 @@ typedef struct kj_known_shape {
                                           * on */
 } kj_known_shape;
 
-/* The last launch of the threads with one slot. The shared slot stores no shape. */
+/* The last launch by a thread with this slot. The slot that several threads share stores no
+ * shape. */
 typedef struct kj_recent_slot {
   _Atomic(kjit_specialization *) specialization;
   kj_known_shape shape;
@@ -180,7 +182,7 @@ typedef struct kj_call {
   uint32_t key_count;
   kj_shared_size *shared; /* the arrays of kj_code.shared_arrays, and one more item for the dynamic
                            * shared memory of the launch */
-  char *parameters;       /* memory of parameter_room bytes for the parameter block */
+  char *parameters;       /* the parameter block, with space for parameter_room bytes */
   size_t parameter_room;
   char *own_parameters; /* allocated by kj_make_room, freed by the function that divided the call's
                          * memory, or NULL */
@@ -191,7 +193,7 @@ typedef struct kj_call {
   bool is_general;    /* the key contains no facts */
   bool is_fallback;   /* true if the call runs plain code, or code that relies on fewer facts than
                          hold for the call */
-  kj_plain plain;     /* which plain code the call may compile and run */
+  kj_plain plain;     /* the kinds of plain code that the call may compile and run */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
   bool is_block_chosen; /* true if kjit chose the block, because the launch gives none */

@@ -63,7 +63,8 @@ static bool has_same_part(key_text a, key_text b, kj_key_part part)
 typedef struct nearest {
   char *key; /* malloc'd; NULL if no entry has a kernel with this name */
   size_t key_bytes;
-  int same; /* number of parts that are equal, where equal module sources count most */
+  int same; /* measure of similarity: the number of equal parts, to which equal module sources
+               contribute most */
 } nearest;
 
 static int count_same(key_text wanted, key_text found)

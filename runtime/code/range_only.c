@@ -1,7 +1,8 @@
 /* Detects kernels that have no effect if their grid_ranges have no iterations: outside of the
- * ranges they only evaluate expressions that cannot fail, take long or be observed. The decision
- * uses the untyped tree, before any code exists. An expression counts as harmless only if all this
- * is certain. Otherwise a launch without iterations runs the kernel. */
+ * ranges they only evaluate expressions that cannot fail, take little time, and have no visible
+ * effect. The decision uses the untyped tree, before any code exists. An expression counts as
+ * harmless only if these three properties are certain. Otherwise a launch without iterations runs
+ * the kernel. */
 #include "code/kernel.h"
 
 static bool is_harmless(const ki_expr *expr);
@@ -91,8 +92,8 @@ static bool is_harmless_let(const ki_stmt *stmt)
   return true;
 }
 
-/* The launch computes extents itself (evaluate.c), but only the kernel performs the checks in them.
- * An extent that may fail is therefore not harmless. */
+/* A launch computes the extents itself (evaluate.c), but does not perform checks such as that of a
+ * division by 0. An extent whose evaluation may fail in the kernel is therefore not harmless. */
 bool kj_is_range_only(const ki_function *function)
 {
   bool has_range = false;

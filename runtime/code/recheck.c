@@ -112,7 +112,8 @@ static void compare(const kj_disk_key *key, const kj_code *found, const kj_code 
 
 /* ---- the second compilation ---- */
 
-/* Returns whether the compilation ended for a reason unrelated to the kernel. */
+/* Returns whether the second compilation failed for a reason that is unrelated to the kernel, such
+ * as exhausted memory. */
 static bool is_of_surroundings(kjit_status status)
 {
   static const kjit_status rows[] = { KJIT_ERROR_MEMORY,   KJIT_ERROR_NO_COMPILER,

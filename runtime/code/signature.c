@@ -15,7 +15,7 @@ typedef struct reader {
   kj_diagnostics *diagnostics;
   kj_argument *arguments;
   kj_bound *bound; /* const parameters, for evaluating default values */
-  /* set while facts are read */
+  /* the fields below are set only while facts are read */
   uint8_t *relations;
   kj_signature *signature;
   const char *fact; /* the fact being read, for messages */

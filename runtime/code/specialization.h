@@ -70,11 +70,12 @@ struct kjit_specialization {
 /* ---- holding: evict.c ----
  *
  * Code can be unloaded while its specialization lives on. A caller that uses code, device_code or
- * table must hold the specialization during this time. Holding costs one addition to a cache line
- * that only threads with the same slot number use, and never waits. */
+ * table must hold the specialization during this time. To hold a specialization takes one addition
+ * to a cache line that only threads with the same slot number use, and no thread waits for it. */
 
-/* For assertions. Other threads with the same slot can begin and end holds in between. Ends are
- * read before beginnings, so the result is true while this thread holds. */
+/* For assertions. Other threads with the same slot can begin and end holds while this function
+ * reads the counts. It reads the count of ended holds first, so the result is true as long as this
+ * thread holds the specialization. */
 static inline bool kj_is_slot_in_use(const kj_hold_slot *slot)
 {
   uint64_t ended = atomic_load(&slot->launched) + atomic_load(&slot->passed);
@@ -93,8 +94,8 @@ static inline void kj_release_of(kjit_specialization *specialization, uint32_t o
 
 /* Holds the specialization and returns true, or returns false if it has no code. A holder first
  * publishes its hold and then reads the state; eviction first changes the state and then reads the
- * holds. In between eviction makes every thread execute a memory barrier, so at least one side sees
- * the other's write. */
+ * holds. Between these two steps, eviction makes every thread execute a memory barrier. So the
+ * holder sees the changed state, or the eviction sees the hold. */
 static inline bool kj_hold_of(kjit_specialization *specialization, uint32_t own)
 {
   kj_count_up(&specialization->holds[own].begun, own);
@@ -150,8 +151,8 @@ kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, 
                                 uint64_t hash);
 /* Returns a READY specialization for the same types whose facts all hold in this call, held, or
  * NULL. Plain code is the last choice. *variants becomes the number of specializations for the same
- * types without those for plain code. While the call's own variant is being compiled, *variants is
- * 0. Lock-free. */
+ * types without those for plain code. *variants is 0 while the variant for the call itself is being
+ * compiled. Lock-free. */
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Returns the entry for the call's key and creates it if necessary. Returns NULL if memory is
  * exhausted. */
@@ -258,7 +259,8 @@ bool kj_is_in_background(const kj_runtime *runtime);
 /* Runs the queued job of this specialization in the calling thread, which needs its result. The
  * caller thus waits neither for earlier jobs in the queue nor for itself. */
 void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
-/* The same for a job that the caller may have queued. Does nothing if a thread has taken it. */
+/* Like kj_hurry, for a job that the caller may have queued. Does nothing if a thread has taken
+ * it. */
 void kj_hurry_job(kj_runtime *runtime, const kj_job *job);
 /* Warns that callers keep the plain code of a kernel or func, because the best code could not be
  * compiled: no caller needs the best code and would report the error. kind: "kernel" or "function";

@@ -180,7 +180,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
 
 /* ---- the disk cache ---- */
 
-/* Loads code from the disk cache. If it cannot be loaded, this counts as a miss. */
+/* Loads code from the disk cache. Code that cannot be loaded counts as a miss. */
 static bool keep_fetched(kj_call *call, kjit_specialization *specialization)
 {
   kj_diagnostics ignored = { 0 };
@@ -220,7 +220,8 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
 }
 
 /* Returns whether linking succeeds. If the driver's linker fails, loading the PTX fails as well and
- * reports the reason. A fault of an earlier kernel may also be reported here. */
+ * reports the reason. If an earlier kernel has faulted, the driver may report the fault at this
+ * call. */
 static bool can_link(kj_call *call, kj_code *code)
 {
   kj_diagnostics ignored = { 0 };
@@ -322,9 +323,9 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
     function->registers);
 }
 
-/* Returns how many earlier specializations of the kernel are for the same types on the same device,
- * or 0 if this specialization is listed already because its code was evicted and compiled again.
- * The fields compared here do not change once a specialization is listed. */
+/* Returns the number of earlier specializations of the kernel for the same types on the same
+ * device. Returns 0 if this specialization is in the list already, because its code was evicted and
+ * compiled again. The fields compared here do not change once a specialization is listed. */
 static size_t count_before(const kjit_specialization *specialization)
 {
   kjit_kernel *kernel = specialization->kernel;

@@ -51,8 +51,8 @@ typedef struct kj_spread {
   kj_width width;
   bool is_timed;   /* the caller has to call kj_note_time */
   bool is_trial;   /* whether the launch measures a width other than the best known width */
-  bool has_lead;   /* true if one thread first runs kj_count_lead blocks (the lead), after which
-                      kj_follow_lead decides */
+  bool has_lead;   /* true if one thread first runs kj_count_lead blocks (the lead); then
+                      kj_follow_lead decides how the remaining blocks are spread */
   double alone_ns; /* estimated time of one thread, or 0 if unknown */
 } kj_spread;
 
@@ -80,7 +80,7 @@ typedef struct kj_cpu_launch {
                       data of earlier launches */
   uint32_t stack_bytes; /* see kj_code */
   bool is_interruptible;
-  bool is_cooperative; /* all blocks form one group of fibers that wait for each other */
+  bool is_cooperative; /* true if all blocks form one group of fibers that wait for each other */
   /* true if blocks or warps are fibers, see kj_code; grid.cluster is then set */
   kj_cpu_fibers parts;
 } kj_cpu_launch;
@@ -103,8 +103,8 @@ typedef struct kj_crowd kj_crowd;
 /* Return the number of groups of a launch, and the scratch memory of one group in bytes. */
 uint64_t kj_count_groups(const kj_cpu_launch *launch);
 uint64_t kj_group_scratch_bytes(const kj_cpu_launch *launch);
-/* Creates the fibers. The same fibers run any number of groups of the launch in sequence. Returns
- * NULL if out of memory. */
+/* Creates the fibers of one group. The same fibers can run any number of groups of the launch, one
+ * group after the other. Returns NULL if out of memory. */
 kj_crowd *kj_create_crowd(const kj_cpu_launch *launch);
 void kj_destroy_crowd(kj_crowd *crowd);
 /* Runs a group. scratch has kj_group_scratch_bytes bytes. KJ_GROUP_STUCK means a deadlock; the text

@@ -1,11 +1,11 @@
-/* Runs blocks and warps that wait for each other as fibers (stackful coroutines), which this code
- * calls parts.
+/* Runs the blocks and warps of a launch that wait for each other. Each is a fiber (a coroutine with
+ * a stack), which this code calls a part.
  *
  * A fiber runs until it has to wait; then the next fiber that can continue runs. All fibers of a
- * group run on one thread, so nothing here is atomic. Barriers count the fibers that have not
- * ended: a thread that has left the kernel takes no part in barriers. If no fiber of a group can
- * continue, the kernel is deadlocked, and the launch returns an error with the locations at which
- * the fibers wait. On a GPU such a kernel would hang. */
+ * group run on one thread, so nothing here is atomic. A barrier waits only for fibers that have not
+ * ended, because a thread that has left the kernel takes no part in barriers. If no fiber of a
+ * group can continue, the kernel is deadlocked, and the launch returns an error with the locations
+ * at which the fibers wait. On a GPU such a kernel would hang. */
 #include "cpu/cpu.h"
 
 #include <stdio.h>

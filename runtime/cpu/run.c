@@ -1,7 +1,7 @@
 /* Runs the grid of a launch on the CPU. Each worker first runs its own share of the blocks in
  * order, and then takes blocks from the shares of other workers. Fixed shares keep data in a
- * worker's cache from one launch to the next. Taking blocks of others balances blocks of unequal
- * work. */
+ * worker's cache from one launch to the next. If the blocks take different times, workers that have
+ * finished their shares take blocks of other workers. */
 #include "cpu/cpu.h"
 
 #include <fenv.h>
@@ -166,7 +166,7 @@ static void run_kernel(crew *crew, size_t worker)
   }
   void *scratch = take_scratch(crew->device, crew->scratch_bytes);
   if (!scratch) {
-    /* without memory this worker stops, and the others run its share */
+    /* without memory this worker stops, and the other workers run its share */
     atomic_store(&crew->is_out_of_memory, true);
     return;
   }
@@ -277,7 +277,7 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
   *is_interrupted = atomic_load(&crew.is_interrupted);
   if (atomic_load(&crew.is_stuck))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
-  /* for an interruption, the failure record has more details */
+  /* the failure record describes an interruption in more detail */
   if (*is_interrupted || is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
@@ -339,7 +339,7 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
   enum { SOME_ELEMENTS = 1 << 16 };
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
-  /* A launch of one thread is not divided, because its code can carry values of variables from one
+  /* A launch of one thread is not divided, because the thread's variables can carry values from one
    * element to the next. */
   bool is_one_thread =
          blocks == 1 && (uint64_t)call->block[0] * call->block[1] * call->block[2] == 1,

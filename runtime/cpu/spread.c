@@ -2,10 +2,11 @@
  * earlier launches of a similar size.
  *
  * For each size class (a factor of 2), a specialization stores the measured time per unit of work
- * for three widths: one thread, as many threads as get a worthwhile share, and all threads. The
- * fastest width is chosen. Measured times, unlike estimates from instructions and bytes, account
- * for contention between workers, memory bandwidth and other processes on the cores, and they
- * follow changes. Each width is first measured a few times and later tried again from time to time.
+ * for three widths: one thread, the largest number of threads for which each share of the work is
+ * worth waking a thread (GRAIN_NS), and all threads. The fastest width is chosen. Measured times,
+ * unlike estimates from instructions and bytes, account for contention between workers, memory
+ * bandwidth and other processes on the cores, and they follow changes. Each width is first measured
+ * a few times and later tried again from time to time.
  *
  * A stored time is a running estimate of the median, because on a busy machine single launches can
  * take a thousand times longer than usual. */
@@ -139,8 +140,9 @@ static kj_width take_turn(kj_cost_of_size *of, kj_width best)
   return (kj_width)((best + 1 + turn % (KJ_WIDTHS - 1)) % KJ_WIDTHS);
 }
 
-/* Returns whether a width that is not measured yet, or not the best one, may be tried. Only short
- * launches are measured on one thread. If is_turn is set, the limit is somewhat higher. */
+/* Returns whether a launch may try a width that is not measured yet, or that is not the best one.
+ * One thread is tried only for short launches. If is_turn is set, launches may be somewhat
+ * longer. */
 static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
                             bool is_turn)
 {

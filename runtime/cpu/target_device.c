@@ -21,8 +21,8 @@ static const struct {
   { 100, 232448, 2048, 148 }, { 110, 232448, 1536, 20 }, { 120, 101376, 1536, 170 },
 };
 
-/* Returns whether the text names a target device. In other functions "cpu" is a target, too, but
- * here it means this machine. */
+/* Returns whether the text names a target device. Other functions accept "cpu" as a target, but
+ * kjit_config.target "cpu" means this machine. */
 static bool is_target(const char *text, kj_target *target)
 {
   return kj_read_target(text, target) && (target->kind != KJ_TARGET_CPU || target->level);

@@ -8,8 +8,8 @@
  * launch is then as fast as on one thread.
  *
  * If launches follow each other closely, an idle worker spins for a while before it sleeps, unless
- * other threads need its core. It spins on its own box, into which the launch writes the offer, so
- * spinning workers do not contend for the mutex.
+ * other threads need its core. It spins on a variable of its own, the box, into which the launch
+ * writes the offer. So spinning workers do not contend for the mutex.
  *
  * Workers start when an offer needs them, sleep while no offer exists, and are joined when the last
  * device of the process is closed, because the application may unload the library afterwards.
@@ -34,8 +34,8 @@ enum {
   /* Twice the stack that recursive functions of a kernel may use, and space for the worker
    * itself. */
   STACK_BYTES = 2 << 20,
-  /* Iterations of spinning for unfinished workers before the launching thread sleeps. The spin
-   * takes about as long as one sleep and wake-up. */
+  /* Number of times that the launching thread checks for unfinished workers before it sleeps. The
+   * checks take about as long as one sleep and wake-up. */
   TURNS = 200,
   FAN = 3, /* maximum number of threads that one thread wakes at a time */
   /* LOOKING_NS is how long a worker spins for the next launch; launches count as frequent if they
@@ -255,7 +255,7 @@ static void take_part(offer *made, size_t index)
   } else {
     pool.running--;
   }
-  /* after this line the launching thread may free the offer */
+  /* after the subtraction below, the launching thread may free the offer */
   _Atomic uint32_t *inside = &made->inside;
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
 }
@@ -427,7 +427,8 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
   pool.ended_ns = kj_clock_ns();
-  wanted = announce(); /* wakes workers for other launches that waited for a free core */
+  /* other launches may have waited for a free core, so their workers are woken */
+  wanted = announce();
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);
 }

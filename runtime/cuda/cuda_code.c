@@ -166,8 +166,9 @@ kjit_status kj_cuda_count_resident(kjit_device *device, const kj_device_code *fu
   return status;
 }
 
-/* Block sizes in order of preference, for equal occupancy. At the end of a launch, large blocks
- * leave a multiprocessor half empty. Small blocks take more time to start. */
+/* Block sizes in order of preference, for equal occupancy. Large blocks are not preferred, because
+ * a multiprocessor is half empty at the end of a launch. Small blocks are not, because starting
+ * them takes more time. */
 kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *function,
                                    uint64_t dynamic_shared_bytes, uint32_t most,
                                    kj_diagnostics *diagnostics, uint32_t *threads)

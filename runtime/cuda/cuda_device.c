@@ -45,7 +45,8 @@ static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  /* a driver that is newer than this table supports every PTX version that its GPUs need */
+  /* PTX version that every architecture accepts; a driver that is newer than the table supports
+   * every version that its GPUs need */
   enum { ALWAYS_ENOUGH = 80 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;

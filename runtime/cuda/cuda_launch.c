@@ -48,9 +48,10 @@ static int launch_once(const kjit_device *device, const kj_device_code *function
                                         launch->stream, launch->pointers, extra);
 }
 
-/* Returns whether a launch failed because a thread needs too much local memory. A GPU has 512 KiB
- * for each thread. Driver 580 reserves about 1 KiB of it, loads code that needs more, and reports
- * the launch's values as invalid, which is misleading. */
+/* Returns whether a launch failed because a thread needs too much local memory. A thread can have
+ * 512 KiB of local memory, of which driver 580 reserves about 1 KiB. The driver loads code that
+ * needs more than the rest, but the launch then fails with the misleading error that its values are
+ * invalid. */
 static bool needs_too_much_local(const kj_device_code *function, int result)
 {
   enum { SURELY_LAUNCHED = 508 * 1024 };
@@ -69,7 +70,7 @@ static kjit_status report_local(const kjit_device *device, const kj_device_code 
 
 /* Repeats a launch with the device's context current. Tests with driver 580 show that a function
  * never runs in a context other than its own, and that passing a stream of this context selects the
- * context. The first error may come from the context that was current. */
+ * context. The first launch may have failed because another context was current. */
 kjit_status kj_cuda_retry(kjit_device *device, const kj_device_code *function,
                           const kj_device_launch *launch, int result, kj_diagnostics *diagnostics)
 {

@@ -85,7 +85,7 @@ static word take_definition(const char **text)
 }
 
 /* Finds the next definition that is visible to other PTX, and moves *text to the end of its name.
- * is_only is set if no other input may define the name. */
+ * *is_only is set if no other input may define the name. */
 static word next_definition(const char **text, bool *is_only)
 {
   for (word w = read_word(*text); w.kind != END; w = read_word(*text)) {
@@ -164,7 +164,7 @@ static bool is_blank(const word *w)
 }
 
 /* Returns whether the word ends the statement. Braces around vectors and initial values do not end
- * it. */
+ * a statement. */
 static bool ends_statement(const statement *s, const word *w)
 {
   bool is_instruction = s->first.length && s->first.kind == NAME;

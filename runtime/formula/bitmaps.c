@@ -1,7 +1,7 @@
 /* Copies validity bitmaps for runs on the CPU. Kernels use 64-bit words, starting with row 0. An
- * application's bitmaps may begin at any bit and end at any byte, so kjit copies them, which costs
- * one byte for eight rows. If each kernel handled arbitrary bitmaps itself, this code would take
- * longer to compile than the formula. */
+ * application's bitmaps may begin at any bit and end at any byte, so kjit copies them to words; the
+ * copy has one byte for eight rows. If each kernel handled arbitrary bitmaps itself, this code
+ * would take longer to compile than the formula. */
 #include <string.h>
 
 #include "formula/formula.h"

@@ -1,7 +1,6 @@
 /* Records a run of a formula as one operation if a CPU stream is captured. kjit copies bitmaps
- * before and after the formula's kernel (bitmaps.c), so a graph of only the kernel would use
- * outdated copies.
- */
+ * before and after the formula's kernel (bitmaps.c), so a graph that contained only the kernel
+ * would use copies that are out of date. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,8 +18,8 @@ typedef struct run {
   kj_arena *arena;
   int32_t device_type, device_id; /* the device whose memory has the columns and the result */
   bool is_on_cpu; /* true if the formula runs on the CPU, where bitmaps consist of words */
-  /* A capture of a CPU stream records this call. The call then compiles the kernels, and neither
-   * reads nor writes the columns. */
+  /* true if a capture of a CPU stream records this call; the call then compiles the kernels, but
+   * neither reads nor writes the columns */
   bool is_recorded;
 } run;
 

@@ -111,8 +111,8 @@ const char *kf_type_name(const kf_writer *w, const kf_value *value);
 /* Returns the type in which two numbers are combined, as in NumPy and numexpr, at least i32.
  * Returns KJIT_ANY if the values have no common type. */
 kjit_type kf_find_common_type(const kf_value *x, const kf_value *y);
-/* Returns the type of a value that is chosen from two values, such as the result of `where`. Small
- * integers and bools of the same type keep it. */
+/* Returns the type of a value that is chosen from two values, such as the result of `where`. If
+ * both values are bools, or have the same small integer type, the result has this type. */
 kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y);
 /* Returns the type of a value without another operand; for a literal i64 or f64. */
 kjit_type kf_own_type(const kf_value *x);
@@ -227,7 +227,8 @@ struct kjit_formula {
   uint32_t flags;           /* flags of the result */
   kjit_formula_texts texts; /* dictionary of a result with KJIT_COLUMN_TEXT; one block of memory */
   uint32_t operation_count;
-  kf_form plain, nulls; /* the two forms; nulls.module is NULL if no column can be null */
+  kf_form plain, nulls; /* the kernels for rows without nulls and for rows with nulls; nulls.module
+                           is NULL if no column can be null */
 };
 
 typedef struct kf_source {

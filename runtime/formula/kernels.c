@@ -6,9 +6,9 @@
  *
  * c0 is the value of column 0, and k0 is true if this value is valid (not null). If neither the
  * func nor the result uses bits of a row, `formula_values` computes the values, and on a GPU
- * `formula_validity` computes the bitmap of the result, 8 rows at a time. Otherwise several rows
- * share a word: on the CPU an iteration of `formula_groups` computes the 64 rows of a word, and on
- * a GPU a warp of `formula_warps` computes 32 rows. */
+ * `formula_validity` computes the bitmap of the result, 8 rows at a time. Otherwise one iteration
+ * handles all rows whose bits share a word: on the CPU an iteration of `formula_groups` computes
+ * the 64 rows of a word, and on a GPU a warp of `formula_warps` computes 32 rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,8 +71,9 @@ static void write_row(const kernel_text *t, const char *body)
 
 /* ---- kernels ---- */
 
-/* Writes the parameters that follow the result's parameters, in the order of form->parameters.
- * Bitmaps that are not words are followed by the bit position of row 0. */
+/* Writes the parameters for the columns, in the order of form->parameters; they follow the result's
+ * parameters. After a bitmap that is not passed as words comes a parameter with the bit position of
+ * row 0. */
 static void write_parameters(const kernel_text *t, bool has_words)
 {
   const kf_writer *w = t->w;
@@ -228,7 +229,7 @@ kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *
   };
   t.value = kf_convert(w, value, type);
   t.writes_validity = has_term(t.valid);
-  /* this marks the columns that the condition uses */
+  /* called only for its side effect: it marks the columns that the condition uses */
   if (t.writes_validity) (void)kf_condition_text(w, t.valid);
   bool has_rows = has_bits || t.writes_validity, has_validity = has_bitmap && !t.writes_validity;
   for (size_t i = 0; i < w->column_count; i++)

@@ -53,7 +53,8 @@ static bool holds(const text_test *test, const char *text)
 
 /* ---- ranges of indices ---- */
 
-/* `index` is an expression of type i64. */
+/* Returns the text of a condition that is true if the index is in one of the ranges. `index` is an
+ * expression of type i64. */
 static const char *range_text(kf_writer *w, const char *index, size_t first, size_t last)
 {
   if (first == last) return kj_format(w->arena, "(%s == %zui64)", index, first);
@@ -142,7 +143,7 @@ static size_t find_text(const kjit_formula_texts *texts, size_t first, const cha
   return i < texts->count ? i : texts->count;
 }
 
-/* Returns the texts of a column, with which the dictionary of a value begins. */
+/* Returns the column's texts, which are the first texts in the dictionary of a value. */
 static kjit_formula_texts own_texts(const kf_value *x)
 {
   return (kjit_formula_texts){ x->texts->items, x->own_count };
@@ -201,8 +202,9 @@ static kf_value renumber(kf_writer *w, const kf_value *x, const kjit_formula_tex
   for (size_t i = x->own_count, shift = 0; i < x->texts->count; i++) {
     const size_t place = find_text(all, 0, x->texts->items[i]);
     if (place - i == shift) continue;
-    shift = place - i; /* distance between the indices of literals in both dictionaries; the
-                          unsigned number can wrap around */
+    /* number to add to the index of a literal in the old dictionary; the unsigned sum can wrap
+     * around */
+    shift = place - i;
     count_range(w, 1, location);
     text = kj_format(w->arena, "select(%s >= %zui64, %s + (%lldi64), %s)", index.text, i,
                      index.text, (long long)shift, text);

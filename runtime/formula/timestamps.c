@@ -6,7 +6,7 @@
 
 typedef struct unit_row {
   const char *name, *one, *function;
-  int64_t of_next; /* number of these units in the next unit */
+  int64_t of_next; /* number of these units in one unit of the next row */
 } unit_row;
 
 static const unit_row units[KF_UNIT_COUNT] = {

@@ -32,8 +32,8 @@ note_uses(const kj_launch_table *table, const kjit_stream *stream, const kjit_ar
   }
 }
 
-/* Matches the arrays if all of them are kjit arrays that were passed without an explicit type or
- * access. The differences of all arrays are combined with `or` and tested once. */
+/* Compares the arrays with the table if all of them are kjit arrays that were passed without an
+ * explicit type or access. The differences of all arrays are combined with `or` and tested once. */
 static inline bool walk_arrays(const kj_launch_table *table, const kjit_stream *stream,
                                const kjit_arg *arguments, char *parameters, span *spans)
 {
@@ -76,7 +76,7 @@ static const kjit_tensor *tensor_of(const kj_launch_table *table, const kj_table
   return is_here ? &array->tensor : NULL;
 }
 
-/* Returns the size of an array in bytes, or 0 if it does not match the table. */
+/* Returns the size of an array in bytes, or 0 if the array does not match its row in the table. */
 static inline uint64_t measure(const kj_table_array *array, const kj_table_tensor *expected,
                                const kjit_tensor *tensor, uint64_t address)
 {
@@ -223,8 +223,8 @@ static inline void bind(const kj_launch_table *table, uint32_t index, const kjit
 
 /* ---- relations between arrays ---- */
 
-/* Fast test for disjoint arrays: in the recorded address order, each array ends before the next
- * array begins. */
+/* Fast test for disjoint arrays: takes the arrays in the recorded order of addresses, and checks
+ * that each array ends before the next one begins. */
 static bool are_in_order(const kj_launch_table *table, const span *spans)
 {
   KJ_ASSERT(!table->order_count || table->order_count == table->array_count);
@@ -239,7 +239,7 @@ static inline bool do_meet(const kj_table_pair *pair, const span *spans)
   return kj_do_meet(a->low, a->high, b->low, b->high);
 }
 
-/* Compares the relations if some recorded pairs overlap. */
+/* Compares the relations of all pairs, for a table in which some pairs overlap. */
 static __attribute__((noinline)) bool follow_overlaps(const kj_launch_table *table,
                                                       const kjit_arg *arguments, const span *spans)
 {
@@ -355,9 +355,9 @@ static void note_shape(kj_known_shape *known, const kjit_specialization *special
 }
 
 /* Computes the launch shape in the same way as the slow path, for arguments that have matched the
- * tables. Binds the arguments that this computation needs. *is_plain is set if the launch needs
- * only its shape, which is then stored in *known. Returns OTHER_WAY if the call has a different key
- * or no valid shape. */
+ * tables. Binds the arguments that this computation needs. If the launch needs nothing but its
+ * shape, sets *is_plain and stores the shape in *known. Returns OTHER_WAY if the call has a
+ * different key or no valid shape. */
 static int decide(const kj_launch_table *table, kjit_specialization *specialization, kj_call *call,
                   const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
                   bool *is_plain)

@@ -5,9 +5,9 @@
  * The fast path gives the same result as the slow path (launch.c), or it declines and the slow path
  * runs. Builds with assertions run both and compare their decisions.
  *
- * Between two launches the driver has used the caches and the branch predictor. So the number of
- * cache lines and branches of a launch matters as much as its computations;
- * test/bench/launch_cost.py prints both. */
+ * Between two launches the driver replaces the contents of the CPU's caches and branch predictor.
+ * So the cache lines and branches that a launch needs cost as much as its computations;
+ * test/bench/launch_cost.py prints these numbers. */
 #ifndef KJ_LAUNCH_FAST_PATH_H
 #define KJ_LAUNCH_FAST_PATH_H
 
@@ -37,8 +37,8 @@ typedef struct kj_table_array {
   bool is_result; /* the fact KJ_FACT_LARGE is part of the key */
 } kj_table_array;
 
-/* The corresponding data for an argument that is a tensor: the values that the first words of the
- * tensor must have. */
+/* The corresponding row for an argument that is a tensor: the values that the first words of the
+ * kjit_tensor must have. */
 typedef struct kj_table_tensor {
   uint64_t place, type; /* device type and number; rank and element type */
 } kj_table_tensor;
@@ -88,7 +88,7 @@ typedef struct kj_launch_table {
   bool is_default_device, notes_uses;
   uint8_t argument_count, array_count, scalar_count, same_count, extent_count, input_count;
   uint16_t pair_count;
-  uint32_t forks; /* number of forks of the context's process */
+  uint32_t forks; /* number of forks before the context's process; it identifies the process */
   kjit_device *device;
   uint64_t place; /* number of the device */
   kj_table_array *arrays;
@@ -103,7 +103,8 @@ typedef struct kj_launch_table {
   kj_bound *bound;  /* a bound argument for each parameter, copied from the launch for which the
                        tables were made */
   uint8_t *shaping; /* arguments that must be bound if the shape is not known */
-  uint16_t *others; /* parameters in kj_code.parameters that are computed from bound arguments */
+  uint16_t *others; /* indices in kj_code.parameters of the parameters that are computed from bound
+                       arguments */
   uint16_t facts;   /* KJ_CALL_FACT_* */
   uint8_t order_count, shaping_count, other_count;
   bool has_overlaps; /* some pairs of arrays are not disjoint */

@@ -59,8 +59,9 @@ static kjit_status count_resident(const kj_call *call, kjit_specialization *spec
 /* ---- block and grid ---- */
 
 /* Chooses the block. For a launch with a number of threads it is the block with the highest
- * occupancy. For a grid_range the default block is replaced only if the kernel's registers do not
- * allow it: such kernels are usually limited by memory, and small blocks suit them best. */
+ * occupancy. For a grid_range it is the default block, unless the kernel needs too many registers
+ * for this block. Kernels with a grid_range are usually limited by memory, and are fastest with
+ * small blocks. */
 static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
                              kj_diagnostics *diagnostics)
 {
@@ -155,7 +156,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   uint64_t most = (uint64_t)resident * device->info.multiprocessor_count,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   uint32_t step = call->cluster[0] ? call->cluster[0] : 1;
-  /* the loop over a grid_range is correct for any grid */
+  /* the grid can be reduced, because the loop over a grid_range is correct for any grid */
   if (call->is_chosen && most >= step && call->grid[0] > most)
     call->grid[0] = (uint32_t)(most / step * step);
   if (kj_volume(call->grid) <= most) return KJIT_OK;
@@ -245,8 +246,8 @@ static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Returns the minimum size in bytes of the shared array without an extent in a launch with this
- * block, or 0 if the kernel has none. */
+/* Returns the minimum size in bytes of the shared array that is declared without an extent, for a
+ * launch with this block. Returns 0 if the kernel has no such array. */
 static uint64_t own_shared_need(const kj_code *code, const uint32_t block[3])
 {
   const uint32_t *need = code->own_shared_need;

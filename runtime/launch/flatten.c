@@ -1,6 +1,6 @@
 /* Flattens tuple arguments of a launch, because a kernel takes the items of a tuple as separate
- * parameters. The shape, a string that describes the declared parameters, tells where a tuple is
- * expected and how many items it has. Later steps of a launch see no tuples. */
+ * parameters. The shape is a string that describes the declared parameters: which of them are
+ * tuples, and how many items each tuple has. Later steps of a launch see no tuples. */
 #include <stdlib.h>
 
 #include "launch/steps.h"

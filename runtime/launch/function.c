@@ -288,8 +288,8 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   uint32_t own = kj_slot();
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = call_in_memory(context, function, arguments, count, result);
-  kj_count_up(&context->launches[own].ended, own); /* after this, another thread may destroy the
-                                                    * context */
+  /* after this statement another thread may destroy the context */
+  kj_count_up(&context->launches[own].ended, own);
   return status;
 }
 

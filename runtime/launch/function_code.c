@@ -1,7 +1,7 @@
 /* Compiles funcs as C functions for calls by the application, and keeps the code in a list of the
- * kernel object. With kjit_config.plain_code the first call may run plain code; a background thread
- * then compiles the best code and puts it before the plain code in the list. Plain code stays in
- * the list, because calls may still run it. */
+ * kernel object. With kjit_config.plain_code the first call may run plain code, which is compiled
+ * with few optimizations. A background thread then compiles the best code and puts it before the
+ * plain code in the list. Plain code stays in the list, because calls may still run it. */
 #include "launch/function_code.h"
 
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static kjit_status compile_best(kj_function_code *plain)
   kj_function_code *best;
   const kj_function_key key = { plain->arguments, plain->checks, plain->is_interruptible };
   kjit_status status = make_code(plain->kernel, &key, KJ_PLAIN_NONE, &diagnostics, &best);
-  /* an interrupt is no reason to keep the plain code: the next call tries again */
+  /* after an interrupt the next call tries to compile the best code again */
   if (status != KJIT_OK && status != KJIT_ERROR_INTERRUPTED)
     kj_warn_of_plain(plain->kernel, "function", "calls", &diagnostics);
   kj_free_diagnostics(&diagnostics);
@@ -172,7 +172,7 @@ static void run_job(kj_job *job, bool is_given_up)
 }
 
 /* Queues the compilation of the best code, unless another thread has done so. If no background
- * thread can be had, the next call tries again. */
+ * thread can be started, the next call tries again. */
 static void queue_best(kj_runtime *runtime, kj_function_code *plain)
 {
   kjit_kernel *kernel = plain->kernel;

@@ -5,7 +5,7 @@
 
 #include "launch/steps.h"
 
-/* Whether a background thread compiles the best code for plain code. */
+/* State of the best code that is to replace plain code. */
 typedef enum kj_best {
   KJ_BEST_WANTED, /* no thread compiles it; the next call queues it */
   KJ_BEST_QUEUED, /* a job is queued or running */
@@ -28,7 +28,7 @@ struct kj_function_code {
                               which the function was compiled */
 };
 
-/* What a func is compiled for. */
+/* Describes the calls for which the code of a func is compiled. */
 typedef struct kj_function_key {
   const kj_argument *arguments; /* one for each parameter */
   uint32_t checks;

@@ -126,11 +126,12 @@ kj_plain kj_get_plain_kind(const kjit_context *context)
   return kinds[atomic_load_explicit(&context->plain_code, memory_order_relaxed)];
 }
 
-/* Returns whether a call has to run the best code, not plain code. A captured launch does, because
- * the graph would keep plain code. On a GPU, so do launches whose shape depends on the registers of
- * the code (cooperative launches, and launches for which kjit chooses the block from a number of
- * threads), because results may depend on the shape. So do kernels that are linked with code of the
- * application, because plain code is not linked. */
+/* Returns whether a call must run the best code, not plain code. Three kinds of calls must. The
+ * first are captured launches, because the graph would keep the plain code. The second are launches
+ * on a GPU whose shape depends on the registers of the code (cooperative launches, and launches for
+ * which kjit chooses the block from a number of threads), because results may depend on the shape.
+ * The third are kernels that are linked with code of the application, because plain code is not
+ * linked. */
 static bool needs_best(const kj_call *call)
 {
   const kjit_launch_config *given = call->config;
@@ -190,8 +191,9 @@ static kjit_status find_one(kj_call *call, kj_diagnostics *diagnostics,
   return KJIT_OK;
 }
 
-/* For a context that compiles for other machines: such code may have to run without a compiler for
- * results of any size, so a call with large results also compiles the code for small results. */
+/* Finds or compiles the code of a call. In a context that compiles for other machines, a call with
+ * large results also compiles the code for small results. The other machine may have no compiler,
+ * and its calls may have results of any size. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
                                        kjit_specialization **specialization)
 {

@@ -18,7 +18,7 @@ static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *ar
   const kjit_tensor *tensor = kj_tensor_of(argument);
   /* a tensor does not tell whether a GPU accesses it in place */
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
-  /* access to another device may be revoked */
+  /* access to the memory of another device may be revoked */
   bool is_peers =
     (tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == KJ_DLPACK_PLACED) &&
     tensor->device_id != call->device->info.ordinal;
@@ -254,7 +254,7 @@ static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
     int32_t ordinal;
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;
-    /* the array may be, for example, in managed memory of another device */
+    /* false, for example, for an array in managed memory of another device */
     if (!kj_locate_tensor(kj_tensor_of(&arguments[i]), &kind, &ordinal) || kind != info->kind ||
         ordinal != info->ordinal)
       return false;

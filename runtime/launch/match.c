@@ -8,8 +8,8 @@
 #include "code/specialization.h"
 
 /* Distances between an argument and the corresponding parameter of a signature. The signature with
- * the smallest sum over all arguments wins. The values are so far apart that a worse kind of
- * mismatch outweighs any number of lesser mismatches. */
+ * the smallest sum over all arguments wins. The values differ so much that one mismatch of a worse
+ * kind weighs more than mismatches of lesser kinds in all other arguments. */
 enum { EXACT = 0, OTHER_LAYOUT = 1, WIDER = 1 << 12, HOLDS = 1 << 24 };
 static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 
@@ -209,9 +209,10 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
 }
 
 /* The stored last launches may have specializations that match no signature of the sealed kernel,
- * so they are discarded and later launches search again. A concurrent launch may store its
- * specialization before this code discards the stored specializations. If it stores it later, it
- * sees afterwards that the kernel is sealed, and discards it itself. */
+ * so they are discarded and later launches search again. If a concurrent launch stores its
+ * specialization before this function discards the stored ones, it is discarded with them. If the
+ * launch stores it later, the launch then sees that the kernel is sealed, and discards the
+ * specialization itself. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

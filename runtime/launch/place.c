@@ -2,13 +2,13 @@
  * the memory for the copies comes from the device's pools.
  *
  * Arrays with overlapping memory form a group. The copy of a group contains the bytes of all its
- * arrays at the same relative positions, so arrays that are equal, overlapping or disjoint on the
- * host are so on the GPU. Each copy has the same address modulo 256 as its original, so facts about
- * alignment stay true. All groups share one block of GPU memory, which begins with the groups that
- * are copied in. If the block is small, the groups are first copied to a pinned host block with the
- * same layout. The launch then needs only one transfer in each direction, and the driver need not
- * pin memory. The driver copies larger groups directly from the application's memory, which is as
- * fast as a copy through pinned memory. */
+ * arrays at the same relative positions, so two arrays that are equal, overlap or are disjoint on
+ * the host have the same relation on the GPU. Each copy has the same address modulo 256 as its
+ * original, so facts about alignment stay true. All groups share one block of GPU memory, which
+ * begins with the groups that are copied in. If the block is small, the groups are first copied to
+ * a pinned host block with the same layout. The launch then needs only one transfer in each
+ * direction, and the driver need not pin memory. The driver copies larger groups directly from the
+ * application's memory, which is as fast as a copy through pinned memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_t
          atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
 }
 
-/* Notes properties that only kjit arrays have. */
+/* Stores properties of an argument that only kjit arrays have. */
 static void note_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument)
 {
   if (argument->kind != KJIT_ARG_ARRAY) return;
@@ -106,8 +106,8 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *ar
     decl->name, kj_device_text(call->device, place), operations->name, ordinal);
 }
 
-/* kj_parameter_row.is_written is a property of the source without types, so it includes writes in
- * branches that the types exclude. */
+/* kj_parameter_row.is_written is derived from the source before typing, so it is also true for
+ * writes in branches that the argument types exclude. */
 kjit_status kj_check_writes(const kj_call *call, const kjit_arg *arguments, const kj_code *code,
                             kj_diagnostics *diagnostics)
 {
@@ -162,9 +162,10 @@ typedef struct group {
 struct kj_staging {
   kj_block *image, *pinned; /* image is the block on the GPU. pinned is a host block with the same
                                layout, or NULL if the image is too large for one. */
-  /* size of the image, and size of its beginning, which is copied in */
+  /* size of the image, and size of the part at its beginning that is copied to the GPU before the
+   * launch */
   uint64_t size_bytes, in_bytes;
-  bool is_queued; /* queued work may still use host memory */
+  bool is_queued; /* true if queued work may still use host memory */
   uint32_t count;
   group groups[];
 };
@@ -203,8 +204,8 @@ static void add_range(kj_staging *staging, group added)
   staging->groups[staging->count++] = added;
 }
 
-/* Adds a byte range. An array that is passed by two arguments is a single range, and one of the
- * arguments may promise that the kernel overwrites the whole array. */
+/* Adds a byte range. If two arguments pass the same array, the range is added once. It is copied in
+ * unless both arguments promise that the kernel overwrites the whole array. */
 static void merge_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count; i++) {

@@ -23,9 +23,9 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
-/* Called after the call was prepared or has run, while the specialization is still held. Without
- * the hold, the code could be evicted meanwhile, and its cleared fields would suggest that the
- * launch needs only grid, block and parameters. */
+/* Called after the call was prepared or has run, while the specialization is still held. If the
+ * specialization were not held, its code could be evicted meanwhile. Its fields would then be zero,
+ * as in code that needs only grid, block and parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
@@ -246,7 +246,8 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   /* replaced arrays can be on another device than the stream */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
-  /* before the launch, because a failing launch may still have queued the kernel */
+  /* the uses are recorded before the launch, because a launch that fails may have queued the
+   * kernel */
   if (status == KJIT_OK && prepared->call.device->operations->is_queued)
     note_uses(prepared, stream);
   if (status == KJIT_OK)
@@ -327,11 +328,11 @@ typedef struct launch_operation {
   _Atomic bool is_running;
 } launch_operation;
 
-/* Only one thread at a time can run a prepared launch. It can happen that another thread is running
- * it, or that its kernel calls application code that launches the graph again. This function then
- * makes an ordinary launch, because it must not wait for the application. The stream may be
- * destroyed before the graph is launched; a device on which kjit repeats operations does not need
- * it. */
+/* Runs a captured launch when its graph is launched. Only one thread at a time can run a prepared
+ * launch. If another thread is running it, or if its kernel calls application code that launches
+ * the graph again, this function makes an ordinary launch, because it must not wait for the
+ * application. The stream may be destroyed before the graph is launched; a device on which kjit
+ * repeats operations does not need it. */
 static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;

@@ -33,12 +33,13 @@ struct kjit_prepared {
   kj_object object;
   kjit_kernel *kernel;
   kjit_launch_config config;
-  kjit_arg *arguments; /* pointers in the arguments lead to `kept` */
+  kjit_arg *arguments; /* the arguments; the data that they point to is in `kept` */
   kj_kept_argument *kept;
   size_t count;
   char *memory; /* memory of the call */
   kj_call call;
-  /* an argument was replaced since `call` was bound; `ready` may be up to date nevertheless */
+  /* true if an argument was replaced after `call` was bound; `ready` may belong to the new
+   * arguments already */
   bool is_stale;
   bool is_sealed; /* whether the kernel was sealed when the slow path found the specialization */
 };

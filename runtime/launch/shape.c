@@ -35,7 +35,8 @@ static kjit_status evaluate_attribute(const kj_call *call, const ki_attribute *a
   return kj_evaluate_attribute(call->kernel, &scope, attribute, diagnostics, values);
 }
 
-/* Returns whether a shape is given. In a given shape, a component of 0 means 1. */
+/* Returns whether a shape is given, which means that a component is not 0. The remaining components
+ * that are 0 are read as 1. */
 static bool read_shape(const uint32_t given[3], uint32_t shape[3])
 {
   for (int i = 0; i < 3; i++) shape[i] = given[i] ? given[i] : 1;
@@ -240,7 +241,7 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics)
   KJ_TRY(choose_block(call, has_range, diagnostics));
   if (has_range) count_elements(call);
   KJ_TRY(choose_grid(call, has_range, diagnostics));
-  /* @grid(ceil_div(n, b)) gives a grid without blocks for n = 0, which is not an error */
+  /* @grid(ceil_div(n, b)) gives a grid without blocks for n = 0, and such a launch does nothing */
   if (kernel->grid && kj_volume(call->grid) == 0) {
     call->has_nothing = true;
     for (int i = 0; i < 3; i++) call->grid[i] = call->grid[i] ? call->grid[i] : 1;
