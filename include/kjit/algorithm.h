@@ -245,8 +245,8 @@ typedef enum kjit_algorithm_flags {
  * In the second case, result has x's shape without these axes, or with extent 1 there. Elements are
  * combined in order. The grouping is the same in every run on the same device. If x is empty, the
  * result is options.initial, or the operator's identity (0 for add); without both, the call fails.
- * An array for the result (options.results) has the accumulator type, except that f16 and bf16
- * stay.
+ * options.results reports the accumulator type for the result, or x's element type if that is f16
+ * or bf16.
  *
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, axes, operands
  * that overlap or cannot be written, too little temporary storage), TYPE (operator's result type,
@@ -544,12 +544,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
  *
  * x is an array. places holds integer indices into x's first axis and can have any shape. Negative
  * indices count from the end. It is an array or a func. values is an array, a func or a single
- * value. Its shape is places.shape + x[0].shape, or is an array that broadcasts to this shape. The
+ * value. The shape of values is places.shape + x[0].shape, or a shape that broadcasts to it. The
  * values are converted to x's type, in which the operator computes. The operator must commute.
  *
  * An index out of bounds raises a kernel error (KERNEL). The CPU applies the values in order,
- * except for min, max, fmin, fmax, and, or. A GPU applies all values in any order, so
- * floating-point results can differ in rounding.
+ * except with the operators "min", "max", "fmin", "fmax", "and" and "or". A GPU applies all values
+ * in any order, so floating-point results can differ in rounding.
  *
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, an operator that
  * does not commute, operands that overlap or cannot be written), TYPE, NAME (unknown operator),
@@ -748,8 +748,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_from_coo(kjit_context *context, const k
 KJIT_API KJIT_CHECK kjit_status kjit_csr_to_coo(kjit_context *context, const kjit_operand *rows,
                                                 const kjit_csr *a,
                                                 const kjit_algorithm_options *options);
-/* Transposes a matrix. The result, with shape[1] rows, is also a in compressed sparse column
- * format.
+/* Transposes a matrix. The result has shape[1] rows. It is also the matrix a in compressed sparse
+ * column format.
  *
  * Each result row is sorted by column. Entries are not added. data and columns need the same
  * capacity as in a. A column outside the matrix raises a kernel error (KERNEL). */
@@ -773,10 +773,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const k
 /* Multiplies the matrix by the vector x with shape[1] elements and writes shape[0] sums to result.
  *
  * The running time depends on the number of entries, not on how they are distributed over the rows.
- * The result is the same, bit for bit, in every run on the same device. data and x have the same
- * number type. An array for the result (options.results) has this type as well. Sums are computed
- * in options.accumulator. By default this is the result type if it is wider, or f32 for f16 and
- * bf16.
+ * The result has the same bits in every run on the same device. data and x have the same number
+ * type. An array for the result (options.results) has this type as well. Sums are computed in
+ * options.accumulator. By default this is the result type if it is wider, or f32 for f16 and bf16.
  *
  * If offsets decrease or are out of bounds, the call raises a kernel error (KERNEL). The call does
  * not check columns: a column outside the matrix reads outside x. kjit_csr_check and kernels with
@@ -845,8 +844,8 @@ typedef enum kjit_solve_status {
 } kjit_solve_status;
 
 /* Properties of the returned solution: the best x found, independent of why the solver stopped.
- * Norms are Euclidean. kjit_lsmr estimates its norms. They include damp times the identity matrix
- * below the matrix. */
+ * Norms are Euclidean. kjit_lsmr estimates its norms. With damp, they are the norms of the matrix
+ * that is extended by damp times the identity matrix. */
 typedef struct kjit_solution {
   uint32_t size_bytes;      /* sizeof(kjit_solution); set by the application */
   kjit_solve_status status; /* why the solver stopped */
@@ -878,8 +877,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_cg(kjit_context *context, const kjit_operan
                                         const kjit_linear_operator *a, const kjit_operand *b,
                                         const kjit_solve_options *options, kjit_solution *solution);
 /* Minimizes |b - A x|^2 + damp^2 |x|^2 for a matrix of any shape with LSMR (Fong and Saunders,
- * 2011), starting from zeros. If several x do, the result is the shortest x. The host waits for
- * three sums in each iteration. Otherwise like kjit_cg. */
+ * 2011), starting from zeros. If several x minimize it, the result is the x with the smallest norm.
+ * The host waits for three sums in each iteration. Otherwise like kjit_cg. */
 KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_operand *x,
                                           const kjit_linear_operator *a, const kjit_operand *b,
                                           const kjit_solve_options *options,

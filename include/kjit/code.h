@@ -66,12 +66,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_seal_kernel(kjit_kernel *kernel);
 
 /* Returns the code of a specialization at a stage, as kjit_compile does.
  *
- * kjit compiles it again for the same types and facts, which takes the same time. CUBIN is an
- * exception: it is the machine code that runs, as in kjit_copy_specialization_binary. SASS is the
- * disassembly of that code and does not need ptxas. Free code with kjit_free. Errors: UNSUPPORTED
- * if the target does not have the stage, COMPILE, NO_COMPILER, MEMORY. For CUBIN and SASS, also
- * errors from kjit_copy_specialization_binary. For SASS, also NO_COMPILER without a disassembler,
- * and IO (see kjit_compile). */
+ * kjit compiles the kernel again for the same types and facts, which takes as long as the first
+ * time. CUBIN is an exception: it is the machine code that runs, as in
+ * kjit_copy_specialization_binary. SASS is the disassembly of that code and does not need ptxas.
+ * Free code with kjit_free. Errors: UNSUPPORTED if the target does not have the stage, COMPILE,
+ * NO_COMPILER, MEMORY. For CUBIN and SASS, also errors from kjit_copy_specialization_binary. For
+ * SASS, also NO_COMPILER without a disassembler, and IO (see kjit_compile). */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_code(kjit_specialization *specialization,
                                                               kjit_stage stage, void **code,
                                                               size_t *size_bytes);

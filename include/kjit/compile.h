@@ -67,9 +67,9 @@ typedef struct kjit_compile_options {
  * "f32[:] C, f32, const f32[:] C, 16". Const parameters have values, and func parameters have func
  * names.
  *
- * An extern constant without a value is a variable in constant memory that the program sets which
- * loads the code. Code for a GPU defines the variable, and code for the CPU declares it. A remark
- * names the constant.
+ * An extern constant without a value becomes a variable in constant memory. The program that loads
+ * the code must set it. Code for a GPU defines the variable, and code for the CPU declares it. A
+ * remark names the constant.
  *
  * Stages that are text end in a 0 byte, which size_bytes does not count. Free code with kjit_free.
  * For CUBIN and SASS, kjit runs NVIDIA's programs ptxas, nvdisasm and cuobjdump as child processes.

@@ -64,7 +64,8 @@ typedef struct kjit_formula_options {
   /* columns of the table, which kjit reads until the call returns; default NULL */
   const kjit_formula_column *columns;
   uint32_t column_count; /* at most 1000; default 0 */
-  /* Maximum for operators, calls and further values of `in` in the text. Default 0: 2000. */
+  /* Maximum number of operations in the text: operators, calls, and the values of each `in` list
+   * except the first. Default 0: 2000. */
   uint32_t operation_limit;
   /* Maximum text size. Default 0: 65536. */
   uint64_t text_limit_bytes;
@@ -94,7 +95,8 @@ typedef struct kjit_formula_info {
   uint32_t size_bytes;      /* sizeof(kjit_formula_info), set by the application */
   kjit_type type;           /* the result's scalar type */
   uint32_t flags;           /* KJIT_COLUMN_... for the result, combined with | */
-  uint32_t operation_count; /* operators, calls, further values of `in` */
+  uint32_t operation_count; /* number of operations: operators, calls, and the values of each `in`
+                               list except the first */
   uint32_t used_count;      /* columns that the formula uses */
   uint32_t reserved;        /* 0 */
 } kjit_formula_info;

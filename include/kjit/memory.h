@@ -107,7 +107,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_unpin_memory(kjit_device *device, void *mem
 KJIT_API KJIT_CHECK kjit_status kjit_prefetch_array(kjit_array *array, kjit_device *device,
                                                     kjit_stream *stream);
 
-/* ---- views: arrays on the memory of another one, which they keep alive ---- */
+/* ---- views: arrays that share the memory of another array and keep it alive ---- */
 
 /* Selects the indices first, first + step, ... up to but not including last; step may be negative.
  * A step of 0 selects the single index first and removes the dimension. Unlike in Python, negative

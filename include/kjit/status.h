@@ -497,11 +497,11 @@ typedef struct kjit_config {
    * than ptxas. If there is no ptxas, a launch returns KJIT_ERROR_NO_COMPILER. NULL (default) means
    * that only PTX is kept. Without target, the field has no effect. */
   const char *ptxas;
-  /* CPU device count; 0 (default) means 1, and at most 64 are possible. More devices behave
-   * like several GPUs, so that programs for several GPUs can be tested without any: an array
-   * belongs to one device, and a launch on another device rejects it unless peer access is on.
-   * They share the cores, and host memory can be used on each of them. Such an array's tensor
-   * has DLPack's device type for extensions, 12. */
+  /* CPU device count; 0 (default) means 1, and at most 64 are possible. More devices behave like
+   * several GPUs, so that programs for several GPUs can be tested without a GPU: an array belongs
+   * to one device, and a launch on another device rejects it unless peer access is on. The devices
+   * share the cores, and each of them can use host memory. Such an array's tensor has DLPack's
+   * device type for extensions, 12. */
   uint32_t cpu_devices;
   /* ignored; applications built with older headers have padding here */
   uint32_t reserved_after_cpu_devices;

@@ -125,11 +125,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_begin_capture(kjit_stream *stream);
 /* Ends the capture that was started on this stream and returns the graph.
  *
  * On a GPU the call returns MISUSE and no graph in two cases. In the first case, a stream has
- * joined the capture, and the capture's first stream does not wait for an event of it. In the
- * second case, the application made a CUDA call that cannot be captured, and the driver has
- * invalidated the capture. After an error no stream captures, and kjit_begin_capture can start a
- * new capture. Two errors change nothing: MISUSE for a stream without a capture, and MEMORY.
- * Destroying the stream discards its capture. Errors: MISUSE, DEVICE, MEMORY. */
+ * joined the capture, and the stream that began the capture does not wait for an event of the
+ * joined stream. In the second case, the application made a CUDA call that cannot be captured, and
+ * the driver has invalidated the capture. After an error no stream captures, and kjit_begin_capture
+ * can start a new capture. Two errors change nothing: MISUSE for a stream without a capture, and
+ * MEMORY. Destroying the stream discards its capture. Errors: MISUSE, DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph);
 /* Returns 1 if the stream is capturing, otherwise 0. */
 KJIT_API int kjit_is_capturing(const kjit_stream *stream);

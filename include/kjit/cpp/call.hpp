@@ -177,7 +177,8 @@ private:
     options_.work = given_->work_.get();
     read_epilogue();
   }
-  /* Returns the context from an array argument or, if the call has no array, from a func. */
+  /* Offers the context of an argument for the call. The call uses the context of its first array,
+   * or of its first func (is_weak) if it has no array. */
   void suggest(const detail::place &one, bool is_weak)
   {
     detail::place &to = is_weak ? weak_ : where_;

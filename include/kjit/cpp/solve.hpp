@@ -85,8 +85,8 @@ kjit_solution solve(const char *name, const target &x, const csr &a, const opera
 }
 } // namespace detail
 
-/* Solves A x = b for a symmetric positive definite matrix (kjit_cg). A system that does not
- * converge is no error: the status of the result tells it. */
+/* Solves A x = b for a symmetric positive definite matrix (kjit_cg). If the system does not
+ * converge, the call succeeds, and the result has the status that says so. */
 inline kjit_solution cg(const target &x, const csr &a, const operand &b,
                         const kjit_solve_options &given = solve_options())
 {
