@@ -1,9 +1,9 @@
 /* accuracy [--device cpu|cuda] [--samples N] [--seed N] [--function NAME] [--type NAME] [--verbose]
  *
- * Runs every float built-in at special and random arguments, compares with MPFR, and fails where a
- * result is further from the exact one than lib/ir/math.def says, where an infinity, a NaN or a
- * zero's sign is not that of C's Annex F, or where a float built-in has no row there. On the CPU
- * each is run twice: in a loop that is vectorized, and one element at a time. */
+ * Runs every float built-in at special and random arguments and compares the results with MPFR. The
+ * test fails if an error exceeds the limit in lib/ir/math.def, if an infinity, a NaN or the sign of
+ * a zero differs from C's Annex F, or if a float built-in has no row in that table. On the CPU each
+ * function runs twice: in a vectorized loop, and one element at a time. */
 #include <kjit/kjit.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const bounds documented[KJ_BUILTIN_COUNT] = {
 #undef COMPLEX
 };
 
-/* ULP of complex results; 0: no row */
+/* error limits of complex results in ULP; 0 means no row */
 static const double documented_complex[KJ_BUILTIN_COUNT][2] = {
 #define EXACT(...)
 #define MATH(...)
@@ -68,7 +68,7 @@ typedef struct run {
 } run;
 
 typedef struct worst {
-  double error; /* ULP; INFINITY: a special value is wrong */
+  double error; /* error in ULP; INFINITY means that a special value is wrong */
   size_t at;
   bool is_wrong;
 } worst;
@@ -89,7 +89,7 @@ static void *allocate(size_t count, size_t bytes)
   exit(EXIT_FAILURE);
 }
 
-/* ---- kernels: two a row ---- */
+/* ---- kernels: two for each row ---- */
 
 static void append(char **text, size_t *length, const char *format, size_t number,
                    const char *parameters, const char *statement)
@@ -146,7 +146,8 @@ static double ulp_of(mpfr_srcptr exact, const format *f)
                     f->precision + 1);
 }
 
-/* The least number that rounds to infinity is the greatest one and half an ULP. */
+/* Returns whether the exact result rounds to infinity. The smallest number that does so is the
+ * largest finite number plus half an ULP. */
 static bool overflows(mpfr_srcptr exact, const format *f)
 {
   mpfr_t limit;
@@ -159,11 +160,13 @@ static bool overflows(mpfr_srcptr exact, const format *f)
 }
 
 typedef struct limit {
-  double ulp, absolute; /* and rounding: half an ULP more on the absolute one */
+  /* the limits including rounding, which adds half an ULP to the absolute limit */
+  double ulp, absolute;
   bool is_rounded_again, is_sign_open;
 } limit;
 
-/* ULP by which got is off; INFINITY: wrong where nothing but the right value will do. */
+/* Returns the error of `got` in ULP. INFINITY means that a value is wrong for which only the exact
+ * value is accepted. */
 static double error_of(mpfr_srcptr exact, double got, const format *f, const limit *bound)
 {
   if (mpfr_nan_p(exact)) return isnan(got) ? 0 : INFINITY;
@@ -191,7 +194,7 @@ static double error_of(mpfr_srcptr exact, double got, const format *f, const lim
            : error;
 }
 
-/* Of both ways that the function was run; got[1] may be NULL. */
+/* Compares the results of both ways in which the function was run; got[1] may be NULL. */
 static void compare(const measured *m, const format *f, uint64_t *const *bits, void *const *got,
                     size_t count, const limit *bound, worst found[2])
 {
@@ -242,7 +245,8 @@ static limit limit_of(const run *t, const measured *m, int which)
 typedef struct sample {
   size_t count;
   uint64_t *bits[MOST_ARGUMENTS];
-  void *arguments[MOST_ARGUMENTS], *results[2]; /* in a loop; one at a time, on the CPU only */
+  /* results of the loop, and of single elements (only on the CPU) */
+  void *arguments[MOST_ARGUMENTS], *results[2];
 } sample;
 
 static sample make_sample(const run *t, const measured *m, const format *f, uint64_t seed)
@@ -288,7 +292,7 @@ static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const 
   return kjit_launch(kernel, &config, arguments, 1 + m->arguments);
 }
 
-/* A function that the library lacks must be refused. */
+/* Expects that a function that the math library lacks is rejected. */
 static void expect_refusal(run *t, const measured *m, const format *f, kjit_status status)
 {
   if (status == KJIT_ERROR_UNSUPPORTED) return;
@@ -320,8 +324,8 @@ static void measure(run *t, size_t row, int which)
   free_sample(&s);
 }
 
-/* ---- complex numbers: arguments of moderate size, the distance in ULP of the result's absolute
- * value ---- */
+/* ---- complex numbers: arguments of moderate size; the error in ULP of the result's absolute value
+ * ---- */
 
 static double distance_of(mpfr_t *exact, const double got[2], bool is_real, const format *f)
 {
@@ -432,7 +436,7 @@ static void measure_all_complex(run *t)
 
 /* ---- the whole ---- */
 
-/* Built-ins of the groups of floats without a row in math.def, or that are not measured. */
+/* Finds built-ins of the float groups that have no row in math.def or are not measured. */
 static void find_gaps(run *t)
 {
   for (int id = 0; id < KJ_BUILTIN_COUNT; id++) {
@@ -453,7 +457,7 @@ static void find_gaps(run *t)
   }
 }
 
-/* The GPU's library, by a function that libclc lacks. */
+/* Determines the math library for GPUs, by a function that libclc lacks. */
 static int find_library(run *t)
 {
   kjit_compile_options options = { .size_bytes = sizeof options };

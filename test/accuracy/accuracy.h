@@ -1,4 +1,5 @@
-/* The accuracy test's own parts: what is measured, inputs, and the reference in higher precision.
+/* Declarations that the files of the accuracy test share: the measured functions, the inputs, and
+ * the reference in higher precision.
  */
 #ifndef KJ_ACCURACY_H
 #define KJ_ACCURACY_H
@@ -12,7 +13,8 @@
 
 typedef struct format {
   const char *name;
-  /* significant bits; of the least normal number; of the greatest */
+  /* number of significant bits; exponents of the smallest normal number and of the largest
+   * number */
   int precision, least_exponent, most_exponent;
   unsigned bytes;
   uint8_t code; /* DLPack's */
@@ -21,25 +23,26 @@ enum { FORMAT_F32, FORMAT_F64, FORMAT_F16, FORMAT_BF16, FORMAT_COUNT };
 extern const format formats[FORMAT_COUNT];
 
 double decode(const format *f, uint64_t bits);
-/* To the nearest, halves to even. */
+/* Returns the bits of the nearest number of the format, ties to even. */
 uint64_t encode(const format *f, double value);
 uint64_t load_bits(const format *f, const void *array, size_t i);
 void store_bits(const format *f, void *array, size_t i, uint64_t bits);
 
-/* ---- what is measured ---- */
+/* ---- the measured functions ---- */
 
 enum { MOST_ARGUMENTS = 3, PRECISION = 160 };
 enum {
-  /* random numbers in the interval only: no special values, no other magnitudes */
+  /* only random numbers in the interval: no special values, no other magnitudes */
   ONLY_DOMAIN = 1,
   SECOND_INTEGER = 2, /* the second argument is a whole number */
   FIRST_INTEGER = 4,  /* the first is */
-  IS_SLOW = 8,        /* its reference takes long: fewer samples */
-  SIGN_OPEN = 16,     /* the sign of a zero is left open */
+  IS_SLOW = 8,        /* its reference is slow, so it gets fewer samples */
+  SIGN_OPEN = 16,     /* the sign of a zero is not checked */
   NO_SMALL = 32,      /* f32 and f64 only */
 };
 
-/* Exact result, rounded to PRECISION bits, of arguments that are numbers of the format. */
+/* Computes the exact result, rounded to PRECISION bits, for arguments that are numbers of the
+ * format. */
 typedef void (*reference)(mpfr_t r, mpfr_t *x, const format *f);
 
 typedef struct measured {
@@ -48,14 +51,14 @@ typedef struct measured {
   unsigned arguments, flags;
   reference exact;
   double low, high; /* half of the random arguments lie here */
-  double most;      /* magnitude of all arguments; 0: no bound */
+  double most;      /* maximum magnitude of all arguments; 0 means no limit */
 } measured;
 
 extern const measured measured_functions[];
 extern const size_t measured_count;
 
-/* Of complex numbers: z[2 * k] and z[2 * k + 1] are the parts of argument k; r[1] stays untouched
- * where the result is real. */
+/* The same for complex numbers: z[2 * k] and z[2 * k + 1] are the parts of argument k. r[1] is not
+ * written if the result is real. */
 typedef void (*complex_reference)(mpfr_t *r, mpfr_t *z);
 
 typedef struct measured_complex {
@@ -64,7 +67,7 @@ typedef struct measured_complex {
   unsigned arguments;
   bool is_real; /* the result */
   complex_reference exact;
-  double most; /* of the parts of arguments */
+  double most; /* maximum magnitude of the parts of arguments */
 } measured_complex;
 
 extern const measured_complex complex_functions[];
@@ -76,8 +79,8 @@ typedef struct random_state {
   uint64_t state;
 } random_state;
 uint64_t next_random(random_state *random);
-/* count tuples of arguments into arguments[k] (arrays of bits of the format): special values with
- * each other first, then random ones. */
+/* Writes `count` tuples of arguments to arguments[k], which are arrays of bits of the format: first
+ * all combinations of special values, then random numbers. */
 void make_inputs(const measured *m, const format *f, random_state *random,
                  uint64_t *arguments[MOST_ARGUMENTS], size_t count);
 

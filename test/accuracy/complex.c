@@ -1,5 +1,5 @@
-/* What the built-ins should give for complex numbers, from MPFR's real functions; PARTS bits, so
- * that what cancels does not matter. */
+/* Reference results of the built-ins for complex numbers, computed with MPFR's real functions in
+ * PARTS bits, so that cancellation does not matter. */
 #include "accuracy.h"
 #include "ir/builtin.h"
 
@@ -24,7 +24,7 @@ static void assign(mpfr_t *r, mpfr_t *z)
   mpfr_set(r[1], z[1], MPFR_RNDN);
 }
 
-/* All of these may be handed the same number twice. */
+/* The functions below accept the same number for two arguments. */
 static void multiply(mpfr_t *r, mpfr_t *x, mpfr_t *y)
 {
   complex_number product;
@@ -182,7 +182,7 @@ static void exact_asinh(mpfr_t *r, mpfr_t *z)
   stop(root);
 }
 
-/* log((1 + z) / (1 - z)) / 2 as a difference, whose cuts are right. */
+/* log((1 + z) / (1 - z)) / 2, computed as a difference, which has the correct branch cuts. */
 static void exact_atanh(mpfr_t *r, mpfr_t *z)
 {
   complex_number above, below;
@@ -218,7 +218,7 @@ static void exact_acos(mpfr_t *r, mpfr_t *z)
   mpfr_clear(half);
 }
 
-/* i acos(z) or its negative, whichever has a real part that is not negative. */
+/* i acos(z) or its negative: the one whose real part is not negative. */
 static void exact_acosh(mpfr_t *r, mpfr_t *z)
 {
   exact_acos(r, z);

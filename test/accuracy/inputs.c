@@ -1,4 +1,4 @@
-/* Formats and the arguments that functions are measured at. */
+/* Number formats, and the arguments at which functions are measured. */
 #include <math.h>
 #include <string.h>
 
@@ -125,8 +125,8 @@ static uint64_t special(const format *f, size_t i)
 
 /* ---- tuples ---- */
 
-/* Half in the interval of interest, a quarter of any magnitude, a quarter of magnitudes near 1; in
- * the interval also near whole and half multiples of pi. */
+/* Returns a random argument: half of them in the function's interval, a quarter of any magnitude, a
+ * quarter of magnitudes near 1. In the interval some are near multiples of pi / 2. */
 static uint64_t random_argument(const measured *m, const format *f, random_state *random)
 {
   uint64_t choice = next_random(random) % 8, all = sign_bit(f) | (sign_bit(f) - 1);

@@ -1,5 +1,6 @@
-/* What the built-ins should give, by MPFR: one row a function, or a part of its result. The
- * rounding to PRECISION bits does not count beside half an ULP of an f64. */
+/* Reference results of the built-ins, computed with MPFR: one row for each function, or for each
+ * part of its result. The rounding to PRECISION bits is negligible compared with half an ULP of an
+ * f64. */
 #include <limits.h>
 #include <math.h>
 
@@ -75,7 +76,7 @@ static void exact_fma(mpfr_t r, mpfr_t *x, const format *f)
   mpfr_fma(r, x[0], x[1], x[2], MPFR_RNDN);
 }
 
-/* Rounded to the format, with its subnormal numbers. */
+/* Rounds to the format, including its subnormal numbers. */
 static void directed_fma(mpfr_t r, mpfr_t *x, const format *f, mpfr_rnd_t mode)
 {
   mpfr_exp_t least = mpfr_get_emin(), most = mpfr_get_emax();
@@ -95,7 +96,7 @@ static void exact_fma_rz(mpfr_t r, mpfr_t *x, const format *f) { directed_fma(r,
 static void exact_fma_ru(mpfr_t r, mpfr_t *x, const format *f) { directed_fma(r, x, f, MPFR_RNDU); }
 static void exact_fma_rd(mpfr_t r, mpfr_t *x, const format *f) { directed_fma(r, x, f, MPFR_RNDD); }
 
-/* ---- made of them ---- */
+/* ---- functions composed of these functions ---- */
 
 static void exact_rsqrt(mpfr_t r, mpfr_t *x, const format *f)
 {
@@ -118,7 +119,7 @@ static void exact_lgamma(mpfr_t r, mpfr_t *x, const format *f)
   mpfr_lgamma(r, &sign, x[0], MPFR_RNDN);
 }
 
-/* The NaNs among the arguments are positive, of which MPFR knows nothing. */
+/* MPFR does not define the sign of a NaN; the NaNs among the arguments are positive. */
 static bool is_negative(mpfr_t x) { return !mpfr_nan_p(x) && mpfr_signbit(x); }
 
 static void exact_copysign(mpfr_t r, mpfr_t *x, const format *f)
@@ -129,7 +130,7 @@ static void exact_copysign(mpfr_t r, mpfr_t *x, const format *f)
 
 static bool is_ordinary(mpfr_t x) { return mpfr_number_p(x) && !mpfr_zero_p(x); }
 
-/* The exponent of x as an integer; x a number and not 0. */
+/* Returns the exponent of x, which is a number and not 0. */
 static long exponent_of(mpfr_t x) { return (long)mpfr_get_exp(x) - 1; }
 
 static void exact_logb(mpfr_t r, mpfr_t *x, const format *f)
@@ -199,7 +200,7 @@ static void exact_yn(mpfr_t r, mpfr_t *x, const format *f)
   else mpfr_yn(r, n, x[1], MPFR_RNDN);
 }
 
-/* The low three bits of the quotient, with its sign. */
+/* Computes the low three bits of the quotient, with the quotient's sign. */
 static void exact_quotient(mpfr_t r, mpfr_t *x, const format *f)
 {
   (void)f;
@@ -225,7 +226,7 @@ static void clamp_to_i64(mpfr_t r)
   if (mpfr_nan_p(r)) mpfr_set_zero(r, 1);
   else if (mpfr_cmp_si(r, LONG_MAX) > 0) mpfr_set_si(r, LONG_MAX, MPFR_RNDN);
   else if (mpfr_cmp_si(r, LONG_MIN) < 0) mpfr_set_si(r, LONG_MIN, MPFR_RNDN);
-  if (mpfr_zero_p(r)) mpfr_set_zero(r, 1); /* an integer has one zero */
+  if (mpfr_zero_p(r)) mpfr_set_zero(r, 1); /* an integer has only one zero */
 }
 
 static void exact_lround(mpfr_t r, mpfr_t *x, const format *f)
@@ -252,7 +253,7 @@ TEST(isfinite, mpfr_number_p(x[0]))
 TEST(signbit, is_negative(x[0]))
 TEST(isnormal, is_ordinary(x[0]) && exponent_of(x[0]) >= f->least_exponent)
 
-/* ---- inverses: Newton's iteration from 0, which is monotonous for both ---- */
+/* ---- inverse functions: Newton's iteration from 0, which converges monotonically for both ---- */
 
 /* r = 2 / sqrt(pi) * exp(-y * y) */
 static void derivative_of_erf(mpfr_t r, mpfr_t y)
@@ -269,7 +270,8 @@ static void derivative_of_erf(mpfr_t r, mpfr_t y)
   mpfr_clear(root);
 }
 
-/* y with erf(y) = x, abs(x) <= 1/2; with erfc(y) = x where is_tail, 0 < x < 1. */
+/* Computes y with erf(y) = x for abs(x) <= 1/2. If is_tail is true, computes y with erfc(y) = x for
+ * 0 < x < 1. */
 static void invert(mpfr_t y, mpfr_t x, bool is_tail)
 {
   mpfr_t value, slope, goal;
@@ -367,8 +369,8 @@ static void exact_normcdf(mpfr_t r, mpfr_t *x, const format *f)
   mpfr_div_2ui(r, r, 1, MPFR_RNDN);
 }
 
-/* Above 2**20 by the first terms of its asymptotic series: x sqrt(pi) erfcx(x) = 1 - 1 / (2 x**2) +
- * 3 / (4 x**4) - 15 / (8 x**6) + ... */
+/* For x above 2**20, uses the first terms of the asymptotic series: x sqrt(pi) erfcx(x) = 1 - 1 /
+ * (2 x**2) + 3 / (4 x**4) - 15 / (8 x**6) + ... */
 static void exact_erfcx(mpfr_t r, mpfr_t *x, const format *f)
 {
   (void)f;

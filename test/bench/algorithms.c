@@ -1,9 +1,9 @@
-/* algorithms.c DEVICE [ask] [EXPONENT...]: kjit's algorithms as a host calls them, by plans; DEVICE
- * is cuda or cpu. With `ask` it answers lines on standard input, see `answer`. Without, it prints a
- * line for each row and size: name, exponent of the number of elements, median us of several runs
+/* algorithms.c DEVICE [ask] [EXPONENT...]: Measures kjit's algorithms by plans; DEVICE is cuda or
+ * cpu. With `ask` it answers lines on standard input, see `answer`. Without `ask` it prints a line
+ * for each row and size: name, exponent of the number of elements, median us of several runs
  * between two events; then, as `host`, the time of a plan's run and of a call on the host.
- * test/bench/algorithms.py, algorithms_cpu.py and algorithms_cupy.py compile it and print it beside
- * the peers. */
+ * test/bench/algorithms.py, algorithms_cpu.py and algorithms_cupy.py compile this program and print
+ * its results next to those of the peers. */
 #define _GNU_SOURCE
 #include <kjit/kjit.h>
 #include <stdbool.h>
@@ -104,7 +104,7 @@ static kjit_array *make(kjit_type type, int64_t count)
   return array;
 }
 
-/* Numbers without a pattern. */
+/* Creates an array of random numbers. */
 static kjit_array *make_random(kjit_type type, int64_t count, uint64_t mask)
 {
   kjit_array *array = make(type, count);
@@ -116,7 +116,7 @@ static kjit_array *make_random(kjit_type type, int64_t count, uint64_t mask)
   return array;
 }
 
-/* Numbers from 0 to 1. */
+/* Creates an array of random numbers from 0 to 1. */
 static kjit_array *make_reals(kjit_type type, int64_t count)
 {
   kjit_array *array = make(type, count);
@@ -127,8 +127,9 @@ static kjit_array *make_reals(kjit_type type, int64_t count)
   return array;
 }
 
-/* `fill_offsets`: where segments of random lengths start, `each` on average, the last one of a
- * power of two of them ending exactly; `fill_keys`: sorted keys of which as many are equal. */
+/* With `fill_offsets`: the starts of segments of random lengths, `each` on average, where a power
+ * of two of segments end exactly at a multiple of their average. With `fill_keys`: sorted keys,
+ * where runs of equal keys have these lengths. */
 static kjit_array *make_segments(const char *kernel, kjit_type type, int64_t count, int64_t each)
 {
   kjit_array *array = make(type, count);
@@ -139,7 +140,7 @@ static kjit_array *make_segments(const char *kernel, kjit_type type, int64_t cou
   return array;
 }
 
-/* Ascending numbers, about half of which two of these share. */
+/* Creates ascending numbers. Two such arrays have about half of their numbers in common. */
 static kjit_array *make_ascending(int64_t count, int64_t seed)
 {
   kjit_array *array = make(KJIT_U32, count);
@@ -422,7 +423,7 @@ static void sort_rows(int64_t n, const kjit_algorithm_options *o)
   kjit_operand from = kjit_operand_array(x), to = kjit_operand_array(r);
   TRY(kjit_sort(context, &to, &from, NULL, o));
 }
-/* Of 1 to 2 * LENGTH - 1 elements. */
+/* Sorts segments of 1 to 2 * LENGTH - 1 elements. */
 static void sort_segments(int64_t n, const kjit_algorithm_options *o)
 {
   int64_t count = n / LENGTH + 1;
@@ -492,7 +493,7 @@ static const struct row {
   const char *name;
   row_call *call;
   int least;      /* exponent */
-  row_call *then; /* a second call after it; NULL: none */
+  row_call *then; /* a second call that follows, or NULL */
 } rows[] = {
   { "sum f32", sum_f32, 0, NULL },
   { "argmax f32", argmax_f32, 0, NULL },
@@ -543,7 +544,7 @@ static const struct row {
 
 /* ---- device time ---- */
 
-/* The plans of a row, one or two. */
+/* The one or two plans of a row. */
 typedef struct plans {
   kjit_plan *plan[2];
 } plans;
@@ -575,10 +576,10 @@ typedef struct figures {
   double median, least;
 } figures;
 
-/* A machine that does much else may take a hundred times as long as it could. */
+/* A busy machine may take a hundred times as long as an idle one. */
 static const double MOST_US = 1e6;
 
-/* us of a run, of `count` times, at most REPETITIONS, each of `runs` runs. */
+/* Returns the us of a run. Takes `count` measurements, at most REPETITIONS, of `runs` runs each. */
 static figures measure_plans(const plans *p, int count, int runs)
 {
   kjit_event *first, *last;
@@ -611,8 +612,9 @@ static void measure(const struct row *row, int exponent)
   destroy_plans(&p);
 }
 
-/* Answers lines `ROW tab EXPONENT` with the median and the least us, so that peers can take turns
- * with kjit. As many runs at a time as take 200 us, and fewer times where a run is long. */
+/* Answers lines `ROW tab EXPONENT` with the median and the minimum us, so that kjit and its peers
+ * are measured in turn. A measurement has enough runs to take 200 us. There are fewer measurements
+ * if a run takes long. */
 static void answer(void)
 {
   char request[200];

@@ -1,10 +1,10 @@
-/* algorithms_first.c DEVICE: what the first call of an algorithm takes with an operator or func
- * that was never seen, from its text to the result, in a process that has compiled something
- * before; DEVICE is cuda or cpu. Then the same from the disk cache, in a context of its own, and as
- * the first call of a process, which has to find and read what others share. Prints a line for
- * each: name, ms compiled, ms from the disk cache, ms as the first call of a process, medians of
- * several operators. A sort of numbers has no operator: what is new is the type of the keys.
- * test/bench/algorithms.py and algorithms_cupy.py compile it and print it beside the peers. */
+/* algorithms_first.c DEVICE: measures the first call of an algorithm with a new operator or func,
+ * from its text to the result, in a process that has compiled before; DEVICE is cuda or cpu. Then
+ * the same call with code from the disk cache, in a new context, and as the first call of a
+ * process, which also has to find and read shared data. Prints a line for each: name, ms compiled,
+ * ms from the disk cache, ms as the first call of a process, medians of several operators. A sort
+ * of numbers has no operator, so each call has a new key type. test/bench/algorithms.py and
+ * algorithms_cupy.py compile this program and print its results next to those of the peers. */
 #define _GNU_SOURCE
 #include <kjit/kjit.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ static int compare(const void *a, const void *b)
 typedef struct given {
   kjit_function *function;
   int number;   /* of the call */
-  size_t count; /* of memories that are taken */
+  size_t count; /* number of buffers in use */
 } given;
 
 enum { MEMORIES = 5 };
@@ -62,7 +62,7 @@ static void make_memories(void)
   }
 }
 
-/* The next memory as an array; it lives as long as the context. */
+/* Returns the next buffer as an array, which lives as long as the context. */
 static kjit_operand make(given *g, kjit_type type, int64_t rows, int64_t columns)
 {
   int64_t shape[] = { rows, columns };
@@ -145,7 +145,7 @@ static void map(given *g)
 }
 
 static const struct row {
-  const char *name, *text; /* with the number of the call, twice */
+  const char *name, *text; /* the text, which contains the number of the call twice */
   void (*call)(given *given);
 } rows[] = {
   { "reduce", "func f(a, b) { return a * b + %d.5f32 }", reduce },
@@ -193,7 +193,7 @@ static double call_ms(const struct row *row, int number)
   return took;
 }
 
-/* Of calls 1 to CALLS; call 0 has found the compiler, and loaded what is loaded once. */
+/* Measures calls 1 to CALLS. Call 0 finds the compiler and loads everything that is loaded once. */
 static void measure(double *medians)
 {
   double times[CALLS];
@@ -204,7 +204,7 @@ static void measure(double *medians)
   }
 }
 
-/* In a process of its own: algorithms_first DEVICE CACHE ROW. */
+/* Measures the call in a new process: algorithms_first DEVICE CACHE ROW. */
 static double call_first(const char *program, const char *device_name, const char *cache,
                          size_t row)
 {

@@ -1,4 +1,5 @@
-/* calls.c DEVICE [CALLS]: what kjit's algorithms cost beside their kernels; DEVICE is cuda or cpu.
+/* calls.c DEVICE [CALLS]: measures the time of kjit's algorithms apart from their kernels; DEVICE
+ * is cuda or cpu.
  *
  * `first` lines: the first call with a func that was never seen, from the func's text to the result
  * on the device, the disk cache being empty: median and least ms of CALLS (default 5), and of the
@@ -71,7 +72,7 @@ static void make_data(void)
   data.count = make(KJIT_I64, 1, 0);
 }
 
-/* %d: a number that was never there. */
+/* %d is a number that no earlier text has. */
 static const char source[] = "func both(a, b) { return a + b + %d.5f32 }\n"
                              "func less(a, b) { return a + %d.5f32 < b + %d.5f32 }\n"
                              "func same(a, b) { return a == b or a == %d.5f32 }\n"
@@ -121,7 +122,7 @@ static void call_scan(kjit_module *m, options *o)
   TRY(kjit_scan(context, &r, &x, &op, o));
 }
 
-/* Elements of a func, so that kernels are new. */
+/* Returns an operand whose elements a func computes, so that the kernels are new. */
 static kjit_operand computed(kjit_module *m, const char *name, kjit_arg *array)
 {
   static const int64_t extent = N;
@@ -216,7 +217,7 @@ static kjit_module *parse(int number)
   return module;
 }
 
-/* The module is kept. */
+/* The module is not released. */
 static double first_call_ms(const struct row *row, int number, kjit_module **module)
 {
   kjit_algorithm_options o = { .size_bytes = sizeof o };
@@ -228,7 +229,7 @@ static double first_call_ms(const struct row *row, int number, kjit_module **mod
   return 1e-3 * (now_us() - start);
 }
 
-/* What the kernels of the call took, which a plan of it shows. */
+/* Prints the times of the call's kernels, which a plan of the call provides. */
 static void print_parts(const struct row *row, kjit_module *module)
 {
   kjit_algorithm_options o = { .size_bytes = sizeof o };
@@ -273,7 +274,7 @@ static void measure_first(const char *what, int calls, bool has_parts)
 {
   enum {
     BEFORE = 100000
-  }; /* of a call before: what all calls of the row have in common is there */
+  }; /* an earlier call has compiled everything that all calls of the row share */
   for (size_t i = 0; i < ROWS; i++) {
     double times[MOST_CALLS];
     kjit_module *module;
@@ -291,7 +292,7 @@ static void measure_first(const char *what, int calls, bool has_parts)
   }
 }
 
-/* ---- calls that were made before ---- */
+/* ---- repeated calls ---- */
 
 static double host_us(kjit_plan *plan, const struct row *row, kjit_module *module)
 {

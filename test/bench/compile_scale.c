@@ -161,7 +161,8 @@ static uint32_t checks;
 static double now_ms(void)
 {
   struct timespec time;
-  /* the compiler has one thread: what else the machine does is not part of it */
+  /* processor time of the process, which does not include other work of the machine; the compiler
+   * has one thread */
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
 }

@@ -1,7 +1,6 @@
 /* compile_time.c: from kernel IR text to PTX in a warm process. Prints a line for each kernel:
  * name, median ms, least ms, bytes of PTX. compile_time [target] [repetitions] [checked]; default
- * sm_90, 40, without checks. Each repetition parses a text of its own, so that nothing can be
- * remembered. */
+ * sm_90, 40, without checks. Each repetition parses another text, so that no cache is used. */
 #include <kjit/kjit.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include <time.h>
 
 typedef struct program {
-  const char *name, *kernel, *signature, *text; /* %d: the number of the repetition */
+  const char *name, *kernel, *signature, *text; /* %d in the text is the number of the repetition */
 } program;
 
 #define ELEMENTWISE(expression) \

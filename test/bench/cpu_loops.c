@@ -1,7 +1,7 @@
-/* cpu_loops.c: kjit's CPU target beside the loop that a C programmer writes, on the same memory in
- * one process, taking turns. cpu_loops EXAMPLES [repetitions]: EXAMPLES is the folder with the .kir
- * programs. Prints a line for each program: name, median ms of kjit, median ms of C, largest
- * difference. Compiled by cpu.py with gcc -O3 -march=native -fopenmp. */
+/* cpu_loops.c: compares kjit's CPU target with loops in C, on the same memory in one process, in
+ * turn. cpu_loops EXAMPLES [repetitions]: EXAMPLES is the folder with the .kir programs. Prints a
+ * line for each program: name, median ms of kjit, median ms of C, largest difference. Compiled by
+ * cpu.py with gcc -O3 -march=native -fopenmp. */
 #define _GNU_SOURCE
 #include <kjit/kjit.h>
 #include <math.h>
@@ -15,7 +15,8 @@ enum { MAX_COLUMNS = 5, MAX_SCALARS = 2 };
 typedef struct program {
   const char *name, *file, *kernel;
   int64_t count;
-  /* the kernel takes the outputs, then scalar_first ? scalars : inputs, then the others */
+  /* the kernel's parameters are the outputs, then the scalars and the inputs; scalar_first tells
+   * which of them come first */
   int outputs, inputs;
   int scalar_first;
   int scalars;
@@ -116,7 +117,7 @@ static int compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Pages are touched by the threads that will work on them. */
+/* Each page is first touched by the thread that works on it. */
 static float *make_column(int64_t n, float low, float high, uint64_t seed)
 {
   float *column = aligned_alloc(64, (size_t)((n * 4 + 63) / 64 * 64));
@@ -184,7 +185,7 @@ static kjit_status load(kjit_context *context, const char *folder, const program
   return kjit_parse_module(context, p->file, text, size, module);
 }
 
-/* A measurement is as many calls as take some milliseconds. */
+/* Returns the number of calls of a measurement, which take some milliseconds together. */
 static int calls_for(const program *p) { return p->count < 1 << 20 ? 200 : 1; }
 
 static kjit_status measure(const program *p, kjit_kernel *kernel, kjit_device *device, columns *c,

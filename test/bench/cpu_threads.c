@@ -1,4 +1,5 @@
-/* Launches on the CPU of 10^2 to 10^7 elements: on one thread, on all, and as kjit spreads them.
+/* Measures launches on the CPU of 10^2 to 10^7 elements: on one thread, on all threads, and on the
+ * number that kjit chooses.
  *
  *   cpu_threads KERNEL [cores] [least exponent] [most exponent] [seconds for a size]
  *
@@ -17,7 +18,8 @@
 
 enum { MOST_CORES = 256, MOST_LAUNCHES = 6000, BURST = 8, ROW = 64, BLOCK = 128, BINS = 256 };
 
-/* elements: of x that one of r stands for; 0: r has BINS elements, and all parts share it. */
+/* elements: number of elements of x for one element of r. 0 means that r has BINS elements, which
+ * all parts share. */
 typedef struct subject {
   const char *name, *source;
   int elements;
@@ -67,7 +69,8 @@ static double clock_us(void)
   return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
 }
 
-/* Rows [first, last) of r, with what belongs to them of x, on so many threads at most. */
+/* Launches rows [first, last) of r, with the corresponding elements of x, on at most this number of
+ * threads. */
 static void launch(const bench *b, int64_t first, int64_t last, uint32_t threads)
 {
   int elements = b->subject->elements ? b->subject->elements : 1;
@@ -97,7 +100,7 @@ static void launch(const bench *b, int64_t first, int64_t last, uint32_t threads
 
 typedef enum way { ONE, ALL, OWN, WAYS } way;
 
-/* Parts begin at multiples of 64 elements, as a careful host's do. */
+/* Parts begin at multiples of 64 elements, so that two threads do not write to one cache line. */
 static void run(const bench *b, way way, int64_t rows)
 {
   if (way != ALL) {
@@ -130,7 +133,8 @@ static void measure(const bench *b, int64_t elements, double seconds)
       if (i < 8 || elements <= 1000000) run(b, (enum way)way, rows);
   double end_us = clock_us() + seconds * 1e6;
   while (count + BURST <= MOST_LAUNCHES && (count < 24 || clock_us() < end_us)) {
-    /* after a team the first launches are slow: it is not always the same way that has them */
+    /* the first launches after an OpenMP team are slow, so the order changes and each way is
+     * affected equally */
     for (int turn = 0; turn < WAYS; turn++) {
       way way = count / BURST % 2 ? (enum way)turn : (enum way)(WAYS - 1 - turn);
       for (int i = 0; i < BURST; i++) {

@@ -1,6 +1,6 @@
-/* driver_launch COUNT...: for each count of parameters of 8 bytes, the host's time of one
- * cuLaunchKernel of an empty kernel, in ns: what the CUDA driver alone takes. Built and run by
- * python_launches.py: cc -O2 driver_launch.c -ldl. Of several rounds the fastest one counts. */
+/* driver_launch COUNT...: prints, for each count of 8-byte parameters, the host time in ns of one
+ * cuLaunchKernel of an empty kernel, which is the time of the CUDA driver alone. Built and run by
+ * python_launches.py: cc -O2 driver_launch.c -ldl. The result is the fastest of several rounds. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* From source to running in a warm process: the time from kernel IR text to the end of its first
- * launch, of a kernel that was never seen. Prints a line for each kernel: name, median ms, least
- * ms, and of the median's run the parts parse, infer, lower, optimize, emit and load (on a GPU: the
- * driver's compilation of the PTX) in ms. The disk cache is off.
+/* Measures, in a warm process, the time from kernel IR text to the end of the first launch of a new
+ * kernel. Prints a line for each kernel: name, median ms, least ms, and of the median's run the
+ * parts parse, infer, lower, optimize, emit and load (on a GPU: the driver's compilation of the
+ * PTX) in ms. The disk cache is off.
  *
  *   first_launch [cuda|cpu] [repetitions]; default cuda, 20 */
 #include <kjit/kjit.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 
 typedef struct program {
-  const char *name, *text; /* %d: the number of the repetition */
+  const char *name, *text; /* %d in the text is the number of the repetition */
 } program;
 
 #define ELEMENTWISE(expression) \

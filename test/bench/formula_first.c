@@ -1,7 +1,7 @@
 /* formula_first.c [FORMULA...]: the first run of formulas on the CPU, which compiles them, without
  * a disk cache. Prints a line for each formula: milliseconds of processor time for
  * kjit_create_formula and for the first run over 10,000 rows, without and with nulls, then the
- * formula. The first formula has the time to load the compiler, too.
+ * formula. The first formula includes the time to load the compiler.
  *
  *   cc -O2 -Iinclude test/bench/formula_first.c -o formula_first -Lbuild/release/lib -lkjit
  *   LD_LIBRARY_PATH=build/release/lib ./formula_first

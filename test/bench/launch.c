@@ -1,12 +1,12 @@
-/* Host time of one launch, with 0, 1, 4 and 16 arguments: kjit_launch, a prepared launch as it is
- * and with one argument replaced, beside cuLaunchKernel of the same driver for a kernel that takes
- * as many bytes. Without a GPU: kjit's own part alone, on kernels of one thread that do next to
- * nothing.
+/* Measures the host time of one launch with 0, 1, 4 and 16 arguments: kjit_launch, and a prepared
+ * launch with and without a replaced argument, compared with cuLaunchKernel of the same driver for
+ * a kernel with the same number of parameter bytes. Without a GPU it measures kjit's part alone,
+ * with kernels of one thread that do nearly nothing.
  *
  *   launch [cuda|cpu] [rounds]
  *
- * One launch in a round: the rows of a table take turns, so that a machine that changes speed
- * changes it for all. Printed is the median of the rounds. */
+ * A round has one launch of each row, so that changes of the machine's speed affect all rows. The
+ * program prints the median of the rounds. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 enum {
   MOST_ARGUMENTS = 16,
   MOST_ROUNDS = 1000,
-  LAUNCHES = 256 /* of a round: fewer than a driver queues without waiting */
+  LAUNCHES = 256 /* launches of a round: fewer than the driver can queue without waiting */
 };
 
 static const char source[] =
@@ -35,9 +35,9 @@ static const char source[] =
   "m + n + o + p }\n}\n";
 
 typedef struct row {
-  /* arguments: a an array of kjit, t a tensor of the host, s a scalar */
+  /* arguments: a means a kjit array, t a tensor of the application, s a scalar */
   const char *kernel, *arguments, *text;
-  int parameter_bytes; /* of the raw kernel */
+  int parameter_bytes; /* parameter bytes of the kernel that is launched with the driver */
 } row;
 
 static const row rows[] = {
@@ -152,7 +152,7 @@ static void make_subject(bench *b, int index, subject *s)
         s->row->kernel);
 }
 
-/* As a host that knows the driver calls it: one buffer. */
+/* Launches with the driver as an application would, with one parameter buffer. */
 static int launch_raw(bench *b, const subject *s)
 {
   char block[128] = { 0 };
@@ -164,7 +164,8 @@ static int launch_raw(bench *b, const subject *s)
 static double time_way(bench *b, subject *s, way way)
 {
   int failures = 0;
-  size_t last = s->count ? s->count - 1 : 0; /* a scalar where there is one, else an array */
+  /* the last argument: a scalar if there is one, otherwise an array */
+  size_t last = s->count ? s->count - 1 : 0;
   uint64_t start = clock_ns();
   switch (way) {
   case RAW:
@@ -200,7 +201,7 @@ static void measure(bench *b, int index)
   static double times[WAYS][MOST_ROUNDS];
   subject s;
   make_subject(b, index, &s);
-  for (int round = -2; round < b->rounds; round++) /* two to warm up */
+  for (int round = -2; round < b->rounds; round++) /* two rounds warm up */
     for (int way = b->launch ? RAW : LAUNCH; way < WAYS; way++) {
       if (way == REPLACED && !s.count) continue;
       double time_ns = time_way(b, &s, (enum way)way);

@@ -1,6 +1,6 @@
 /* For launch_cost.py: launches a kernel of each row on the driver of the unit tests, the last time
- * as a hit. A trace of the program's memory accesses shows where a launch begins and ends: it lies
- * between two stores to `marker`. */
+ * as a hit. In a trace of the program's memory accesses, a launch is between two stores to
+ * `marker`. */
 #include <kjit/kjit.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
-enum { MOST = 16, LAUNCHES = 6 /* of a row; launch_cost.py looks at the last */ };
+enum { MOST = 16, LAUNCHES = 6 /* launches of a row; launch_cost.py evaluates the last one */ };
 
 volatile int marker;
 
@@ -25,13 +25,13 @@ static const char source[] =
   "kernel plane(r, n: i32, x) @block(16, 16) @grid(ceil_div(r.shape[0], 16), ceil_div(n, 16)) {\n"
   "  r[0] = x[0]\n}\n";
 
-/* arguments: a an array of kjit, t a tensor, s a scalar, i an integer, n a plain number */
+/* arguments: a means a kjit array, t a tensor, s a scalar, i an integer, n an untyped number */
 typedef struct row {
   const char *kernel, *arguments;
   unsigned grid, block;
   bool is_prepared, is_on_cpu;
-  /* launches take turns between arrays of two lengths; of a prepared one the first argument is
-   * replaced before each by another array of that length */
+  /* launches alternate between arrays of two lengths; before each prepared launch, the first
+   * argument is replaced by another array of the same length */
   bool takes_turns;
 } row;
 
@@ -56,7 +56,7 @@ static const row rows[] = {
   { "range", "tst", 0, 0, false, true, false },
 };
 
-/* The arrays of a row's device: MOST of one length, MOST of another one, and one more. */
+/* The arrays of a row: MOST arrays of one length, MOST of the other length, and one more. */
 enum { LENGTH = 1024, OTHER_LENGTH = 2048, ARRAYS = 2 * MOST + 1, SPARE = 2 * MOST };
 
 static void fill_arguments(const row *row, kjit_array *const *arrays, kjit_arg *arguments)

@@ -21,7 +21,7 @@
 enum {
   MOST_THREADS = 64,
   ROUNDS = 40,
-  LAUNCHES = 128 /* of a round: fewer than a driver queues without waiting */
+  LAUNCHES = 128 /* launches of a round: fewer than the driver can queue without waiting */
 };
 
 static const char source[] = "kernel four(r: f32[:] C, a: f32, x: f32[:] C, y: f32[:] C) { if "
@@ -158,7 +158,7 @@ static double measure(bench *b, int threads, way way)
 
 /* ---- setting up ---- */
 
-/* The very machine code that kjit launches: what the GPU makes of it is the same then. */
+/* Loads the same machine code that kjit launches, so that the GPU's work is the same. */
 static void load_raw(bench *b)
 {
   kjit_specialization *specialization;

@@ -1,5 +1,5 @@
-/* no_driver.c: a CUDA driver that does nothing, so that what a first call or a call from the disk
- * cache takes is kjit's part alone, on a machine without a GPU:
+/* no_driver.c: a CUDA driver that does nothing. With it, the time of a first call or of a call from
+ * the disk cache is kjit's part alone, also on a machine without a GPU:
  *
  *   gcc -O1 -shared -fPIC -Iruntime -Ilib -Iinclude -Itest/unit test/bench/no_driver.c \
  *     -o DIR/libcuda.so.1 -lpthread

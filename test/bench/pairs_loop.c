@@ -10,7 +10,7 @@
 
 enum { MOST_REPETITIONS = 100 };
 
-/* Columns, so that neighbours in j are neighbours in memory. */
+/* Stored by columns, so that points with adjacent j are adjacent in memory. */
 typedef struct points {
   float *x, *y, *z;
   int count;

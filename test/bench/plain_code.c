@@ -129,7 +129,7 @@ static const struct row {
   kjit_type type;
   kjit_plain_code plain;
   int64_t rows, columns; /* of the operand */
-  int64_t count;         /* of the result, 0 means like the operand */
+  int64_t count;         /* number of elements of the result; 0 means that of the operand */
 } rows[] = {
   { "reduce, add, f32", reduce, KJIT_F32, KJIT_PLAIN_EQUAL, COUNT, 0, 1 },
   { "scan, add, i32", scan, KJIT_I32, KJIT_PLAIN_EQUAL, COUNT, 0, 0 },
@@ -165,8 +165,8 @@ typedef struct times {
   double first, plain, best;
 } times;
 
-/* A later call of the plain code is one that a captured best code has not replaced: it follows at
- * once, while the background thread compiles. */
+/* Measures a row. The later call of plain code follows at once, while a background thread still
+ * compiles the best code. */
 static times measure(const struct row *row, kjit_device_kind kind, kjit_plain_code plain)
 {
   static const char text[] =
@@ -186,7 +186,7 @@ static times measure(const struct row *row, kjit_device_kind kind, kjit_plain_co
   operands o = { .x = make(w, row->type, row->rows, row->columns), .n = make(w, KJIT_I64, 1, 0) };
   o.r =
     row->count ? make(w, row->type, row->count, 0) : make(w, row->type, row->rows, row->columns);
-  kjit_function *other; /* loads the compiler, and finds what is found once */
+  kjit_function *other; /* loads the compiler, and everything that is looked up only once */
   kjit_operand few = make(w, KJIT_I64, 16, 0);
   TRY(kjit_get_function(own.module, "g", &other));
   TRY(kjit_map(own.context, &few, 1, other, &few, 1, NULL));
@@ -215,8 +215,9 @@ int main(int argc, char **argv)
          "|\n|---|---|---|---|---|\n");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     times never = { 0 }, plain = { 0 };
-    bool is_of_host = rows[i].call == call_function || rows[i].call == call_strict ||
-                      rows[i].call == run_formula; /* code that the host calls with its memory */
+    /* code that the application calls with host memory */
+    bool is_of_host =
+      rows[i].call == call_function || rows[i].call == call_strict || rows[i].call == run_formula;
     if (is_of_host && kind != KJIT_DEVICE_CPU) continue;
     for (int k = 0; k < rounds; k++) {
       times a = measure(&rows[i], kind, KJIT_PLAIN_NEVER),

@@ -1,10 +1,10 @@
-/* Host time of what goes through memory: launches with host arrays of several sizes (copied in and
- * out), arrays made and released, and graphs beside single launches.
+/* Measures host times of memory operations: launches with host arrays of several sizes (copied in
+ * and out), creation and release of arrays, and graphs compared with single launches.
  *
  *   staging [cuda|cpu] [rounds]          cc -O2 -Iinclude test/bench/staging.c -Lbuild/lib -lkjit
  * -o staging
  *
- * Printed is the median of the rounds. */
+ * The program prints the median of the rounds. */
 #include <kjit/kjit.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -36,7 +36,7 @@ static float first_of(kjit_array *array)
 }
 
 /* clang-format off */
-/* lines as the pages have them */
+/* line breaks as in the pages */
 
 static void make_structs(kjit_stream *stream)
 {
@@ -89,7 +89,9 @@ static void export_array(kjit_array *array)
   kjit_managed_tensor_versioned *managed = NULL;
   kjit_status status;
   uintptr_t s = 0;
-  kjit_stream *consumer = NULL; /* s: 1 or None is the default stream, 2 the thread's, -1 none; else a cudaStream_t */
+  /* s: 1 or None is the default stream, 2 the per-thread stream, -1 no stream; any other value is a
+   * cudaStream_t */
+  kjit_stream *consumer = NULL;
   status = kjit_wrap_stream(device, (void *)s, &consumer);
   if (status == KJIT_OK) status = kjit_export_dlpack_versioned(array, consumer, &managed);
   kjit_destroy_stream(consumer);
@@ -167,7 +169,7 @@ static void map(kjit_array *a, kjit_array *b, kjit_array *result)
   printf("map %g\n", first_of(result));
 }
 
-/* A product of one row and one column. */
+/* Multiplies one row by one column. */
 static void multiply(kjit_array *row, kjit_array *b, kjit_array *r)
 {
   const float numbers[4] = { 1, 2, 3, 4 };

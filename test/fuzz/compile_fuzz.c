@@ -1,6 +1,6 @@
-/* Parse, infer and lower on both targets: whatever the text, compiling ends with code or with a
- * diagnostic, and leaves the context usable. Signatures are drawn from the input's own bytes, so
- * that an input always does the same. LLVM's verifier runs on what is lowered. */
+/* Parses, infers and lowers for both targets. For any text, compiling ends with code or with a
+ * diagnostic, and the context stays usable. Signatures are chosen by the input's bytes, so an input
+ * always has the same outcome. LLVM's verifier checks the lowered code. */
 #include <kjit/kjit.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,8 +34,9 @@ static const char *draw_argument(const kjit_parameter_info *info, const char *ar
   return draw(state, 4) ? PICK(state, scalar_types) : array;
 }
 
-/* Most arguments get one array type, so that many kernels type. A func parameter takes the module's
- * first plausible name: a wrong one is a diagnostic. */
+/* Chooses a signature. Most arguments get one array type, so that type inference succeeds for many
+ * kernels. A func parameter gets the first plausible name in the module; a wrong name gives a
+ * diagnostic. */
 static int draw_signature(kjit_kernel *kernel, uint32_t *state, char *text, size_t capacity)
 {
   const char *array = PICK(state, array_types);
@@ -63,8 +64,7 @@ static void compile_both(kjit_kernel *kernel, const char *signature, uint32_t *s
     kjit_free(NULL, code);
 }
 
-/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which
- * import each other. */
+/* Imports open no files: every name refers to one of two small sources, which import each other. */
 static int find_import(void *user, const char *importer, const char *name,
                        kjit_import_source *import)
 {
@@ -89,14 +89,15 @@ static kjit_context *create_context(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-  static kjit_context *context; /* one for all inputs: an error must not spoil it */
+  /* one context for all inputs, because an error must not affect later inputs */
+  static kjit_context *context;
   if (!context) context = create_context();
   uint32_t state = 1;
   for (size_t i = 0; i < size; i++) state = state * 31 + data[i];
 
   kjit_module *module;
   if (kjit_parse_module(context, "fuzz", (const char *)data, size, &module) != KJIT_OK) {
-    if (!kjit_get_diagnostic(context, 0)) abort(); /* refused without a reason */
+    if (!kjit_get_diagnostic(context, 0)) abort(); /* rejected without a reason */
     return 0;
   }
   const char *name;

@@ -1,6 +1,6 @@
-/* Whatever the bytes are, making a formula ends with a formula or with a located error. A formula
- * has a type that results can have. Some formulas run, over columns that end at a page without
- * access. */
+/* For any bytes, creating a formula ends with a formula or with an error that has a location. A
+ * formula has a type that results can have. Some formulas run, over columns that end at a page
+ * without access. */
 #define _DEFAULT_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static void check(int holds, const char *what, const uint8_t *data, size_t size)
   abort();
 }
 
-/* Memory that ends where access ends; never freed, as each result is written into the same. */
+/* Allocates memory that ends at a page without access. It is never freed, because all results are
+ * written to the same memory. */
 static void *allocate(size_t size_bytes)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size_bytes + page - 1) / page * page;

@@ -1,7 +1,7 @@
-/* Kernels that look for a way out of their arrays, made from a list of choices: subscripts far
- * away, negative and computed in every way, slices and views of any bounds, shared and local
- * arrays, structs, atomics, barriers and exchanges at any place, kjit's own modules with wrong
- * arguments. Most of them type. */
+/* Generates kernels that try to access memory outside of their arrays, from a list of choices:
+ * large, negative and computed subscripts, slices and views with any bounds, shared and local
+ * arrays, structs, atomics, barriers and exchanges at any place, calls of kjit's library modules
+ * with wrong arguments. Type inference succeeds for most of these kernels. */
 #ifndef HOSTILE_KERNEL_H
 #define HOSTILE_KERNEL_H
 
@@ -16,7 +16,8 @@ enum { HOSTILE_MOST_BYTES = 1 << 14, HOSTILE_MOST_NAMES = 24 };
 typedef struct hostile_array {
   char name[8];
   unsigned rank;
-  int is_own; /* shared or local: a view of other elements is made of it */
+  /* true for a shared or local array, of which views with other element types are made */
+  int is_own;
 } hostile_array;
 
 typedef struct hostile_writer {
@@ -30,7 +31,7 @@ typedef struct hostile_writer {
   unsigned next;   /* name */
 } hostile_writer;
 
-/* The last choice is 0 for ever: what is chosen then ends. */
+/* Returns a choice. When the list is exhausted, every choice is 0, so that the kernel ends. */
 static inline unsigned hostile_choose(hostile_writer *w, unsigned count)
 {
   return w->at < w->count ? w->choices[w->at++] % count : 0;
@@ -55,7 +56,8 @@ static inline const hostile_array *hostile_pick(hostile_writer *w)
   return &w->arrays[hostile_choose(w, w->array_count)];
 }
 
-/* Most subscripts are near: one that fails ends the thread, and hides what comes behind it. */
+/* Most subscripts are close to the valid range, because a failing subscript ends the thread and
+ * hides the following statements. */
 static inline void hostile_index(hostile_writer *w, const char *array, unsigned d, unsigned depth)
 {
   switch (array ? hostile_choose(w, 8) : 7) {
@@ -97,7 +99,7 @@ static inline void hostile_element(hostile_writer *w, unsigned depth)
   hostile_put(w, "]");
 }
 
-/* An integer of any size and kind. */
+/* Writes an integer of any size and type. */
 static inline void hostile_number(hostile_writer *w, unsigned depth)
 {
   static const char *const leaves[] = { "0",
@@ -216,7 +218,7 @@ static inline hostile_array *hostile_add(hostile_writer *w, unsigned rank, int i
   return a;
 }
 
-/* A view of an array that there is, with bounds of any kind. */
+/* Writes a view of an existing array, with any bounds. */
 static inline void hostile_view(hostile_writer *w)
 {
   static const char *const types[] = { "u8", "i64", "f32", "bool", "i32x4", "P", "f64", "u16" };
@@ -296,7 +298,7 @@ static inline void hostile_meet(hostile_writer *w)
   else hostile_put(w, "%s", meetings[hostile_choose(w, sizeof meetings / sizeof *meetings)]);
 }
 
-/* Items in local arrays, from and to anywhere. */
+/* Writes calls that exchange items of local arrays, with any indices. */
 static inline void hostile_items(hostile_writer *w)
 {
   static const char *const calls[] = {
@@ -334,7 +336,7 @@ static inline void hostile_store(hostile_writer *w)
                                          "atomic_store" };
   const hostile_array *a = hostile_pick(w);
   unsigned kind = hostile_choose(w, 5);
-  if (a->is_own && kind == 1) kind = 3; /* atomics are for what threads share */
+  if (a->is_own && kind == 1) kind = 3; /* atomics need memory that threads share */
   if (kind == 1)
     hostile_put(w, "if dtype(%s) == i32 or dtype(%s) == u64 or dtype(%s) == f32 { %s(", a->name,
                 a->name, a->name, atomics[hostile_choose(w, 7)]);
@@ -432,8 +434,8 @@ static inline void hostile_block(hostile_writer *w)
   }
 }
 
-/* Returns the bytes of the text, which ends with a 0 behind them; ranks: of the kernel's first
- * three arguments, arrays. Three numbers follow. */
+/* Returns the number of bytes of the text, without the 0 byte after it. ranks receives the ranks of
+ * the kernel's first three arguments, which are arrays. Three numbers follow them. */
 static inline size_t make_hostile_kernel(const uint8_t *choices, size_t count, char *text,
                                          int32_t *ranks)
 {

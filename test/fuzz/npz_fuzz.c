@@ -1,8 +1,8 @@
-/* Whatever the bytes of a .npz file are, reading an array of it ends with an array that the file's
- * bytes can unpack to, or with an error that names the file. What is read is written as an archive
- * of two, and both are read back as they are. The first byte of an input says how the array is
- * asked for; the file is the rest. Damage behind a checksum is found by it: what is mutated here
- * leads through directories, headers and streams before it is. */
+/* For any bytes of a .npz file, reading an array ends with an array to which the file's bytes can
+ * be unpacked, or with an error that names the file. The test writes an array that was read to an
+ * archive with two arrays, and reads both back unchanged. The first byte of an input determines how
+ * the array is requested; the rest is the file. A checksum detects damaged data, so mutations
+ * mostly test the directories, headers and streams that are read before it. */
 #include <driver/compare.h>
 #include <driver/npz.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* As tool_read_npz has it: a byte of a deflated stream stands for no more. */
+/* As in tool_read_npz: maximum number of bytes for each byte of a deflated stream. */
 enum { MOST_RATIO = 1032 };
 
 static void check(bool holds, const char *what, const char *text)

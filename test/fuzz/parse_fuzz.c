@@ -1,5 +1,5 @@
-/* Whatever the bytes are, parsing ends with a module or with located errors; what parses prints as
- * text that parses and prints as the same text again. */
+/* For any bytes, parsing ends with a module or with errors that have locations. The printed text of
+ * a module parses, and prints as the same text again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void check(int holds, const char *what, const char *first, const char *se
   abort();
 }
 
-/* The text of a module, or NULL after an error, which has a diagnostic. */
+/* Returns the text of a module, or NULL after an error, which must have a diagnostic. */
 static char *print_parsed(kjit_context *context, const char *text, size_t size)
 {
   kjit_module *module = NULL;
@@ -46,8 +46,8 @@ static void check_identity(kjit_context *context, const uint8_t *data, size_t si
   free(second);
 }
 
-/* The same bytes as an expression: what parses is one func and nothing else, in its printed text,
- * too. */
+/* Parses the same bytes as an expression. An accepted text is one func and nothing else, also in
+ * its printed form. */
 static void check_expression(kjit_context *context, const uint8_t *data, size_t size)
 {
   static const char *const names[] = { "a", "x", "b" };
@@ -74,8 +74,7 @@ static void check_expression(kjit_context *context, const uint8_t *data, size_t 
   kjit_release_module(again);
 }
 
-/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which
- * import each other. */
+/* Imports open no files: every name refers to one of two small sources, which import each other. */
 static int find_import(void *user, const char *importer, const char *name,
                        kjit_import_source *import)
 {

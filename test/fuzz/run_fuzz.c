@@ -25,7 +25,8 @@ enum { DATA_BYTES = 1 << 13, GUARD_BYTES = 1 << 24, MOST_ARGUMENTS = 8, MOST_RAN
 enum { CANARY = 0xa5, TIME_LIMIT_NS = 20 * 1000 * 1000 };
 
 static bool tells;
-static kjit_context *context; /* one for all inputs: none may spoil it */
+/* one context for all inputs, because no input may affect later ones */
+static kjit_context *context;
 static kjit_device *cpu;
 
 static uint32_t draw(uint32_t *state, uint32_t count)
@@ -36,13 +37,15 @@ static uint32_t draw(uint32_t *state, uint32_t count)
 
 /* ---- the memory of blocks ---- */
 
-/* libkjit asks aligned_alloc for it: the program's own goes before the C library's, and gives
- * memory that ends where nobody may read on. Sanitizers have an allocator of their own. */
+/* libkjit allocates it with aligned_alloc. The program defines this function itself, in place of
+ * the C library's. It returns memory that ends at a page without access. Sanitizers have their own
+ * allocator. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
 enum { PAGE = 4096, REGION_PAGES = 1 << 22 };
 static uint8_t *region;
-static _Atomic uint32_t region_used;       /* pages */
-static uint32_t page_counts[REGION_PAGES]; /* of what begins there */
+static _Atomic uint32_t region_used; /* pages */
+/* number of pages of the allocation that begins at each page */
+static uint32_t page_counts[REGION_PAGES];
 
 void __libc_free(void *memory);
 __attribute__((visibility("default"))) void *aligned_alloc(size_t alignment, size_t size_bytes);
@@ -91,7 +94,7 @@ static void make_region(void) {}
 /* ---- arrays ---- */
 
 typedef struct guarded {
-  uint8_t *data; /* DATA_BYTES, kept from input to input */
+  uint8_t *data; /* DATA_BYTES bytes, reused for all inputs */
   uint8_t before[DATA_BYTES];
   kjit_tensor tensor;
   int64_t shape[MOST_RANK], strides[MOST_RANK];
@@ -125,7 +128,7 @@ static size_t element_size(const struct element *e)
   return e->lanes == 3 ? (size_t)e->bits / 8 * 3 : bytes;
 }
 
-/* Extents and strides that stay within the data; element 0 is where that needs it. */
+/* Chooses extents and strides that stay within the data, and the position of element 0. */
 static void draw_shape(guarded *a, uint32_t *state)
 {
   static const int64_t extents[] = { 4, 0, 1, 3, 16, 33, 7, 64 };
@@ -154,7 +157,7 @@ static void draw_shape(guarded *a, uint32_t *state)
                    (is_last ? DATA_BYTES - (size_t)room * a->element_bytes : 0);
 }
 
-/* The element that an annotation such as `i64[:]` names, else any. */
+/* Returns the element type that an annotation such as `i64[:]` names, or otherwise any type. */
 static const struct element *draw_element(const kjit_parameter_info *info, uint32_t *state)
 {
   static const struct element number = { 0, 64, 1 }, byte = { 1, 8, 1 }, word = { 0, 32, 1 };
@@ -244,7 +247,7 @@ static kjit_arg draw_scalar(uint32_t *state)
   }
 }
 
-/* ranks: of a generated kernel; NULL: any. */
+/* ranks: the array ranks of a generated kernel; NULL means any ranks. */
 static void run_kernel(kjit_kernel *kernel, const char *name, const int32_t *ranks, uint32_t *state)
 {
   static const uint32_t grids[] = { 1, 3, 2 }, blocks[] = { 1, 4, 32, 40, 64 };

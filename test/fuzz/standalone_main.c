@@ -32,9 +32,9 @@ static struct {
 
 static texts corpus, dictionary;
 static uint64_t random_state;
-static text current;                     /* the input that is running; read when the process ends */
-static char failure_path[64];            /* where it goes then */
-static volatile sig_atomic_t is_running; /* inside the fuzz target */
+static text current;                     /* the current input; read when the process ends */
+static char failure_path[64];            /* path to which the input is written then */
+static volatile sig_atomic_t is_running; /* true inside the fuzz target */
 
 static _Noreturn void die(const char *name, const char *what)
 {
@@ -93,8 +93,8 @@ static int ends_with(const char *name, const char *suffix)
   return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-/* Sorted, so that a seed means the same on every file system. Below a folder called corpus every
- * file counts, elsewhere kernel IR only. */
+/* Adds a file or the files of a folder, sorted, so that a seed gives the same inputs on every file
+ * system. In a folder called corpus all files are added, elsewhere only kernel IR. */
 static void add_path(const char *path, int is_named)
 {
   struct stat info;
@@ -116,7 +116,7 @@ static void add_path(const char *path, int is_named)
   if (count >= 0) free(entries);
 }
 
-/* One token a line; an empty line and one that starts with ## are skipped. */
+/* Reads one token from each line. Skips empty lines and lines that start with ##. */
 static void read_dictionary(const char *path)
 {
   text content = read_file(path);
@@ -196,8 +196,8 @@ static int is_word(uint8_t byte)
          (byte >= 'A' && byte <= 'Z') || byte == '_' || byte >= 128;
 }
 
-/* A word, or one other byte, becomes another token. Keeps more of the syntax than bytes do, and so
- * gets farther. */
+/* Replaces a word, or another byte, by another token. This keeps more of the syntax than changes of
+ * bytes, so the inputs reach later stages. */
 static void replace_token(void)
 {
   if (!dictionary.count || !current.size) return;
@@ -210,7 +210,7 @@ static void replace_token(void)
   replace_range(first, last - first, token->bytes, token->size);
 }
 
-/* One line goes, or is put somewhere else. */
+/* Removes a line, or moves it to another position. */
 static void move_line(void)
 {
   uint8_t *start, *end, *copy;
@@ -250,7 +250,7 @@ static void mutate(void)
     mutations[random_below(sizeof mutations / sizeof *mutations)]();
 }
 
-/* Keeping the input when the process ends under it. */
+/* Saving the input if it ends the process. */
 
 static void keep_input(void)
 {
@@ -275,7 +275,7 @@ static void on_signal(int number)
   raise(number);
 }
 
-/* LLVM ends the process with exit() where it cannot go on: a finding too. */
+/* LLVM calls exit() if it cannot continue; this counts as a failure, too. */
 static void on_exit_inside_target(void)
 {
   if (!is_running) return;
@@ -285,11 +285,11 @@ static void on_exit_inside_target(void)
 
 static void catch_ends(void)
 {
-  static uint8_t stack[1 << 16]; /* so that a stack overflow is caught */
+  static uint8_t stack[1 << 16]; /* stack for signal handlers, so that a stack overflow is caught */
   stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
   struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  /* the sanitizer reports the others, then aborts */
+  /* a sanitizer reports the other signals and then aborts */
   static const int signals[] = { SIGABRT, SIGALRM };
 #else
   static const int signals[] = { SIGABRT, SIGALRM, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
@@ -300,7 +300,7 @@ static void catch_ends(void)
   atexit(on_exit_inside_target);
 }
 
-/* The target sees a copy of exactly the input's size, so that a sanitizer notices a read past its
+/* The target gets a copy of exactly the input's size, so that a sanitizer detects a read after its
  * end. */
 static void run_current(unsigned long number)
 {

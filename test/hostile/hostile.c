@@ -1,11 +1,10 @@
-/* hostile DEVICE FILE [CONTEXT [MILLISECONDS]]: kernels that somebody wrote against their host,
- * made by generate.py, one after the other through one process: each ends with one of the statuses
- * that its kind may end with and, unless that is OK, a sentence; and after each a kernel that is
- * right is compiled and computes. DEVICE: cpu, cuda, or an architecture such as sm_90, for which
- * they are compiled to PTX only. CONTEXT: a row of `contexts`. MILLISECONDS: the time limit of a
- * launch. What was opened is closed again at the end: memory, threads, files. How long something
- * takes decides nothing, but that a kernel that has not ended after PATIENCE_S counts as one that
- * hangs.
+/* hostile DEVICE FILE [CONTEXT [MILLISECONDS]]: runs hostile kernels that generate.py has made, one
+ * after the other in one process. Each must end with one of the statuses of its kind and, unless
+ * the status is OK, with a message. After each, a correct kernel is compiled and must compute its
+ * result. DEVICE: cpu, cuda, or an architecture such as sm_90, for which they are compiled to PTX
+ * only. CONTEXT: a row of `contexts`. MILLISECONDS: the time limit of a launch. At the end all
+ * memory, threads and files are released. Times do not decide the outcome, except that a kernel
+ * that has not ended after PATIENCE_S counts as hanging.
  *
  * UNSUPPORTED: sanitizer
  * RUN: %python %S/generate.py --each --count 20 --kind endless.,recursion.,printing.,wrong.,malformed.,allocating. > %t.kernels
@@ -38,9 +37,9 @@ enum {
   CPU_STACK_BYTES = 128 * 1024,
   GPU_STACK_BYTES = 1024 * 1024
 };
-/* Sentences are for people, and so is the text with source lines and carets. */
+/* Limits for messages, and for the text with source lines and carets, because people read them. */
 enum { MOST_MESSAGE_BYTES = 8192, MOST_TEXT_BYTES = 64 * 1024 };
-/* What allocators and LLVM keep to themselves, however many kernels there were. */
+/* Memory that allocators and LLVM may keep, independent of the number of kernels. */
 enum { MOST_KEPT_BYTES = 4 << 20 };
 
 static int failures;
@@ -63,7 +62,7 @@ typedef struct source {
 typedef struct hostile_kernel {
   uint32_t number;
   char *kind, *statuses, *contexts, *entry, *arguments;
-  source *sources; /* the first one is the module, others are there to be imported */
+  source *sources; /* the first source is the module; it can import the others */
   size_t source_count;
   kjit_launch_config config;
 } hostile_kernel;
@@ -74,7 +73,7 @@ static void give_up(const char *what)
   exit(2);
 }
 
-/* One kernel from the file; false at its end. */
+/* Reads one kernel from the file. Returns false at the end of the file. */
 static bool read_kernel(FILE *file, hostile_kernel *k)
 {
   unsigned flags;
@@ -111,7 +110,7 @@ static void free_kernel(hostile_kernel *k)
   free(k->sources);
 }
 
-/* Whether a word is one of those in a text, separated by `|`. */
+/* Returns whether a word occurs in a text of words separated by `|`. */
 static bool is_among(const char *words, const char *word)
 {
   size_t length = strlen(word);
@@ -145,7 +144,7 @@ static void count_lines(void *user, const char *text, size_t size_bytes)
   printed_bytes += size_bytes;
 }
 
-/* As somebody sets them whose users do not wait for longer; the others are the defaults. */
+/* Limits of an application whose users do not wait longer; other limits have their defaults. */
 static const kjit_compile_limits limits = { .size_bytes = sizeof limits, .time_ns = 5000000000 };
 
 #define CONTEXT(...) \
@@ -172,11 +171,11 @@ static const kjit_config *find_context(const char *name)
   return NULL;
 }
 
-/* ---- arguments: each letter of hostile_kernel.arguments is one ---- */
+/* ---- arguments: each letter of hostile_kernel.arguments stands for one ---- */
 
 static const struct parameter {
   char letter;
-  kjit_type type; /* of the elements where rank is not 0 */
+  kjit_type type; /* type of a value, or of the elements if rank is not 0 */
   uint32_t rank;
   int64_t shape[2];
   const char *signature;
@@ -202,7 +201,7 @@ typedef struct world {
   bool is_compiling_only, is_gpu;
   kjit_context *context;
   kjit_device *device;
-  kjit_array *arrays[PARAMETER_COUNT]; /* of the rows with a rank */
+  kjit_array *arrays[PARAMETER_COUNT]; /* arrays for the rows that have a rank */
 } world;
 
 static size_t find_parameter(char letter)
@@ -240,7 +239,7 @@ static kjit_status wait_for(const world *w, kjit_status status)
 
 /* ---- one kernel ---- */
 
-/* All elements of all arrays are 1, whatever the kernel before wrote. */
+/* Sets all elements of all arrays to 1, because the previous kernel may have changed them. */
 static void fill_arrays(const world *w)
 {
   kjit_arg one = kjit_arg_number(1);
@@ -314,7 +313,7 @@ static bool is_utf8(const char *text)
   return true;
 }
 
-/* What the failed call said is one line that a person can read. */
+/* Checks that the message of the failed call is one readable line. */
 static void check_sentence(const world *w, kjit_status status)
 {
   static const char *const bad[] = { "internal error", "LLVM ERROR", "(null)", "Assertion" };
@@ -329,7 +328,7 @@ static void check_sentence(const world *w, kjit_status status)
   printf(" %.160s", message);
   if (said->status != status) complain(w, "the message is for another status");
   if (strlen(message) > MOST_MESSAGE_BYTES) complain(w, "%zu bytes of message", strlen(message));
-  /* line breaks are those of a kernel's own message, or of an assembler's log */
+  /* line breaks can come from a kernel's own message or an assembler's log */
   if (strpbrk(message, "\r\b\033")) complain(w, "a control character in the message");
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     if (strstr(message, bad[i])) complain(w, "`%s` in the message", bad[i]);
@@ -340,7 +339,7 @@ static void check_sentence(const world *w, kjit_status status)
   kjit_free(w->context, text);
 }
 
-/* A kernel that nobody has compiled before computes what it should. */
+/* Checks that a new kernel compiles and computes its result. */
 static void check_next_kernel(const world *w)
 {
   static uint32_t times;
@@ -424,7 +423,7 @@ static void close_world(world *w)
   w->context = NULL;
 }
 
-/* What the process has of what it must give back. */
+/* The resources of the process that must be released at the end. */
 typedef struct holdings {
   size_t heap_bytes, code_bytes, resident_bytes;
   int threads, files;
@@ -468,7 +467,7 @@ static size_t get_peak_bytes(void)
   while (file && fgets(line, sizeof line, file))
     if (sscanf(line, "VmHWM: %zu", &kib) == 1) break;
   if (file) fclose(file);
-  file = fopen("/proc/self/clear_refs", "w"); /* from now on a new peak */
+  file = fopen("/proc/self/clear_refs", "w"); /* resets the peak of the memory use */
   if (file) fprintf(file, "5");
   if (file) fclose(file);
   return kib * 1024;
@@ -496,13 +495,13 @@ typedef struct job {
   const char *context;
 } job;
 
-/* All kernels, in a thread whose stack is small. */
+/* Runs all kernels, in a thread with a small stack. */
 static void *run_all(void *data)
 {
   job *j = data;
   world *w = &j->w;
   uint32_t count = 0;
-  for (int i = 0; i < 2; i++) { /* what is made once, and kept */
+  for (int i = 0; i < 2; i++) { /* the first rounds allocate what is created once and kept */
     open_world(w);
     check_next_kernel(w);
     close_world(w);
@@ -514,7 +513,7 @@ static void *run_all(void *data)
     if (!is_among(k.contexts, j->context)) continue;
     current = &k;
     printf("%u %s:", k.number, k.kind);
-    fflush(stdout); /* before it ends the process */
+    fflush(stdout); /* flushes the output before abort ends the process */
     uint64_t start = clock_ms();
     atomic_store(&started_ms, start);
     run_kernel(w, &k);

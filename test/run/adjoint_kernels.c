@@ -1,5 +1,5 @@
-/* kjit_get_adjoint: the adjoint of a kernel as a kernel, for scalars and arrays, against
- * derivatives by hand at random places; what it refuses.
+/* kjit_get_adjoint: the adjoint of a kernel as a kernel, for scalars and arrays, compared at random
+ * arguments with derivatives that were computed by hand; and calls that it rejects.
  * RUN: %programs/adjoint_kernels
  */
 #include <kjit/kjit.h>
@@ -84,7 +84,8 @@ static void test_scalar(kjit_module *module)
   kjit_release_module(made.module);
 }
 
-/* Without numbers, the arrays of floats have derivatives. The name is free. */
+/* Without numbers, the arrays of floats have derivatives. The new kernel's name was free in the
+ * module. */
 static void test_arrays(kjit_module *module)
 {
   double x[4] = { 0 }, y[COUNT] = { 0 }, dx[4] = { 0 }, dy[COUNT], sums[4] = { 0 };
@@ -137,7 +138,7 @@ static void test_misuse(kjit_module *module)
   REQUIRE(kjit_get_adjoint(kernel, NULL, 0, &made, NULL) == KJIT_ERROR_MISUSE);
 }
 
-/* The kernel is compiled first, and refused, at its first launch. */
+/* The kernel is compiled, and rejected, at its first launch. */
 static void test_refused(kjit_module *module)
 {
   double y = 1, dy = 1;

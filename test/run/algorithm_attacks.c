@@ -1,6 +1,6 @@
-/* What a host may do to algorithms besides calling them well: objects that end early, arguments
- * that mean nothing, funcs of elsewhere, names that algorithms use themselves. The values of
- * algorithms are test/algorithm's.
+/* Incorrect and unusual calls of algorithms: objects that are destroyed early, meaningless
+ * arguments, funcs of other modules, names that algorithms use themselves. test/algorithm compares
+ * the values of algorithms.
  * RUN: %programs/algorithm_attacks
  * RUN: %if cuda %{ %programs/algorithm_attacks cuda %}
  */
@@ -45,7 +45,7 @@ static kjit_algorithm_options all_defaults(void)
 
 /* ---- objects that end early ---- */
 
-/* The context's end is the plan's, too. */
+/* A plan ends with its context. */
 static void test_context_ends(void)
 {
   kjit_context *outer = context;
@@ -66,7 +66,7 @@ static void test_context_ends(void)
   device = outer_device;
 }
 
-/* A plan keeps what it needs: arrays, its view of them, the host's funcs. */
+/* A plan keeps the objects that it needs: arrays, its views of them, the application's funcs. */
 static void test_plan_keeps(void)
 {
   kjit_plan *plan = NULL;
@@ -82,7 +82,7 @@ static void test_plan_keeps(void)
   kjit_release_array(x);
   kjit_release_array(matrix);
   kjit_release_module(module);
-  /* more kernels than are kept */
+  /* more kernels than the cache keeps */
   for (int i = 0; i < 300; i++) {
     char text[100];
     uint64_t bytes;
@@ -105,7 +105,7 @@ static void test_plan_keeps(void)
   kjit_release_array(r);
 }
 
-/* A run that was stopped leaves nothing for the next one. */
+/* An interrupted run does not affect the next run. */
 static void test_stopped_plan(void)
 {
   enum { N = 100000 };
@@ -138,7 +138,7 @@ static void test_stopped_plan(void)
   kjit_release_array(x);
 }
 
-/* ---- the host's tensors ---- */
+/* ---- tensors of the application ---- */
 
 static void test_tensors(void)
 {
@@ -308,7 +308,8 @@ static void test_hostile_options(void)
   kjit_destroy_context(other);
 }
 
-/* Results of two axes by random strides are refused where two of their elements are at one place.
+/* Results with two axes and random strides are rejected if two of their elements have the same
+ * address.
  */
 static void test_strides(void)
 {
@@ -342,7 +343,7 @@ static void test_strides(void)
     REQUIRE(status == (meets ? KJIT_ERROR_ARGUMENT : KJIT_OK));
     *(meets ? &refused : &accepted) += 1;
   }
-  REQUIRE(refused > 5 && accepted > 5); /* some 36 of 300 are refused, by chance */
+  REQUIRE(refused > 5 && accepted > 5); /* about 36 of 300 are rejected, by chance */
   kjit_release_array(x);
   kjit_release_array(all);
 }
@@ -381,7 +382,7 @@ static void test_options_not_taken(void)
   options.where = &all;
   REQUIRE(kjit_reduce(context, &one, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("options.where is not an option of this algorithm"));
-  /* several results at one place: test_strides has other strides */
+  /* several elements of the result have one address; test_strides has other strides */
   int64_t stride = 0;
   kjit_tensor same = *kjit_get_tensor(n);
   same.rank = 1;

@@ -1,4 +1,5 @@
-/* For hosts of algorithms, on the GPU where the program is given the argument `cuda`. */
+/* Shared by test programs that call algorithms. They run on the GPU if the program gets the
+ * argument `cuda`. */
 #ifndef ALGORITHM_HOST_H
 #define ALGORITHM_HOST_H
 
@@ -8,7 +9,7 @@
 
 static kjit_device *device;
 
-/* from NULL: its elements are not set. */
+/* Creates an array. If from is NULL, its elements are not set. */
 static inline kjit_array *make_array_of(kjit_type type, const int64_t *shape, uint32_t rank,
                                         const void *from, size_t size_bytes)
 {
@@ -40,7 +41,7 @@ static inline void read_array(const kjit_array *array, void *to, size_t size_byt
   REQUIRE(kjit_copy_to_host(array, to, size_bytes, NULL) == KJIT_OK);
 }
 
-/* The one element of an array. */
+/* Returns the only element of an array. */
 static inline int64_t integer_in(const kjit_array *array)
 {
   int64_t value = -1;
@@ -60,7 +61,8 @@ static void run_on_device(void)
   if (device) chosen_tests();
 }
 
-/* The exit status of the program; tests finds the device, and other random numbers each time. */
+/* Runs `tests`, with the device and with new random numbers in each run, and returns the exit
+ * status of the program. */
 static int run_algorithm_tests(int argc, char **argv, void (*tests)(void))
 {
   if (argc > 1 && !strcmp(argv[argc - 1], "cuda")) chosen_kind = KJIT_DEVICE_CUDA;

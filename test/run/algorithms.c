@@ -1,6 +1,6 @@
-/* Algorithms called by a host: operands that are arrays of any strides and funcs, operators, plans,
- * work memory, graphs; and what is refused. Their values over all types and sizes are
- * test/algorithm's.
+/* Algorithms called by an application: operands that are arrays with any strides or funcs,
+ * operators, plans, temporary storage, graphs; and calls that kjit rejects. test/algorithm compares
+ * the values for all types and sizes.
  * RUN: %programs/algorithms
  * RUN: %if cuda %{ %programs/algorithms cuda %}
  */
@@ -101,7 +101,7 @@ static void test_funcs(kjit_module *module, kjit_array *x)
   kjit_release_array(one);
 }
 
-/* x -> a x + b, one after the other: not commuting. */
+/* Composition of the maps x -> a x + b, which does not commute. */
 static void test_structs(kjit_module *module, kjit_array *x)
 {
   struct affine {
@@ -137,8 +137,8 @@ static void test_structs(kjit_module *module, kjit_array *x)
   kjit_release_array(r);
 }
 
-/* What an owner lets nobody write can be read by all families, through funcs too, which are handed
- * from one func of the library to the next. */
+/* All algorithms can read read-only arrays, also through funcs that the library passes from one
+ * func to the next. */
 static void test_read_only(kjit_module *module, kjit_array *x)
 {
   int64_t n = COUNT;
@@ -234,7 +234,7 @@ static void test_plans(kjit_array *x)
   kjit_release_array(r);
 }
 
-/* What the result would be, before there is one; and what a plan launches. */
+/* Descriptions of results (options.results), and the launches of a plan. */
 static void test_described(kjit_array *x)
 {
   int64_t shape[] = { 3, 4, 5 };
@@ -301,8 +301,8 @@ static void test_empty(kjit_module *module)
   kjit_release_array(r);
 }
 
-/* Calls that were made before, of which kjit keeps the steps: with other arrays, other alignments,
- * in place, with other values, and with funcs of the same names that are others. */
+/* Repeated calls, whose steps kjit keeps: with other arrays, other alignments, in place, with other
+ * values, and with other funcs that have the same names. */
 static void test_again(void)
 {
   enum { MOST = 700, ROUNDS = 16 };
@@ -349,7 +349,7 @@ static void test_again(void)
   kjit_release_array(r);
 }
 
-/* One tensor as elements of two types. */
+/* One tensor is passed with two element types. */
 static void test_tensor_twice(void)
 {
   enum { N = 100 };

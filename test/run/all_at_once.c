@@ -1,6 +1,7 @@
-/* Threads that do everything to one context at once: arrays, views, launches, graphs, modules,
- * blobs, the disk cache, failures; under a bound that unloads code all the time. Every thread's
- * results are right, and its diagnostics its own. Made for the thread sanitizer, too.
+/* Threads that use one context at the same time in all ways: arrays, views, launches, graphs,
+ * modules, blobs, the disk cache, failures. The limit of loaded code is so low that kjit unloads
+ * code all the time. Each thread gets correct results and its own diagnostics. The test is also
+ * intended for the thread sanitizer.
  * RUN: rm -rf %t && %programs/all_at_once %t
  */
 #include <kjit/kjit.h>
@@ -37,7 +38,7 @@ static void expect(int is_right, const char *what)
   exit(EXIT_FAILURE);
 }
 
-/* x = 0; x[::2] += id twice, once as a graph: what a copy of the view has. */
+/* Sets x to 0, adds id to x[::2] twice, once in a graph, and checks a copy of the view. */
 static void use_arrays(int id, int round)
 {
   int64_t length = 100 + round;
@@ -167,7 +168,7 @@ int main(int argc, char **argv)
   pthread_t threads[THREADS];
   if (argc > 1) config.cache_directory = argv[1];
   config.cache_limit_bytes = 60000;
-  config.code_limit_bytes = 1; /* room for nothing but what runs */
+  config.code_limit_bytes = 1; /* no loaded code is kept except the running code */
   REQUIRE(kjit_create_context(&config, &context));
   REQUIRE(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &device));
   REQUIRE(kjit_parse_module(context, "shared", text, sizeof text - 1, &shared_module));
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
   for (int i = 0; i < THREADS; i++)
     expect(!pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), "a thread");
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  /* of two types in turn, and nobody else runs them */
+  /* two types in turn, and no other thread runs */
   for (int i = 0; i < LAST; i++) use_arrays(1, i);
   kjit_get_statistics(context, &statistics);
   kjit_destroy_context(context);

@@ -22,9 +22,10 @@
 
 /* ---- allocations that fail ---- */
 
-static atomic_long allocations; /* since fail_from was set */
-static atomic_long fail_from;   /* the number of the first that fails; 0: none */
-static atomic_bool fails_on;    /* and all later ones */
+static atomic_long allocations; /* number of allocations since fail_from was set */
+/* number of the first allocation that fails; 0 means that none fails */
+static atomic_long fail_from;
+static atomic_bool fails_on; /* true if all later allocations fail as well */
 static int is_verbose;
 
 __attribute__((visibility("default"))) int kjit_fails_allocation(void);
@@ -42,7 +43,7 @@ int kjit_fails_allocation(void)
     } \
   } while (0)
 
-/* ---- what a host does ---- */
+/* ---- the calls of an application ---- */
 
 static const char text[] =
   "import \"random\"\n"
@@ -91,7 +92,7 @@ static double outside(double x, int32_t n) { return x * n; }
 
 typedef struct host {
   kjit_context *context;
-  kjit_module *module; /* parsed, for the steps that start from one */
+  kjit_module *module; /* a parsed module, for the steps that start with one */
 } host;
 
 #define TRY(call) \
@@ -111,7 +112,7 @@ static kjit_status parse(host *h)
   return status;
 }
 
-/* Errors of a text have messages of their own, which take memory too. */
+/* Parses a text with errors, whose messages need memory as well. */
 static kjit_status refuse(host *h)
 {
   static const char wrong[] = "kernel k(x) { x[0] = sqroot(y) + a.sum() }\nkernel l(x) { x = 1 }\n";
@@ -206,7 +207,7 @@ static kjit_status compile(host *h, const char *target, kjit_stage stage)
 static kjit_status compile_ptx(host *h) { return compile(h, "sm_90", KJIT_STAGE_PTX); }
 static kjit_status compile_object(host *h) { return compile(h, "cpu", KJIT_STAGE_OBJECT); }
 
-/* Each time in a module of its own, so that nothing is in the cache. */
+/* Launches a kernel of a new module, so that no cache has its code. */
 static kjit_status launch(host *h)
 {
   float r[100], x[100] = { 0 };
@@ -261,7 +262,7 @@ static void close_host(host *h)
   kjit_destroy_context(h->context);
 }
 
-/* How many allocations the step makes in a context of its own. */
+/* Returns the number of allocations of the step in a new context. */
 static long measure(const step *s)
 {
   host h = open_host();
@@ -281,7 +282,7 @@ static void fail(const step *s, long from, int on)
   kjit_status status = s->run(&h);
   atomic_store(&fail_from, 0);
   char *said = kjit_copy_diagnostics_text(h.context);
-  /* where all later allocations fail, there is no memory for a message either */
+  /* if all later allocations fail, there is no memory for a message either */
   int is_named =
     status == KJIT_OK || (status == KJIT_ERROR_MEMORY && (on || (said && strstr(said, "memory"))));
   if (!is_named)
@@ -326,9 +327,10 @@ int main(int argc, char **argv)
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     const step *s = &steps[i];
     if (argc > 3 && strcmp(argv[3], s->name) != 0) continue;
-    (void)measure(s); /* what the process does only once */
+    /* runs the step once, so that later runs do not include work that a process does only once */
+    (void)measure(s);
     long made = measure(s), tried = most && most < made ? most : made;
-    REQUIRE(made > 10); /* else kjit_fails_allocation is not asked */
+    REQUIRE(made > 10); /* otherwise the build does not call kjit_fails_allocation */
     double stride = (double)made / (double)tried, start = (double)(draw(&state) >> 11) * 0x1p-53;
     for (long k = 0; k < tried; k++) {
       long from = 1 + (long)(((double)k + start) * stride);

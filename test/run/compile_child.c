@@ -1,6 +1,6 @@
-/* Compiling in child processes: the same results; a child that crashes, hangs or talks nonsense is
- * an error of one compilation that says which kernel it was, and the next one is fine. Nothing is
- * left behind: no process, no descriptor.
+/* Compilation in child processes gives the same results. If a child crashes, hangs or sends invalid
+ * answers, one compilation fails with an error that names the kernel, and the next compilation
+ * works. No process and no file descriptor is leaked.
  * RUN: env KJIT_TEST_COMPILER=%libdir/libkjit-compiler.so %programs/compile_child %programs/crashing_compiler.so
  */
 #include <dirent.h>
@@ -41,7 +41,7 @@ static kjit_context *make_context(const char *program, uint64_t limit_ns)
   return context;
 }
 
-/* y[i] = x[i] + 1, by a kernel of that name. */
+/* Computes y[i] = x[i] + 1 with a kernel of this name. */
 static kjit_status run(kjit_context *context, const char *name)
 {
   enum { COUNT = 100 };
@@ -97,7 +97,7 @@ static void expect_failure(kjit_context *context, const char *name, kjit_status 
 
 /* ---- processes ---- */
 
-/* State and parent of a process; 0: there is none. */
+/* Returns the state of a process and stores its parent. Returns 0 if the process does not exist. */
 static char look_at(pid_t process, pid_t *parent)
 {
   char path[64], line[512] = "", state = 0;
@@ -109,7 +109,7 @@ static char look_at(pid_t process, pid_t *parent)
   return end && sscanf(end + 1, " %c %d", &state, parent) == 2 ? state : 0;
 }
 
-/* The first child of a process; 0: it has none. */
+/* Returns the first child of a process, or 0 if it has none. */
 static pid_t find_child(pid_t of)
 {
   DIR *folder = opendir("/proc");
@@ -168,7 +168,7 @@ static void test_limit(void)
   kjit_destroy_context(context);
 }
 
-/* What is wrong in the kernel is said as without a child, with its place. */
+/* Errors of the kernel have the same message and location as without a child. */
 static void test_located(void)
 {
   static const char text[] = "kernel wrong(y) {\n  y[0] = (y[0], 1)\n}\n";
@@ -189,7 +189,7 @@ static void test_located(void)
   kjit_destroy_context(context);
 }
 
-/* It may look alive for a moment, and take a request that it will never read. */
+/* A killed child may look alive for a moment and accept a request that it never reads. */
 static void test_killed_while_idle(void)
 {
   kjit_context *context = make_context(NULL, 0);
@@ -246,7 +246,7 @@ static void test_threads(void)
   kjit_destroy_context(context);
 }
 
-/* A fork of the host has nothing of its children, and leaves them alone. */
+/* A fork of the application does not use the application's compilation children. */
 static void test_fork(void)
 {
   int status;
@@ -264,7 +264,7 @@ static void test_fork(void)
   kjit_destroy_context(context);
 }
 
-/* A child in the midst of a compilation ends with its host. */
+/* A child that is compiling ends when its application ends. */
 static void test_host_killed(void)
 {
   pid_t process = 0;
@@ -275,10 +275,10 @@ static void test_host_killed(void)
     _exit(EXIT_FAILURE);
   }
   while (!(process = find_child(host))) {
-    REQUIRE(waitpid(host, NULL, WNOHANG) == 0); /* it has not failed before */
+    REQUIRE(waitpid(host, NULL, WNOHANG) == 0); /* the process has not failed before */
     usleep(1000);
   }
-  usleep(50000); /* so that it is compiling, mostly */
+  usleep(50000); /* so that it is compiling in most runs */
   REQUIRE(kill(host, SIGKILL) == 0 && waitpid(host, NULL, 0) == host);
   REQUIRE(waitpid(process, NULL, 0) == process);
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);

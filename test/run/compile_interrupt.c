@@ -1,5 +1,5 @@
-/* A compilation that would take long is interrupted; one that is over its limits is given up. The
- * same kernel is compiled after both.
+/* A long compilation is interrupted, and a compilation that exceeds its limits ends with an error.
+ * The same kernel compiles after both.
  *
  * RUN: %programs/compile_interrupt | FileCheck %s
  * CHECK: {{^}}interrupted: KJIT_ERROR_INTERRUPTED
@@ -24,7 +24,8 @@ enum { STATEMENTS = 200000, LINE = 32 };
 static kjit_context *context;
 static atomic_int is_done;
 
-/* `small`, and `large` of so many statements that typing them alone takes longer than a moment. */
+/* Parses the kernels `small` and `large`. Type inference alone takes a noticeable time for the
+ * statements of `large`. */
 static kjit_module *parse(void)
 {
   static const char small[] = "kernel small(x) { x[0] = x[0] + 2 }\n";
@@ -99,7 +100,7 @@ int main(void)
   kjit_statistics statistics = { .size_bytes = sizeof statistics };
   float x = 1;
   if (kjit_create_context(&config, &context) != KJIT_OK) return 1;
-  memset(&limits, 0, sizeof limits); /* they are the context's own */
+  memset(&limits, 0, sizeof limits); /* the context has copied them */
   kjit_module *module = parse();
   if (kjit_get_kernel(module, "large", &large) || kjit_get_kernel(module, "small", &small))
     return 1;

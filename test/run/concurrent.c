@@ -1,5 +1,6 @@
-/* Many threads launch one kernel for the first time at once, with two sets of argument types, each
- * on a stream of its own: one compilation for each set, right results.
+/* Many threads make the first launch of one kernel at the same time, with two sets of argument
+ * types, each thread on its own stream. kjit compiles once for each set, and the results are
+ * correct.
  * RUN: %programs/concurrent cpu
  * RUN: %if cuda %{ %programs/concurrent cuda %}
  */

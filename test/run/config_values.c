@@ -1,6 +1,6 @@
-/* Values at the ends of what fields of kjit_config and of its limits can hold: a limit that no
- * clock and no memory reaches is as good as none, and a value that is none of its enumeration is
- * refused by the name of its field.
+/* Extreme values of fields of kjit_config and its limits. A limit that can never be reached has the
+ * same effect as no limit. A value outside of its enumeration is rejected by a message that names
+ * the field.
  * RUN: %programs/config_values
  */
 #include <kjit/kjit.h>
@@ -58,7 +58,7 @@ static kjit_config usual(void)
     kjit_config){ .size_bytes = sizeof(kjit_config), .cache_directory = "", .on_diagnostic = keep };
 }
 
-/* Each 64-bit field that is a limit, with no limit and with the ends of the numbers. */
+/* Sets each 64-bit limit to no limit and to the extreme values of its type. */
 static void test_no_limits(void)
 {
   static const uint64_t most[] = { KJIT_NO_LIMIT, KJIT_NO_LIMIT - 1, INT64_MAX,
@@ -77,7 +77,7 @@ static void test_no_limits(void)
   }
 }
 
-/* One nanosecond, one byte, one of anything is too little for any compilation. */
+/* A limit of one nanosecond, one byte, or one of another unit is too small for any compilation. */
 static void test_least_limits(void)
 {
   for (size_t field = 0; field < 7; field++) {

@@ -58,7 +58,7 @@ static void open_devices(void)
   OK(kjit_parse_module(context, "add.kir", text, strlen(text), &module));
 }
 
-/* Each launch goes where its first array is, also when it is the second one of the kernel. */
+/* Each launch runs on the device of its first array, also the second launch of a kernel. */
 static void check_launches(void)
 {
   kjit_array *arrays[DEVICES], *other = make_array(2, 5);
@@ -80,7 +80,7 @@ static void check_launches(void)
   kjit_launch_config config = { .size_bytes = sizeof config, .device = devices[0] };
   expect(kjit_launch(kernel_of("add"), &config, mixed, 2), KJIT_ERROR_ARGUMENT,
          "parameter `r`: the launch is on cpu:0, but the array is on cpu:1");
-  /* as a tensor, which a launch of another context would take, the array is where it was */
+  /* passed as a tensor, the array still belongs to its device */
   mixed[1] = kjit_arg_tensor(kjit_get_tensor(other));
   expect(kjit_launch(kernel_of("add"), NULL, mixed, 2), KJIT_ERROR_ARGUMENT,
          "but the array is on cpu:2");
@@ -94,7 +94,7 @@ static void check_launches(void)
   kjit_release_array(other);
 }
 
-/* Memory of the host, and pinned and managed memory, is everybody's. */
+/* All devices can use host memory, pinned memory and managed memory. */
 static void check_host_memory(void)
 {
   static float host[COUNT];
@@ -142,7 +142,7 @@ static void check_streams(void)
   kjit_release_array(second);
 }
 
-/* Algorithms run where their arrays are. */
+/* Algorithms run on the device of their arrays. */
 static void check_algorithms(void)
 {
   const kjit_operator plus = kjit_operator_named("add");
@@ -164,7 +164,8 @@ static void check_algorithms(void)
   }
 }
 
-/* What leaves through DLPack as memory of the CPU comes back to its device; addresses lead there.
+/* An array that was exported by DLPack as CPU memory and imported again belongs to its device. Its
+ * address identifies the device as well.
  */
 static void check_exchange(void)
 {

@@ -1,5 +1,5 @@
-/* kjit_derive: derivatives as funcs for calls, maps, kernels that link them, and second
- * derivatives, against the derivatives by hand at random places.
+/* kjit_derive: derivatives as funcs in calls, maps and linked kernels, and second derivatives,
+ * compared at random arguments with derivatives that were computed by hand.
  * RUN: %programs/derived_funcs
  */
 #include <kjit/kjit.h>
@@ -98,7 +98,7 @@ static void test_calls(kjit_module *module)
   kjit_release_module(gradient.module);
 }
 
-/* Only the parameter that may hold floats has a derivative; const parameters stay constants. */
+/* Only parameters that can hold floats get a derivative. Const parameters stay const. */
 static void test_parameters(kjit_module *module)
 {
   const double x = draw();
@@ -124,7 +124,7 @@ static void test_parameters(kjit_module *module)
   kjit_release_module(gradient.module);
 }
 
-/* Derivatives by arrays are added to arrays of the caller. */
+/* Derivatives with respect to arrays are added to arrays of the caller. */
 static void test_arrays(kjit_module *module)
 {
   double x[3], y[3], dx[3] = { 1, 2, 3 }, dy[3] = { 0 }, r[2];

@@ -1,5 +1,5 @@
-/* kjit_parse_expression: a user's formula becomes a func; nothing but one expression is in its
- * text, and messages name the columns that the user sees.
+/* kjit_parse_expression: a formula of a user becomes a func. Its text can contain only one
+ * expression, and messages have the columns of the user's text.
  * RUN: %programs/expressions
  */
 #include <kjit/kjit.h>
@@ -59,7 +59,7 @@ static void test_map(void)
   }
 }
 
-/* Whatever a user writes: nothing of it becomes a second statement, declaration or kernel. */
+/* No text of a user adds a second statement, declaration or kernel. */
 static void test_hostile(void)
 {
   static const struct {
@@ -160,7 +160,7 @@ static void test_misuse(void)
   kjit_release_module(module);
 }
 
-/* The memory of a compilation counts from the first byte of the text. */
+/* The memory limit of a compilation applies to the parsing of the text as well. */
 static void test_limit(void)
 {
   enum { BYTES = 1 << 20 };
@@ -177,7 +177,7 @@ static void test_limit(void)
   kjit_module *module;
   kjit_function *function;
   kjit_expression_options options = usual();
-  options.text_limit_bytes = BYTES; /* so that the limit of memory counts */
+  options.text_limit_bytes = BYTES; /* so that the memory limit is reached first */
   REQUIRE(kjit_create_context(&config, &limited) == KJIT_OK);
   text[BYTES - 2] = 'a';
   REQUIRE(kjit_parse_expression(limited, &options, text, BYTES, &module, &function) ==

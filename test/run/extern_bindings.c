@@ -1,5 +1,6 @@
-/* An extern func is what it is bound to: whatever else has its name, it is called, with the types
- * of its own declaration. Each test links modules that have one name for several things.
+/* A call of an extern func calls the function to which the func is bound, with the types of its
+ * declaration, whatever else has the same name. Each test links modules in which several
+ * declarations have one name.
  * RUN: rm -rf %t && %programs/extern_bindings %t
  * RUN: rm -rf %t && %programs/extern_bindings %t child
  */
@@ -124,7 +125,7 @@ static kjit_status compile(kjit_module *module, const char *name, const char *ta
   "extern func f(x: f64) -> f64\nextern func g(x: f64) -> f64\n" \
   "kernel k(r) { r[0] = f(2.0)\n r[1] = g(2.0) }\n"
 
-/* The text of the module has a name for each of them. */
+/* The text of the linked module has a separate name for each of them. */
 static void test_text(void)
 {
   open_context("");
@@ -144,7 +145,7 @@ static void test_text(void)
   close_context();
 }
 
-/* Of linked modules, with functions of other types, and again with themselves. */
+/* Links modules whose functions have other types, and links a module with itself. */
 static void test_types(void)
 {
   open_context("");
@@ -160,13 +161,14 @@ static void test_types(void)
   linked = link(parse(MAIN), bind(bind(parse("extern func f(x: f64) -> f64\n"
                                              "extern func g(x: f64) -> f64\n"),
                                        "f", (code)plus1),
-                                  "g", (code)plus1)); /* one function, two names */
+                                  "g", (code)plus1)); /* one function with two names */
   expect(linked, "k", 3, 3);
   kjit_release_module(linked);
   close_context();
 }
 
-/* Names that something else has: the kernel, a built-in, a library's function, kjit's own. */
+/* Extern funcs with names that also belong to the kernel, a built-in, a C library function, or a
+ * function of kjit. */
 static void test_names(void)
 {
   static const char *const names[] = { "run",
@@ -218,7 +220,7 @@ static void test_names(void)
   close_context();
 }
 
-/* Open ones of one name are one name: what is bound or linked is for all of them. */
+/* Unbound extern funcs with one name are bound or linked together. */
 static void test_open(void)
 {
   kjit_module *bound;
@@ -241,7 +243,7 @@ static void test_open(void)
   close_context();
 }
 
-/* The same of constants. */
+/* The same for constants. */
 static void test_constants(void)
 {
   open_context("");
@@ -256,7 +258,7 @@ static void test_constants(void)
   close_context();
 }
 
-/* From the disk cache, and from a blob, each call reaches the function of its own module. */
+/* With code from the disk cache or a blob, each call calls the function of its own module. */
 static void test_cached(void)
 {
   static const code functions[] = { (code)plus1, (code)times10 };
@@ -330,7 +332,7 @@ static void test_algorithms(void)
                 bind(parse("extern func add(x: f64, y: f64) -> f64\n"), "add", (code)subtract)) ==
          -10);
   close_context();
-  /* `f` of a library is printed as f_2, and so is a func that is really called so */
+  /* an `f` of a library is printed as f_2, and there is also a func whose real name is f_2 */
 #define TWO(first, second) \
   "extern func " first "(x: f64) -> f64\nextern func " second "(x: f64) -> f64\n" \
   "func at(i, x) { return " second "(x[i]) * 100 + " first "(x[i]) }\n"
@@ -347,7 +349,8 @@ static void test_algorithms(void)
   close_context();
 }
 
-/* A pointer to data of the host's, calls of funcs, C functions that call kernels' funcs. */
+/* Pointers to data of the application, calls of funcs, and C functions that call funcs of
+ * kernels. */
 static double (*inner)(double);
 static double calls_inner(double x) { return inner(x) + 0.5; }
 
@@ -381,7 +384,7 @@ static void test_functions(void)
 
 /* ---- code for GPUs ---- */
 
-/* Equal names of everything; what is computed differs. */
+/* All names are equal, but the computed results differ. */
 #define IR(type, helper, op, number) \
   "@number = constant " type " " number "\n" \
   "define " type " @" helper "(" type " %x) {\n  %n = load " type ", ptr @number\n" \
@@ -408,7 +411,7 @@ static void test_ir(void)
   expect_ptx(link(bind_ir(parse(MAIN), "f", IR("double", "helper", "fadd", "3.0")),
                   bind_ir(parse(LIBRARY), "f", IR("double", "helper", "fmul", "4.0"))),
              "k", both);
-  /* a helper that is called like the kernel, and one like a function of the library */
+  /* a helper with the name of the kernel, and a helper with the name of a library function */
   expect_ptx(link(bind_ir(parse(MAIN), "f", IR("double", "k", "fadd", "3.0")),
                   bind_ir(parse(LIBRARY), "f", IR("double", "__nv_sin", "fmul", "4.0"))),
              "k", both);
@@ -428,7 +431,7 @@ static void test_ir(void)
   close_context();
 }
 
-/* ---- code for others, which know a function by its name ---- */
+/* ---- code for other programs, which find a function by its name ---- */
 
 static void expect_refused(kjit_module *module, const char *kernel, const char *message)
 {
@@ -465,7 +468,7 @@ static void test_ahead(void)
   close_context();
 }
 
-/* Modules that are built. */
+/* Creates a module with the builder. */
 static kjit_module *build(const char *name, double factor, code function)
 {
   kjit_builder *b;

@@ -1,5 +1,5 @@
-/* A thread that fails leaves the kernel; the others go on, barriers do not wait for it; the host
- * gets one located error, and the context stays usable.
+/* A failing thread leaves the kernel. The other threads continue, and barriers do not wait for it.
+ * The application gets one error with a location, and the context stays usable.
  * RUN: %programs/failures cpu
  * RUN: %if cuda %{ %programs/failures cuda %}
  */
@@ -10,73 +10,73 @@
 
 enum { COUNT = 256, BLOCK = 64 };
 
-static const char text[] =
-  "func checked(v, bad) {\n"
-  "  if v == bad { raise \"bad value\" }\n"
-  "  return v + 1\n"
-  "}\n"
-  "kernel shift(r, x, bad) {\n"
-  "  shared s: f32[64]\n"
-  "  let t = threadIdx.x\n"
-  "  s[t] = -1\n"
-  "  syncthreads()\n"
-  "  s[t] = checked(x[grid(1)], bad)\n"
-  "  syncthreads()\n"
-  "  r[grid(1)] = s[63 - t]\n"
-  "}\n"
-  "kernel outside(r, at) { r[at] = 1 }\n"
-  "func bump(r, i) {\n"
-  "  r[i] += 1\n"
-  "  return r[i]\n"
-  "}\n"
-  "kernel divides(r, x, bad) {\n"
-  "  for i in grid_range(len(r)) {\n"
-  "    let t = bump(r, i)\n"
-  "    r[i] = 1 / (f32(i) - bad) + t\n"
-  "  }\n"
-  "}\n"
-  /* The same twice: threads fail, threads return, at different times between barriers. */
-  "func stage(s, v) {\n"
-  "  s[threadIdx.x] = v\n"
-  "  syncthreads()\n"
-  "  let w = s[(threadIdx.x + 1) % 64]\n"
-  "  syncthreads()\n"
-  "  return w\n"
-  "}\n"
-  "kernel leaves(r, x, bad) {\n"
-  "  shared s: f32[64]\n"
-  "  let t = threadIdx.x\n"
-  "  s[t] = bad\n"
-  "  var v = x[grid(1)]\n"
-  "  for k in range(5) {\n"
-  "    if t == 7 * k { return }\n"
-  "    v += stage(s, v)\n"
-  "    if t % 3 == 1 {\n"
-  "      if t == 10 + k { return }\n"
-  "      v *= 2\n"
-  "    }\n"
-  "    v += f32(syncthreads_count(t > 20))\n"
-  "    r[grid(1)] = v\n"
-  "  }\n"
-  "  r[grid(1)] += f32(syncthreads_count(true))\n"
-  "}\n"
-  "kernel fails(r, x, bad) {\n"
-  "  shared s: f32[64]\n"
-  "  let t = threadIdx.x\n"
-  "  s[t] = bad\n"
-  "  var v = x[grid(1)]\n"
-  "  for k in range(5) {\n"
-  "    if t == 7 * k { raise \"left\" }\n"
-  "    v += stage(s, v)\n"
-  "    if t % 3 == 1 {\n"
-  "      if t == 10 + k { raise \"left\" }\n"
-  "      v *= 2\n"
-  "    }\n"
-  "    v += f32(syncthreads_count(t > 20))\n"
-  "    r[grid(1)] = v\n"
-  "  }\n"
-  "  r[grid(1)] += f32(syncthreads_count(true))\n"
-  "}\n";
+static const char text[] = "func checked(v, bad) {\n"
+                           "  if v == bad { raise \"bad value\" }\n"
+                           "  return v + 1\n"
+                           "}\n"
+                           "kernel shift(r, x, bad) {\n"
+                           "  shared s: f32[64]\n"
+                           "  let t = threadIdx.x\n"
+                           "  s[t] = -1\n"
+                           "  syncthreads()\n"
+                           "  s[t] = checked(x[grid(1)], bad)\n"
+                           "  syncthreads()\n"
+                           "  r[grid(1)] = s[63 - t]\n"
+                           "}\n"
+                           "kernel outside(r, at) { r[at] = 1 }\n"
+                           "func bump(r, i) {\n"
+                           "  r[i] += 1\n"
+                           "  return r[i]\n"
+                           "}\n"
+                           "kernel divides(r, x, bad) {\n"
+                           "  for i in grid_range(len(r)) {\n"
+                           "    let t = bump(r, i)\n"
+                           "    r[i] = 1 / (f32(i) - bad) + t\n"
+                           "  }\n"
+                           "}\n"
+                           /* Two equal kernels: in one, threads fail at different times between
+                            * barriers; in the other, they return. */
+                           "func stage(s, v) {\n"
+                           "  s[threadIdx.x] = v\n"
+                           "  syncthreads()\n"
+                           "  let w = s[(threadIdx.x + 1) % 64]\n"
+                           "  syncthreads()\n"
+                           "  return w\n"
+                           "}\n"
+                           "kernel leaves(r, x, bad) {\n"
+                           "  shared s: f32[64]\n"
+                           "  let t = threadIdx.x\n"
+                           "  s[t] = bad\n"
+                           "  var v = x[grid(1)]\n"
+                           "  for k in range(5) {\n"
+                           "    if t == 7 * k { return }\n"
+                           "    v += stage(s, v)\n"
+                           "    if t % 3 == 1 {\n"
+                           "      if t == 10 + k { return }\n"
+                           "      v *= 2\n"
+                           "    }\n"
+                           "    v += f32(syncthreads_count(t > 20))\n"
+                           "    r[grid(1)] = v\n"
+                           "  }\n"
+                           "  r[grid(1)] += f32(syncthreads_count(true))\n"
+                           "}\n"
+                           "kernel fails(r, x, bad) {\n"
+                           "  shared s: f32[64]\n"
+                           "  let t = threadIdx.x\n"
+                           "  s[t] = bad\n"
+                           "  var v = x[grid(1)]\n"
+                           "  for k in range(5) {\n"
+                           "    if t == 7 * k { raise \"left\" }\n"
+                           "    v += stage(s, v)\n"
+                           "    if t % 3 == 1 {\n"
+                           "      if t == 10 + k { raise \"left\" }\n"
+                           "      v *= 2\n"
+                           "    }\n"
+                           "    v += f32(syncthreads_count(t > 20))\n"
+                           "    r[grid(1)] = v\n"
+                           "  }\n"
+                           "  r[grid(1)] += f32(syncthreads_count(true))\n"
+                           "}\n";
 
 static kjit_context *context;
 static kjit_device *device;
@@ -90,7 +90,7 @@ static void require(int holds, const char *what)
   exit(EXIT_FAILURE);
 }
 
-/* Host arrays: the call is synchronous on a GPU too. */
+/* Launches with host arrays, so the call is synchronous on a GPU as well. */
 static kjit_status launch(kjit_kernel *kernel, float bad)
 {
   int64_t extent = COUNT;
@@ -110,7 +110,8 @@ static kjit_status launch(kjit_kernel *kernel, float bad)
   return kjit_launch(kernel, &config, arguments, 3);
 }
 
-/* Thread 7 of block 2 fails where bad is 135: it wrote -1 before, and stores no result. */
+/* Returns whether the results are correct. With bad = 135, thread 7 of block 2 fails: it has
+ * written -1 before, and stores no result. */
 static int is_right(float bad)
 {
   for (int i = 0; i < COUNT; i++) {
@@ -141,7 +142,7 @@ static void fail_and_go_on(kjit_kernel *kernel)
   }
 }
 
-/* Failing is like returning, but for the error. */
+/* A failing thread has the same effects as one that returns, except for the error. */
 static void fail_as_return(kjit_kernel *leaves, kjit_kernel *fails)
 {
   float expected[COUNT];
@@ -157,8 +158,8 @@ static void fail_as_return(kjit_kernel *leaves, kjit_kernel *fails)
   }
 }
 
-/* What the thread did before the division is done once; others are done or are not, as a piece of a
- * grid_range on the CPU fails as a whole. */
+/* The effects of the thread before the division happen once. Other iterations may or may not run,
+ * because on the CPU a piece of a grid_range fails as a whole. */
 static void fail_after_store(kjit_kernel *kernel)
 {
   for (int i = 0; i < COUNT; i++) r[i] = -5;
@@ -171,7 +172,7 @@ static void fail_after_store(kjit_kernel *kernel)
   }
 }
 
-/* Asynchronous: the failure arrives when the device is waited for, once. */
+/* In an asynchronous launch, the next wait for the device reports the failure, once. */
 static void fail_later(kjit_kernel *kernel)
 {
   kjit_array *array;

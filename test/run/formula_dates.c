@@ -43,7 +43,7 @@ static kjit_column rows[COLUMNS];
 static int64_t values[COLUMNS][ROWS];
 static int is_null[COLUMNS][ROWS];
 
-/* Memory that ends where access ends. */
+/* Allocates memory that ends at a page without access. */
 static void *allocate(size_t size_bytes)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -54,7 +54,7 @@ static void *allocate(size_t size_bytes)
   return memory + whole - size_bytes;
 }
 
-/* Values near the limits, and values near each other, so that units meet. */
+/* Chooses values near the limits, and values that are close to each other in different units. */
 static int64_t choose(int column)
 {
   int64_t near = (int64_t)(next_random() % 5) * 86400 - 172800; /* seconds */

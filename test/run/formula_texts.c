@@ -44,7 +44,7 @@ static const kjit_formula_column columns[] = {
 
 static int compare_texts(const void *x, const void *y) { return strcmp(x, y); }
 
-/* Different texts of up to 3 letters, in order or not. */
+/* Fills a dictionary with different texts of up to 3 letters, sorted or not. */
 static void fill(int is_ordered)
 {
   size_t count = 0;
@@ -169,7 +169,7 @@ static void test_columns(void)
   }
 }
 
-/* The text that a formula of texts computes for a row, from the columns themselves. */
+/* Returns the text that a formula computes for a row, computed here from the columns. */
 static const char *text_of(int form, int row)
 {
   const int code = codes[row + OFFSET], other = others[row + OFFSET];
@@ -230,7 +230,8 @@ static void test_results(void)
   kjit_destroy_formula(number);
 }
 
-/* An index outside of the dictionary stays outside of one that is longer. */
+/* An index outside of a dictionary is also outside of a longer dictionary that contains its
+ * texts. */
 static void test_outside(void)
 {
   static const char *const words[] = { "a", "b" };
@@ -311,7 +312,8 @@ static void test_count(void)
   }
 }
 
-/* The code that a formula becomes is limited, however the matches lie in the dictionary. */
+/* The size of a formula's code is limited, however the matches are distributed in the
+ * dictionary. */
 static void test_limits(void)
 {
   enum { COUNT = 2002 };

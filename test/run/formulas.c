@@ -51,8 +51,9 @@ static const struct {
   { "sin", "sin", KJIT_BOOL, KJIT_COLUMN_NULLABLE },
 };
 
-/* A value of a row, or null. Rounding may differ: kjit may fuse a product with a sum. What depends
- * on the last bits of an inexact number, such as whether it equals another one, is not known. */
+/* A value of a row, or null. kjit may round differently, because it may fuse a product with a sum.
+ * A result that depends on the last bits of an inexact number, such as a comparison for equality,
+ * counts as unknown. */
 typedef struct value {
   double number;
   int64_t integer;
@@ -236,7 +237,8 @@ static int64_t floor_quotient(int64_t x, int64_t y)
   return quotient * y != x && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-/* As Python and NumPy define it: exact, where floor(x / y) rounds twice. */
+/* Computes x // y as Python and NumPy define it. The result is exact, while floor(x / y) would
+ * round twice. */
 static double floor_quotient_of_reals(double x, double y)
 {
   if (y == 0) return x / y;
@@ -247,7 +249,7 @@ static double floor_quotient_of_reals(double x, double y)
   return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
-/* Of an operation that is null where an operand is. */
+/* Computes an operation whose result is null if an operand is null. */
 static value compute(operation op, const value *a)
 {
   const double x = a[0].number, y = a[1].number;
@@ -341,7 +343,7 @@ static value fill(const node *n, int row)
   return v;
 }
 
-/* A chain is null where one of its comparisons is, unless the other one is false. */
+/* A chain of comparisons is null if one comparison is null, unless the other one is false. */
 static value chain(const value *a)
 {
   value first = { .integer = a[0].integer <= a[1].integer,
@@ -437,7 +439,7 @@ static int is_right(const value *v, const kjit_formula_info *info, const unsigne
   return integer == v->integer;
 }
 
-/* Rows that were compared. */
+/* Compares the results of a formula, and returns the number of compared rows. */
 static int compare(const node *root, const kjit_formula_info *info, const unsigned char *result,
                    const unsigned char *validity, int count)
 {
@@ -501,7 +503,7 @@ static void test_random(int formulas)
   REQUIRE(compared > formulas * 100);
 }
 
-/* ---- texts that are refused ---- */
+/* ---- rejected texts ---- */
 
 static void test_messages(void)
 {
@@ -557,7 +559,7 @@ static void write_large_text(size_t number, char large[LARGE_BYTES])
   case 2:
     for (int k = 0; k < 250; k++) strcat(large, "sin("); /* too deep */
     break;
-  case 3: /* the middle of each chain comes twice */
+  case 3: /* the middle operand of each chain counts twice */
     for (int k = 0; k < 150; k++) strcat(large, "(x<");
     strcat(large, "x");
     for (int k = 0; k < 150; k++) strcat(large, "<x)");
@@ -571,7 +573,7 @@ static void write_large_text(size_t number, char large[LARGE_BYTES])
   }
 }
 
-/* Texts against the process: each is an error, or a formula that computes. */
+/* Hostile texts: each must give an error, or a formula that computes. */
 static void test_hostile(void)
 {
   static const char *const texts[] = {
@@ -757,7 +759,7 @@ static void test_misuse(void)
   kjit_destroy_formula(NULL);
 }
 
-/* The kernels for GPUs: they are compiled, and nothing runs. */
+/* Compiles the kernels for GPUs without running them. */
 static void test_gpu(void)
 {
   static const char *const texts[] = { "x * 2 + y", "where(flag, x, n)", "flag and sin",

@@ -1,4 +1,4 @@
-/* What a front end or a binding of another language needs: arguments and tensors of every scalar
+/* Functions for front ends and bindings of other languages: arguments and tensors of every scalar
  * type, the names in a module, kjit_check, diagnostics that quote the front end's own source.
  * RUN: %programs/front_end
  */
@@ -45,7 +45,7 @@ static kjit_kernel *kernel_of(kjit_module *module, const char *name)
   return kernel;
 }
 
-/* Each kind of argument arrives in an element of its own type, bit for bit. */
+/* Each kind of argument arrives with all its bits in an element of its type. */
 static void test_arguments(void)
 {
   const uint64_t one = 1;
@@ -76,7 +76,8 @@ static void test_arguments(void)
   kjit_kernel *kernel = kernel_of(module, "k");
   int64_t shape[] = { 3 };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    for (int way = 0; way < 3; way++) { /* compiled, as before, prepared */
+    /* the first launch compiles, the second finds the code, the third is prepared */
+    for (int way = 0; way < 3; way++) {
       unsigned char data[3 * 16 + 1];
       memset(data, 0x5a, sizeof data);
       kjit_tensor tensor = kjit_make_tensor(data, rows[i].type, 1, shape);
@@ -98,7 +99,7 @@ static void test_arguments(void)
   kjit_release_module(module);
 }
 
-/* Matrices, values of rank 0, and types that no tensor has. */
+/* Matrices, tensors of rank 0, and types that no tensor can have. */
 static void test_tensors(void)
 {
   kjit_module *module = parse("kernel k(m, s) { s[] = m[1, 2] + m.shape[0] * 10 }\n");
@@ -162,7 +163,7 @@ static void test_check(void)
   kjit_release_module(module);
 }
 
-/* `(set r (+ x 1))` of some other language, which fails at its `+`. */
+/* Builds a kernel from `(set r (+ x 1))` of another language, which fails at the `+`. */
 static void build_kernel(kjit_builder *b, const char *file)
 {
   kjit_set_builder_location(b, file, 2, 1);
@@ -214,8 +215,8 @@ static void test_quotes(void)
   kjit_destroy_builder(b);
 }
 
-/* Line directives of a text, with the front end's text and without, and of a builder's module as
- * text. */
+/* Line directives in a text, with and without the front end's source, and in the text of a
+ * builder's module. */
 static void test_directives(void)
 {
   static const char text[] = "@line(2, 13, \"a.py\") kernel k(r, x) { r[0] = x[0] + 1 }",
@@ -274,7 +275,8 @@ static void test_directives(void)
          KJIT_ERROR_MISUSE);
 }
 
-/* A failed thread as numbers: kind, place, block, thread, and the text that the kernel has. */
+/* The fields of a diagnostic about a failed thread: kind, location, block, thread, and the message
+ * in the kernel. */
 static void test_failures(void)
 {
   static const char text[] =

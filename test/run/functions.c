@@ -1,4 +1,4 @@
-/* Funcs that the host calls, and C function pointers of them.
+/* Funcs that the application calls, and their C function pointers.
  * RUN: %programs/functions
  */
 #include "functions.h"
@@ -152,7 +152,8 @@ static void test_structs_and_tuples(void)
     int32_t first;
     double second;
   } constants = { 0 };
-  /* no parameters, but a record of failures and the address of the result */
+  /* the func has no parameters, but the code gets the address of a failure record and of the
+   * result */
   r = kjit_arg_value(KJIT_ANY, &constants);
   REQUIRE(kjit_call_function(find(module, "nothing"), NULL, 0, &r) == KJIT_OK &&
           constants.first == 4 && constants.second == 2.5);

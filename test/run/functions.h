@@ -1,4 +1,4 @@
-/* What functions.c and modules.c share: both go on after a failure, and count. */
+/* Shared by functions.c and modules.c. Both count failures and continue after a failure. */
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 
@@ -55,7 +55,7 @@ static inline kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int6
                         .shape = shape };
 }
 
-/* The exit status of the program; tests has what is to be tested. */
+/* Runs the tests and returns the exit status of the program. */
 static inline int run_tests(void (*tests)(void))
 {
   kjit_config config = { .size_bytes = sizeof config };

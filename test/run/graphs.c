@@ -1,5 +1,5 @@
-/* Streams and graphs as a host uses them: what was captured gives, each time, what the same calls
- * give by themselves.
+/* Streams and graphs in an application: each launch of a graph gives the same results as the
+ * captured calls by themselves.
  * RUN: %programs/graphs cpu
  * RUN: %if cuda %{ %programs/graphs cuda %}
  */
@@ -28,7 +28,8 @@ static int calls;
 
 static void count_call(void *user) { ++*(int *)user; }
 
-/* Steps there and back, a copy and a sum beside them on another stream, a fill, a call of the host.
+/* Queues steps between two arrays, a copy and a sum on another stream, a fill, and a host
+ * callback.
  */
 static void queue_work(float k)
 {
@@ -88,7 +89,7 @@ static void check_replays(void)
   static float expected[4 * N * N], found[4 * N * N];
   const float ks[] = { 0.1f, 0.05f };
   set_up();
-  /* the first capture compiles what it launches */
+  /* the first capture compiles the kernels that it launches */
   kjit_graph *graph = capture(ks[0]), *other = capture(ks[1]), *empty;
   kjit_executable_graph *executable;
   CHECK(kjit_get_graph_size(graph) >= 2 * STEPS + 4 && calls == 0);
@@ -119,7 +120,7 @@ static void check_replays(void)
   kjit_destroy_executable_graph(executable);
 }
 
-/* A thread that fails in a replayed launch is reported as in any other. */
+/* A failing thread in a launch of a graph is reported like in any other launch. */
 static void check_failure(void)
 {
   kjit_graph *graph;

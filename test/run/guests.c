@@ -1,5 +1,5 @@
-/* Sources of guests beside the host's own: who is trusted, by which call, import and default; and
- * that code of the one is never taken for the other's.
+/* Sources of guests next to sources of the application: which source is trusted, depending on the
+ * call, the import and the default; and that code of one is never used for the other.
  * RUN: rm -rf %t && %if assertions %{ env FACTS_ARE_ASSERTED=1 %} %programs/guests %t
  */
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static kjit_status parse_as(kjit_trust trust, const char *text, kjit_module **mo
   return kjit_parse_module_as(context, trust, "guest.kir", text, strlen(text), module);
 }
 
-/* r[0] = r[i] of 4 elements; behind them there are more. */
+/* Computes r[0] = r[i] for an array of 4 elements, which is a part of a larger array. */
 static kjit_status launch(kjit_module *module, int64_t i)
 {
   static float values[64];
@@ -35,7 +35,7 @@ static kjit_status launch(kjit_module *module, int64_t i)
   return kjit_launch(kernel, &config, args, 2);
 }
 
-/* What imports mean: the host's own source, and another guest's. */
+/* Resolves imports to a source of the application and a source of another guest. */
 static int find_import(void *user, const char *importer, const char *name,
                        kjit_import_source *import)
 {
@@ -50,7 +50,8 @@ static int find_import(void *user, const char *importer, const char *name,
                    "struct node { next: f32* }\n";
     import->trust = KJIT_TRUST_HOST;
   } else if (!strcmp(name, "deeper")) {
-    import->text = "func deeper(x: f32*) { return x[0] }\n"; /* the host's, as its importer is */
+    /* trusted like its importer, the application's source */
+    import->text = "func deeper(x: f32*) { return x[0] }\n";
   } else if (!strcmp(name, "guest")) {
     import->text = "func stolen(x) { return pointer(x[0]) }\n";
   } else if (!strcmp(name, "nobody")) {
@@ -94,8 +95,8 @@ static void test_trust(void)
   kjit_destroy_context(context);
 }
 
-/* The same text of both, in one context and through one disk cache: only the guest's is checked.
- * Where facts are asserted the host's may not do what a check would find, either. */
+/* Both have the same text, in one context and with one disk cache. Only the guest's code is
+ * checked. In builds that assert facts, the application's code must not break a fact either. */
 static void test_code(void)
 {
   int64_t beyond = getenv("FACTS_ARE_ASSERTED") ? 3 : 40;
@@ -168,7 +169,7 @@ static void test_imports(void)
   kjit_destroy_context(context);
 }
 
-/* What is linked with a guest's is compiled as that is. */
+/* Code that is linked with a guest's module is compiled like the guest's. */
 static void test_linked(void)
 {
   kjit_module *open_module = NULL, *guest = NULL, *linked = NULL;

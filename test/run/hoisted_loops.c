@@ -1,7 +1,7 @@
-/* Loops that are made in two versions, with their checks and without: what a thread does up to its
- * failure, and how it fails, is as in a kernel whose loops are checked in every iteration, which
- * those of CPU kernels are in the blocks that fail. Functions that the host calls have versions on
- * the CPU; kernels on a GPU.
+/* Loops that kjit compiles in two versions, with and without checks. The effects of a thread up to
+ * its failure, and the failure itself, are the same as in a kernel whose loops are checked in every
+ * iteration. On the CPU, kernels run such loops in the blocks that fail. Funcs that the application
+ * calls have two versions on the CPU, and kernels on a GPU.
  * RUN: %programs/hoisted_loops cpu
  * RUN: %if cuda %{ %programs/hoisted_loops cuda %}
  * With a file behind the device: loops of that file, with a line of three dashes between them
@@ -17,7 +17,7 @@
  * small indices. first, stop, by and c are of one integer type. */
 typedef struct loop {
   const char *name;
-  enum { ANY, SIGNED, KERNEL } of; /* integers with a sign only; only in kernels */
+  enum { ANY, SIGNED, KERNEL } of; /* SIGNED: only signed integers; KERNEL: only in kernels */
   const char *body;
 } loop;
 
@@ -155,7 +155,7 @@ static void set_arguments(arrays *a, kjit_type type, int64_t const *values, kjit
   }
 }
 
-/* Without the name of the kernel and the number of the thread. */
+/* Returns the message of a failure without the name of the kernel and the number of the thread. */
 static const char *how(kjit_status status, char *text, size_t size)
 {
   const kjit_diagnostic *d = kjit_get_diagnostic(context, 0);
@@ -225,8 +225,8 @@ static void compare_small(size_t which, kjit_kernel *kernel, kjit_function *func
                   (int64_t[]){ firsts[i], stops[j], steps[k], offsets[n] });
 }
 
-/* Sums and products that leave the type, or come back into it. Loops of few iterations, or that
- * fail at once. */
+/* Sums and products that overflow the type, or return to its range. The loops have few iterations
+ * or fail at once. */
 static void compare_large(size_t which, kjit_kernel *kernel, kjit_function *function,
                           kjit_type type)
 {
@@ -238,7 +238,7 @@ static void compare_large(size_t which, kjit_kernel *kernel, kjit_function *func
                   : type == KJIT_I64 ? INT64_MIN
                                      : 0,
           half = type == KJIT_I32 || type == KJIT_U32 ? INT64_C(1) << 30 : INT64_C(1) << 62;
-  /* the last is 0 in the type */
+  /* the last number is 0 in the type */
   int64_t two = (int64_t)(2 * (uint64_t)half), four = (int64_t)(4 * (uint64_t)half);
   const int64_t rows[][4] = {
     { most - 2, most, 1, 1 },

@@ -1,6 +1,6 @@
-/* host_threads cpu|cuda: threads of the host that are cancelled while they compile, launch and
- * print, or that end while their launches are queued; signals in between all of that, with and
- * without SA_RESTART; children that are forked meanwhile.
+/* host_threads cpu|cuda: application threads that are cancelled while they compile, launch and
+ * print, or that end while their launches are queued; signals during these calls, with and without
+ * SA_RESTART; and children that are forked during them.
  *
  * UNSUPPORTED: sanitizer
  * RUN: rm -rf %t && %programs/host_threads cpu %t | FileCheck %s
@@ -20,7 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* CANCELLED: threads; FORKS: children. Whatever hangs is ended by alarm. */
+/* CANCELLED is the number of cancelled threads, FORKS the number of children. An alarm ends the
+ * test if it hangs. */
 enum { N = 2000, CANCELLED = 12, ENDING = 40, ROUNDS = 12, FORKS = 6, PATIENCE_S = 240 };
 
 static const char source[] = "kernel scale(r, x, const k) {\n"
@@ -47,7 +48,7 @@ static void check(bool is_true, const char *what, int line)
 }
 #define CHECK(condition) check(condition, #condition, __LINE__)
 
-/* The host's own: write is a point at which threads are cancelled. */
+/* The application's on_print. write is a cancellation point. */
 static void on_print(void *user, const char *lines, size_t size_bytes)
 {
   static const char newline = '\n';
@@ -74,8 +75,8 @@ static kjit_status open_context(const char *cache, int *null)
   return status;
 }
 
-/* A launch on memory of the host, with another constant in each round: a compilation. What is
- * computed is right, or the call has said what is wrong. */
+/* Launches on host memory with another constant in each round, so that each launch compiles. The
+ * result is correct, or the call returns an error. */
 static void launch(int constant)
 {
   float x[N], r[N] = { 0 };
@@ -113,7 +114,7 @@ static void wait_ns(long ns)
 
 static _Atomic int begun, ended;
 
-/* On a GPU the driver's own points of cancellation are the host's to mind. */
+/* On a GPU the driver has its own cancellation points, which the application must avoid. */
 static void *launch_until_cancelled(void *number)
 {
   int state, first = *(int *)number;
@@ -129,7 +130,8 @@ static void *launch_until_cancelled(void *number)
   return NULL;
 }
 
-/* Two threads at a time want the same code. Calls under way end; nobody waits for one who has gone.
+/* Two threads at a time need the same code. Running calls end, and no thread waits for a cancelled
+ * thread.
  */
 static void check_cancelled(void)
 {
@@ -157,7 +159,8 @@ typedef struct work {
   int turn;
 } work;
 
-/* On a GPU the launch is queued when the thread ends, half of them on the thread's own stream. */
+/* On a GPU the launch is still queued when the thread ends. Half of the launches use the per-thread
+ * stream. */
 static void *launch_and_end(void *data)
 {
   const work *w = data;
@@ -197,7 +200,7 @@ static _Atomic int signals;
 
 static void count_signal(int number) { signals += number != 0; }
 
-/* One that interrupts calls of the system, and one that has them begun again. */
+/* Starts two timers: one signal interrupts system calls, and the other restarts them. */
 static void set_storm(long period_us)
 {
   struct sigaction breaks = { .sa_handler = count_signal },
@@ -212,7 +215,8 @@ static void set_storm(long period_us)
 
 static _Atomic bool is_over;
 
-/* Threads that wait use no time, and the timers do not count there. */
+/* Sends signals to a waiting thread. The timers count processor time, which a waiting thread does
+ * not use. */
 static void *send_signals(void *target)
 {
   while (!is_over) {
@@ -234,7 +238,7 @@ static void check_signals(void)
     launch(200 + i % ROUNDS);
     print_once();
   }
-  /* the caller waits for a thread of kjit's */
+  /* here the caller waits for a thread of kjit */
   CHECK(kjit_compile(scale, "f32[:], f32[:], 5", NULL, KJIT_STAGE_OBJECT, &code, &size_bytes) ==
         KJIT_OK);
   kjit_free(context, code);
@@ -252,8 +256,8 @@ static void *launch_until_over(void *first)
   return NULL;
 }
 
-/* What was the parent's is refused. A context of its own works; a GPU only where the parent has not
- * used it. */
+/* The child's calls on objects of the parent are rejected. A new context works, with a GPU only if
+ * the parent has not used it. */
 static int be_child(int *null)
 {
   float x[1] = { 2 };

@@ -1,7 +1,7 @@
-/* Formulas and expressions of somebody who attacks the application: each text ends at a page
- * without access, without a terminating zero. Every call returns a status, with a message and a
- * position if it fails, and neither reads behind the text nor exhausts the stack. Formulas that are
- * accepted run over columns that end at such a page, too.
+/* Formulas and expressions of an attacker: each text ends at a page without access, without a
+ * terminating zero. Every call returns a status, with a message and a position if it fails, and
+ * neither reads after the text nor exhausts the stack. Formulas that are accepted run over columns
+ * that end at such a page, too.
  * RUN: %programs/hostile_formulas | FileCheck %s
  * CHECK: right
  */

@@ -24,7 +24,7 @@ typedef struct endless {
   const char *name, *text;
   uint32_t least_arch; /* of GPUs */
   uint32_t flags;
-  /* which is found there, maybe before the time is over: KERNEL */
+  /* on the CPU such a kernel may be reported as a deadlock (KERNEL) before the time is over */
   bool is_stuck_on_cpu;
 } endless;
 
@@ -182,7 +182,7 @@ static kjit_kernel *get_kernel(const world *w, const char *name, const char *tex
   return found;
 }
 
-/* What is left of an interrupted launch must not disturb another one. */
+/* An interrupted launch must not affect the next launch. */
 static void check_add(const world *w, const char *name)
 {
   static int32_t value;
@@ -198,7 +198,7 @@ static void check_add(const world *w, const char *name)
     }
 }
 
-/* On a GPU what ended a launch is heard of when it is waited for. */
+/* Launches and waits. On a GPU the wait reports the reason why the launch ended. */
 static kjit_status run(const world *w, kjit_kernel *kernel, const kjit_launch_config *config)
 {
   kjit_arg arguments[] = { kjit_arg_array(w->r), kjit_arg_i64(INT64_MAX) };
@@ -217,7 +217,7 @@ static kjit_launch_config shape_of(const endless *e)
   return config;
 }
 
-/* Compiles the kernel, so that the time of the launch is that of the launch. */
+/* Compiles the kernel, so that the measured time does not include the compilation. */
 static kjit_status prepare(const world *w, kjit_kernel *kernel, const kjit_launch_config *config)
 {
   kjit_arg arguments[] = { kjit_arg_array(w->r), kjit_arg_i64(INT64_MAX) };
@@ -258,7 +258,7 @@ static void check_case(const world *w, const endless *e)
   kjit_release_module(module);
 }
 
-/* ---- who interrupts ---- */
+/* ---- ways to interrupt ---- */
 
 static kjit_context *signalled;
 static void on_signal(int signal)
@@ -267,7 +267,7 @@ static void on_signal(int signal)
   kjit_interrupt(signalled);
 }
 
-/* Again and again: it may come before the launch. */
+/* Sends the signal repeatedly, because it may arrive before the launch. */
 static void check_signal(const world *w, kjit_kernel *kernel)
 {
   struct sigaction action = { .sa_handler = on_signal }, before;
@@ -305,7 +305,7 @@ static void start(launcher *l, const world *w, kjit_kernel *kernel)
   *l = (launcher){ .w = w, .kernel = kernel, .config = shape_of(NULL) };
 }
 
-/* Two launches at once, of which one is ended and the other goes on. */
+/* Of two launches at the same time, one is interrupted and the other continues. */
 static void check_one_of_two(const world *w, kjit_kernel *kernel, bool by_stream)
 {
   const char *name = by_stream ? "one of two streams" : "one of two launches";
@@ -327,7 +327,7 @@ static void check_one_of_two(const world *w, kjit_kernel *kernel, bool by_stream
       else kjit_interrupt_launches(interrupters[i]);
     }
     pthread_join(launchers[i].thread, NULL);
-    /* on a GPU the failure of both is one of the device's: who waits first hears of it */
+    /* on a GPU the failure belongs to the device, so the first wait of either launch reports it */
     if (launchers[i].status != KJIT_ERROR_INTERRUPTED)
       complain(w, name, "expected an interrupt", launchers[i].status);
     if (i == 0) sleep_ms(20);
@@ -343,7 +343,7 @@ static void check_one_of_two(const world *w, kjit_kernel *kernel, bool by_stream
   check_add(w, name);
 }
 
-/* GPU: launches that wait in a queue end too, and later ones do not. */
+/* On a GPU, queued launches end as well, and later launches do not. */
 static void check_queue(const world *w, kjit_kernel *kernel)
 {
   kjit_stream *stream;
@@ -390,7 +390,7 @@ static void check_graph(const world *w, kjit_kernel *kernel)
     if (status != KJIT_ERROR_INTERRUPTED) complain(w, name, "expected an interrupt", status);
     check_add(w, name);
   }
-  /* `wait` ends by itself where r[0] is 1: not interrupted by what came before */
+  /* `wait` ends by itself if r[0] is 1, so an earlier interrupt must not end it */
   check(w, name, "stopping it", kjit_copy_from_host(w->r, stop, sizeof stop, NULL));
   if (executable) check(w, name, "launching it again", kjit_launch_graph(executable, stream));
   check(w, name, "launching it again", kjit_synchronize_stream(stream));
@@ -447,8 +447,8 @@ static void *launch_last(void *data)
   return NULL;
 }
 
-/* It waits for what was launched, which were for ever without the interrupt. On a GPU that is
- * queued when the thread ends. */
+/* Destroying the context waits for the launch, which would never end without the interrupt. On a
+ * GPU the launch is still queued when its thread ends. */
 static void end_context(const world *w, kjit_kernel *kernel)
 {
   const volatile int32_t *r = kjit_get_tensor(w->r)->data;

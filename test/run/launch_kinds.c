@@ -1,6 +1,6 @@
-/* Every kind of launch gives the results of a plain one: by threads, cooperative, in clusters, with
- * a priority, overlapping the launch before it, with much dynamic shared memory; too large ones are
- * refused and change nothing.
+/* Every kind of launch gives the same results as a simple launch: by a number of threads,
+ * cooperative, in clusters, with a priority, overlapping the preceding launch, with much dynamic
+ * shared memory. Launches that are too large are rejected and change no memory.
  * RUN: %programs/launch_kinds cpu
  * RUN: %if cuda %{ %programs/launch_kinds cuda %}
  */
@@ -20,7 +20,7 @@ static const char text[] =
   "kernel ranged(r: i32[:] C, x: i32[:] C) {\n"
   "  for i in grid_range(len(r)) { r[i] = (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 }\n"
   "}\n"
-  /* through dynamic shared memory */
+  /* uses dynamic shared memory */
   "kernel turned(r: i32[:] C, x: i32[:] C) {\n"
   "  shared s: i32[]\n"
   "  let t = threadIdx.x\n"
@@ -61,7 +61,7 @@ static void begin(void)
             "kjit_copy_from_host");
 }
 
-/* STEPS launches, each of what the one before wrote. */
+/* Makes STEPS launches, each of which reads the result of the preceding one. */
 static void check(const char *what, kjit_kernel *kernel, kjit_launch_config config)
 {
   begin();

@@ -1,8 +1,8 @@
 /* Random modules in which funcs, extern funcs and kernels have few names, linked in random graphs.
  * Each extern func is bound to a C function and to LLVM IR or PTX of its own, or to nothing. What a
  * kernel computes is compared with a model that knows every function by its identity and never by
- * its name: compiled anew, from the disk cache, and after the bindings of equal modules were
- * exchanged. The PTX is looked at, too: kernels with constant arguments fold to their results.
+ * its name: compiled again, from the disk cache, and after the bindings of equal modules were
+ * exchanged. The PTX is checked, too: kernels with constant arguments fold to their results.
  * RUN: rm -rf %t && %programs/linked_names %t 60
  * RUN: %if cuda %{ %programs/linked_names %t 30 cuda %}
  */
@@ -35,7 +35,7 @@ static unsigned draw(unsigned count)
   return (unsigned)(state >> 33) % count;
 }
 
-/* ---- what extern funcs are bound to ---- */
+/* ---- the functions to which extern funcs are bound ---- */
 
 /* Small integers, so that every sum is exact in any type. */
 enum { REAL, WHOLE, PAIR, FORMS, CODES = 6 };
@@ -58,7 +58,7 @@ static const function codes[FORMS][CODES] = { { FUNCTIONS(REAL_ROW) },
                                               { FUNCTIONS(WHOLE_ROW) },
                                               { FUNCTIONS(PAIR_ROW) } };
 
-/* The same in LLVM IR, with a function and a variable that every one of these texts has. */
+/* The same in LLVM IR. All these texts define a function and a variable with the same names. */
 static void write_ir(char *text, size_t size, const char *name, unsigned form, unsigned k)
 {
   static const char *const bodies[FORMS] = {
@@ -127,11 +127,11 @@ typedef struct decl decl;
 struct decl {
   const char *name;
   enum { FUNC, BOUND, OPEN, KERNEL } kind;
-  unsigned form, code; /* BOUND; form: OPEN, too */
+  unsigned form, code; /* for BOUND; `form` also for OPEN */
   unsigned base;       /* FUNC */
   decl *callees[2];
   unsigned callee_count;
-  decl *meaning; /* OPEN: what it was linked with; NULL: nothing */
+  decl *meaning; /* for OPEN: the declaration with which it was linked, or NULL */
 };
 
 /* The declarations of a module in the order in which names find them. */
@@ -170,7 +170,7 @@ static bool is_whole(decl *d)
   return d != NULL;
 }
 
-/* What a call `name(x)` in the form of its declaration gives. A func takes any number. */
+/* Returns the value of a call `name(x)` in the form of the declaration. A func takes any number. */
 static double evaluate(decl *d, double x)
 {
   d = meaning_of(d);
@@ -189,7 +189,7 @@ static bool has_own(const module *m, const char *name)
   return m->kernel && !strcmp(m->kernel, name);
 }
 
-/* Most open declarations have the name of something in the library. */
+/* Most unbound declarations have the name of a declaration in the library. */
 static const char *draw_name(const module *m, unsigned kind)
 {
   const module *library = m->library < 0 ? NULL : &modules[m->library];
@@ -213,18 +213,21 @@ static void make_decl(module *m, bool is_last)
     d->callees[d->callee_count++] = &m->own[draw(m->own_count - 1)];
 }
 
-/* Open declarations that the library has a meaning for go; the library's follow. */
+/* Removes unbound declarations for which the library has a declaration, and adds the library's
+ * declarations. */
 static void link_model(module *m)
 {
   module *library = m->library < 0 ? NULL : &modules[m->library];
   m->all_count = 0;
   for (unsigned i = 0; i < m->own_count; i++) {
     decl *d = &m->own[i], *found = library && d->kind == OPEN ? find(library, d->name) : NULL;
-    if (found && found->kind == KERNEL) d->kind = BOUND; /* which linking refuses, by name */
+    /* linking would reject an unbound declaration with the name of a kernel */
+    if (found && found->kind == KERNEL) d->kind = BOUND;
     bool is_linked = d->kind == OPEN && found && found->kind != OPEN;
     if (!is_linked) m->all[m->all_count++] = d;
     if (is_linked) d->meaning = found;
-    if (is_linked && found->kind == BOUND) d->form = found->form; /* as the C function takes it */
+    /* in the form that the C function takes */
+    if (is_linked && found->kind == BOUND) d->form = found->form;
   }
   m->kernel_decl = (decl){ .name = m->kernel, .kind = KERNEL };
   if (m->kernel) m->all[m->all_count++] = &m->kernel_decl;
@@ -249,7 +252,7 @@ static void make_graph(void)
 
 /* ---- as text ---- */
 
-/* `name(x)` for a value x of type f64 or without a type. */
+/* Writes a call `name(x)` for a value x of type f64 or without a type. */
 static void write_call(char *text, const decl *d, const char *x)
 {
   static const char *const calls[FORMS] = { "%s(f64(%s))", "f64(%s(i32(%s)))",
@@ -258,7 +261,8 @@ static void write_call(char *text, const decl *d, const char *x)
   else sprintf(text, calls[d->form], d->name, x, x);
 }
 
-/* A func of another module that an open declaration may stand for takes what any form hands over.
+/* Writes a func. An unbound declaration in another module may be linked to it, so it accepts the
+ * arguments of every form.
  */
 static void write_func(char *text, const decl *d)
 {
@@ -288,7 +292,7 @@ static void write_module(const module *m, char *text)
   for (unsigned i = 0; i < m->own_count; i++) {
     char call[128];
     write_call(call, &m->own[i], "2");
-    /* every kernel is called somewhere, or nothing of it is */
+    /* every kernel calls the func, or none does */
     if (is_whole((decl *)&m->own[i])) text += sprintf(text, "  r[%u] = %s\n", i, call);
   }
   sprintf(text, "}\n");
@@ -365,7 +369,7 @@ static void check_ptx(module *m)
   kjit_free(context, code);
 }
 
-/* As a new process would. */
+/* Runs the kernels in a new context, as a new process would. */
 static void run(const char *directory, kjit_device_kind kind, bool looks_at_ptx)
 {
   kjit_config config = { .size_bytes = sizeof config, .cache_directory = directory };
@@ -383,7 +387,7 @@ static void run(const char *directory, kjit_device_kind kind, bool looks_at_ptx)
   context = NULL;
 }
 
-/* The same texts with other functions. */
+/* Exchanges the bindings of modules with equal texts. */
 static void exchange_bindings(void)
 {
   for (unsigned i = 0; i < module_count; i++)

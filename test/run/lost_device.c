@@ -1,6 +1,6 @@
-/* A kernel that writes where nothing is loses its GPU until a reset, and as the driver will have it
- * the process's other GPUs, too: each call says so, nothing is broken, and what was reset works. A
- * launch on one GPU leaves what is captured on another alone.
+/* A kernel that writes to an invalid address makes its GPU unusable until a reset and, depending on
+ * the driver, the other GPUs of the process as well. Each call returns the error, no call crashes,
+ * and a device works after its reset. A launch on one GPU does not affect a capture on another GPU.
  * RUN: %programs/lost_device
  * REQUIRES: cuda
  */
@@ -47,7 +47,7 @@ static bool is_lost(kjit_device *device)
   return true;
 }
 
-/* Everything that a host may hold of a device is there when it is lost, also a capture. */
+/* Loses a device while the application holds all kinds of its objects, also a capture. */
 static void lose(uint32_t victim)
 {
   kjit_array *arrays[MOST_DEVICES];
@@ -70,7 +70,7 @@ static void lose(uint32_t victim)
     .size_bytes = sizeof config, .device = devices[victim], .grid = { 1 }, .block = { 1 }
   };
   kjit_arg nowhere[] = { kjit_arg_array(arrays[victim]), kjit_arg_i64(1 << 28) };
-  /* to wait for the device would break its capture */
+  /* a wait for the device would break its capture */
   OK(kjit_end_capture(streams[victim], &graph));
   kjit_destroy_graph(graph);
   OK(kjit_launch(kernel_of("wild"), &config, nowhere, 2));
@@ -89,8 +89,8 @@ static void lose(uint32_t victim)
   printf("cuda:%u of %u lost, %u with it\n", victim, device_count, lost - 1);
 }
 
-/* Each is reset twice: the driver may give no fresh context while another device has its old one.
- * false: it gives none at all. */
+/* Resets each device twice, because the driver may provide no new context while another device has
+ * its old one. Returns false if the driver provides none at all. */
 static bool recover(void)
 {
   uint32_t lost = 0;

@@ -1,7 +1,7 @@
-/* Maps called by a host: what broadcasts, values and funcs as operands, several results, masks,
- * outer products, core dimensions, what the results would be; and what is refused. The program lies
- * in its working folder under the name of a module of kjit's that maps import, which no file may
- * hide.
+/* Maps called by an application: broadcasting, values and funcs as operands, several results,
+ * masks, outer products, core dimensions, descriptions of results; and calls that kjit rejects. The
+ * program's working folder contains a file with the name of a kjit module that maps import. Such a
+ * file must not replace the module.
  * RUN: %programs/map
  * RUN: %if cuda %{ %programs/map cuda %}
  */
@@ -169,7 +169,8 @@ static void test_results(kjit_module *module)
   REQUIRE(kjit_map(context, NULL, 2, find(module, "both"), a.x, 2, &options) == KJIT_OK);
   REQUIRE(infos[0].element == KJIT_F32 && infos[1].element == KJIT_BOOL && infos[1].rank == 2);
   REQUIRE(infos[0].shape[0] == ROWS && infos[0].shape[1] == COLUMNS);
-  infos[1].element = KJIT_ANY; /* the same for a host that does not know how many there are */
+  /* the same for an application that does not know the number of results */
+  infos[1].element = KJIT_ANY;
   REQUIRE(kjit_map(context, NULL, 0, find(module, "both"), a.x, 2, &options) == KJIT_OK);
   REQUIRE(infos[0].element == KJIT_F32 && infos[1].element == KJIT_BOOL && infos[1].rank == 2);
   options.signature = "(n),(n)->(n,3)";

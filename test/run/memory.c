@@ -1,5 +1,5 @@
-/* Memory as a host uses it: arrays of every kind, views, copies of any strides, fills, the pool,
- * several streams and threads, DLPack, other processes, several GPUs.
+/* Memory functions in an application: arrays of every kind, views, copies with any strides, fills,
+ * the pool, several streams and threads, DLPack, other processes, several GPUs.
  * RUN: %programs/memory cpu
  * RUN: %if cuda %{ %programs/memory cuda %}
  */
@@ -32,7 +32,7 @@ static kjit_array *make_array(kjit_device *on, kjit_type element, uint32_t rank,
   return array;
 }
 
-/* ---- copies of any strides ---- */
+/* ---- copies with any strides ---- */
 
 static uint32_t seed = 1;
 static uint32_t draw(uint32_t below)
@@ -48,7 +48,8 @@ static size_t count_of(uint32_t rank, const int64_t *shape)
   return count;
 }
 
-/* A view of that shape on an array with room: steps of -2 to 3, dimensions in any order. */
+/* Returns a view with this shape of a larger array, with steps of -2 to 3 and dimensions in any
+ * order. */
 static kjit_array *make_view(kjit_device *on, kjit_type element, uint32_t rank,
                              const int64_t *shape)
 {
@@ -95,7 +96,7 @@ static void check_copy(kjit_device *to_device, kjit_device *from_device, kjit_ty
   OK(kjit_copy_from_host(from, in, bytes, NULL));
   if (draw(2)) OK(kjit_copy(context, &destination, &source, NULL));
   else OK(kjit_copy_async(context, &destination, &source, NULL));
-  OK(kjit_synchronize_device(device)); /* a copy that is only queued may be to host memory */
+  OK(kjit_synchronize_device(device)); /* a queued copy may write to host memory */
   OK(kjit_copy_to_host(to, out, bytes, NULL));
   CHECK(!memcmp(in, out, bytes));
   free(in);
@@ -158,7 +159,7 @@ static void check_kinds(void)
     OK(kjit_copy_to_host(from, out, (size_t)length * sizeof *out, NULL));
     for (int i = 0; i < length; i++) CHECK(out[i] == 54);
     const kjit_tensor *tensor = kjit_get_tensor(array);
-    /* the host sees it, too */
+    /* the host can access the memory, too */
     if (tensor->device_type != 2) CHECK(((float *)tensor->data)[9999] == 54);
     free(out);
     kjit_release_array(array);
@@ -196,8 +197,8 @@ static void check_pool(void)
   kjit_get_memory_statistics(device, &after);
   CHECK(after.cached_bytes + after.pinned_cached_bytes == 0);
   if (!is_gpu) return;
-  /* What was cached is given back when something else needs it; more than there is is an error,
-   * after which everything goes on. */
+  /* Cached memory is released when another allocation needs it. A request for more memory than the
+   * device has is an error, after which all calls still work. */
   OK(kjit_get_memory_info(device, &unused, &total));
   int64_t most = (int64_t)(unused / 10 * 6), more = (int64_t)(unused / 10 * 8),
           too_much = (int64_t)(total * 2);
@@ -212,8 +213,8 @@ static void check_pool(void)
 
 /* ---- streams and threads ---- */
 
-/* Arrays are released while they are used on other streams: nobody may see somebody else's
- * elements. */
+/* Arrays are released while other streams use them. No thread may see elements of another thread's
+ * arrays. */
 static void *use_streams(void *number)
 {
   int64_t length = 50000 + 1000 * (int64_t)(intptr_t)number;
@@ -234,7 +235,7 @@ static void *use_streams(void *number)
     kjit_launch_config config = { .size_bytes = sizeof config, .stream = streams[1 - i % 2] };
     OK(kjit_launch(kernel_of("add"), &config, arguments, 3));
     kjit_release_array(x);
-    /* perhaps the same memory */
+    /* the new array may have the same memory */
     x = make_array(device, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, streams[i % 2]);
     kjit_arg again = kjit_arg_array(x), other = kjit_arg_f32(-1);
     OK(kjit_fill(context, &again, &other, streams[i % 2]));
@@ -297,7 +298,7 @@ static void open_device(const char *name)
   OK(kjit_parse_module(context, "memory.kir", text, sizeof text - 1, &module));
 }
 
-/* The other process: adds one to what it is given. */
+/* Runs in the other process: adds one to the elements of the imported array. */
 static int import(const char *name, const char *hex)
 {
   kjit_array_handle handle;
@@ -355,7 +356,7 @@ static void check_fork(void)
   }
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  check_fills(); /* the parent goes on */
+  check_fills(); /* the parent continues */
 }
 
 /* ---- several GPUs ---- */

@@ -1,10 +1,10 @@
-/* Modules that the host changes: extern funcs of its own, modules linked to others, constants that
- * it sets, imports that it answers.
+/* Modules that the application changes: extern funcs that it binds, linked modules, constants that
+ * it sets, imports that it resolves.
  * RUN: %programs/modules
  */
 #include "functions.h"
 
-/* ---- extern funcs of the host ---- */
+/* ---- extern funcs of the application ---- */
 
 static double scaled(double x, int32_t n) { return x * n; }
 static double shifted(double x, int32_t n) { return x + n; }
@@ -145,7 +145,7 @@ static void test_link(void)
           r.value.f32 == 5);
   t = kjit_arg_f32(7);
   REQUIRE(kjit_call_function(find(linked, "mix"), &t, 1, &r) == KJIT_OK && r.value.f32 == 20);
-  /* the name that is found is the module's; the library's goes on meaning its own */
+  /* the name finds the module's declaration; the library's calls still use its own declaration */
   t = kjit_arg_f32(50);
   REQUIRE(kjit_call_function(find(linked, "clamp"), &t, 1, &r) == KJIT_OK && r.value.f32 == 1);
   char *text = NULL;
@@ -201,7 +201,7 @@ static void test_constants(void)
   tensor.strides = &stride;
   value = kjit_arg_tensor(&tensor);
   REQUIRE(kjit_set_constant(flagged, "TABLE", &value, &tabled) == KJIT_OK);
-  memset(table, 0, sizeof table); /* it has been captured */
+  memset(table, 0, sizeof table); /* kjit has copied it */
   REQUIRE(kjit_call_function(find(tabled, "pick"), &index, 1, &r) == KJIT_OK &&
           r.type == KJIT_F64 && r.value.f64 == 4);
   value = kjit_arg_tensor(&matrix);
@@ -210,7 +210,7 @@ static void test_constants(void)
   kjit_arg one = kjit_arg_i64(1);
   REQUIRE(kjit_call_function(find(rows, "corner"), &one, 1, &r) == KJIT_OK && r.type == KJIT_F64 &&
           r.value.f64 == 9);
-  /* What does not fit is refused. */
+  /* A value that does not fit is rejected. */
   tensor.shape = &four;
   value = kjit_arg_tensor(&tensor);
   REQUIRE(kjit_set_constant(module, "TABLE", &value, &none) == KJIT_ERROR_TYPE &&
@@ -251,7 +251,7 @@ static int answer(void *user, const char *importer, const char *name, kjit_impor
       import->text = sources[i].text;
       import->text_bytes = strlen(sources[i].text);
     }
-  if (!strcmp(name, "main")) import->name = "main.kir"; /* what the host parses */
+  if (!strcmp(name, "main")) import->name = "main.kir"; /* the source that the application parses */
   return import->name != NULL;
 }
 

@@ -1,5 +1,6 @@
-/* Constants are what their bits are: NaNs with a sign and a payload, and zeros of both signs, have
- * a text of their own, code of their own in the cache, and a sealed kernel tells them apart.
+/* Constants are identified by their bits. NaNs with different signs or payloads, and zeros of both
+ * signs, have different texts and different code in the cache, and a sealed kernel distinguishes
+ * them.
  * RUN: %programs/nan_constants cpu %t.cache
  * RUN: %if cuda %{ %programs/nan_constants cuda %t.cuda.cache %}
  */
@@ -33,7 +34,7 @@ static kjit_module *parse(const char *text)
   return module;
 }
 
-/* One unsigned integer of the host. */
+/* Returns a tensor of one unsigned integer in host memory. */
 static kjit_tensor tensor_of(void *data, uint32_t bytes)
 {
   static int64_t one = 1;
@@ -46,7 +47,7 @@ static kjit_tensor tensor_of(void *data, uint32_t bytes)
                         .shape = &one };
 }
 
-/* What kernel `name` writes to r[0]. */
+/* Returns the bits that kernel `name` writes to r[0]. */
 static uint64_t run(kjit_module *module, const char *name, uint32_t bytes, const kjit_arg *more)
 {
   uint64_t result = 0;
@@ -61,7 +62,8 @@ static uint64_t run(kjit_module *module, const char *name, uint32_t bytes, const
   return result;
 }
 
-/* The module with the constant, and the module that its text is, have the bits. */
+/* Expects the bits in the module with the constant, and in the module that is parsed from its
+ * text. */
 static char *expect_constant(const kjit_module *module, const char *name, const char *kernel,
                              kjit_type type, uint32_t bytes, uint64_t bits)
 {

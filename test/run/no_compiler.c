@@ -1,6 +1,6 @@
-/* Algorithms with funcs of the host's in a process that has no compiler: what is in the disk cache
- * runs, and nobody is told of anything; what is of another func, also of the same name, or of a
- * func with other constants, is not taken for it.
+/* Algorithms with funcs of the application in a process without a compiler. Code in the disk cache
+ * runs without a message. Code of another func, also one with the same name or with other
+ * constants, is not used.
  * RUN: rm -rf %t && %programs/no_compiler %t
  */
 #include <kjit/kjit.h>
@@ -30,7 +30,7 @@ static void count(void *user, const kjit_diagnostic *diagnostic)
   told++;
 }
 
-/* As a new process would. */
+/* Opens a new context, as a new process would. */
 static void open_context(int has_compiler)
 {
   kjit_config config = { .size_bytes = sizeof config,
@@ -53,7 +53,7 @@ typedef struct outcome {
   double sum, sorted_x[4];
 } outcome;
 
-/* A reduction by the module's `op`, and a sort by its `less`. */
+/* Makes a reduction with the module's `op` and a sort with its `less`. */
 static outcome use(kjit_module *module)
 {
   kjit_function *op, *less;

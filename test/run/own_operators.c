@@ -1,7 +1,7 @@
-/* Reductions by operators of the host's: of arrays and of funcs, of elements and into results of
- * several types, as a loop on the host has them; what they say of themselves, that they commute and
- * their identity. And what is refused, before anything is compiled:
- * with the func's name and place in the host's text.
+/* Reductions with operators of the application: of arrays and funcs, with several types of elements
+ * and results, compared with a loop on the host; the attributes @commutes and @identity of
+ * operators. Operators that kjit rejects before it compiles: the message has the func's name and
+ * location in the application's text.
  * RUN: %programs/own_operators
  * RUN: %if cuda %{ %programs/own_operators cuda %}
  */
@@ -53,7 +53,8 @@ static kjit_status reduce(const kjit_operand *result, const kjit_operand *x,
   return kjit_reduce(context, result, x, &operator_, &options);
 }
 
-/* Elements are cut to what is computed in before the operator sees them, and then to the result. */
+/* Elements are converted to the accumulator type before the operator gets them, and the value is
+ * then converted to the result type. */
 static void test_types(kjit_module *module)
 {
   static const kjit_type types[] = { KJIT_F32, KJIT_F64, KJIT_I32 };
@@ -117,7 +118,8 @@ static void test_bools(kjit_module *module)
   kjit_release_array(number);
 }
 
-/* Each call twice: what is found good is not looked at again, and what is not stays refused. */
+/* Makes each call twice. An accepted operator is not checked again, and a rejected one stays
+ * rejected. */
 static void test_refused(kjit_module *module)
 {
   static const struct {
@@ -168,8 +170,9 @@ static void test_refused(kjit_module *module)
   for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
 }
 
-/* Without elements, in front of an exclusive scan, and over no rows of y; in the type that is
- * computed. Another operator by the same text but for the attribute has none. */
+/* The identity element is used for an empty array, at the start of an exclusive scan, and for pairs
+ * without rows of y, in the accumulator type. An operator with the same text but without the
+ * attribute has no identity. */
 static void test_identity(kjit_module *module)
 {
   int64_t n = 1 + rand() % 300, none = 0;
@@ -218,7 +221,7 @@ static void test_identity(kjit_module *module)
   for (int i = 0; i < 5; i++) kjit_release_array(arrays[i]);
 }
 
-/* update_at takes who says so: the host, or the func. */
+/* kjit_update_at accepts an operator if the application or the func declares that it commutes. */
 static void test_commutes(kjit_module *module)
 {
   double values[2] = { 3, -4 };
@@ -243,8 +246,8 @@ static void test_commutes(kjit_module *module)
   kjit_release_array(p);
 }
 
-/* An operand of one module and an operator of another: a thread that fails is placed in the text
- * that it failed in, whichever that is, and a failure of neither leaves nothing behind. */
+/* An operand and an operator of different modules. A failure is located in the text of the func
+ * that has failed, and a failure does not affect later calls. */
 static void test_places(void)
 {
   static const char operand[] = "# an operand\nfunc loud(i, x) {\n"
@@ -277,7 +280,7 @@ static void test_places(void)
   for (int i = 0; i < 2; i++) kjit_release_module(modules[i]);
 }
 
-/* The message about a name has all names that there are. */
+/* The message about an unknown name lists all operators. */
 static void test_names(void)
 {
   kjit_array *x = make_line(KJIT_F64, 3), *r = make_array(KJIT_F64, NULL, 0);

@@ -1,5 +1,5 @@
-/* Reductions over pairs called by a host: as plans and in graphs, what results would be, rows of
- * many kinds, and what is refused. Their values are test/algorithm's.
+/* Reductions over pairs called by an application: as plans and in graphs, descriptions of results,
+ * rows of many kinds, and calls that kjit rejects. test/algorithm compares the values.
  * RUN: %programs/pairs
  * RUN: %if cuda %{ %programs/pairs cuda %}
  */
@@ -126,7 +126,7 @@ static void test_refused_funcs(const operands *o)
   REQUIRE(pairs_of(o, &whole, "add") == KJIT_ERROR_TYPE);
   REQUIRE(pairs_of(o, &complex_, "min") == KJIT_ERROR_TYPE);
   REQUIRE(says("the operator `min` is not defined for elements of type c64"));
-  REQUIRE(pairs_of(o, &scaled, "add") == KJIT_ERROR_TYPE); /* an argument too few */
+  REQUIRE(pairs_of(o, &scaled, "add") == KJIT_ERROR_TYPE); /* one argument is missing */
   scaled.arrays = &untyped;
   scaled.array_count = 1;
   REQUIRE(pairs_of(o, &scaled, "add") == KJIT_ERROR_ARGUMENT);
@@ -253,9 +253,9 @@ static void test_refused_k(const operands *o)
   kjit_release_array(least);
 }
 
-/* ---- y by pieces ---- */
+/* ---- y in chunks ---- */
 
-/* Rows that lie apart in memory of the host, from its end on. */
+/* Rows with gaps in host memory, in reverse order. */
 enum { APART = 5 };
 static float apart[N][APART], weights[N];
 
@@ -324,10 +324,10 @@ static void test_refused_pieces(const operands *o)
   REQUIRE(says("options.chunk is not an option of this algorithm"));
 }
 
-/* ---- x by shares ---- */
+/* ---- x in shares ---- */
 
-/* On the device several times: rows, results and pieces of all shares; results wherever they are
- * wanted. */
+/* The device is listed several times. Tests the rows, results and chunks of all shares, and results
+ * in any memory. */
 static void test_shares(const operands *o)
 {
   const kjit_operator min = kjit_operator_named("min");

@@ -1,6 +1,6 @@
 /* Errors mark their phrases in the terms of the kernel IR or of the C API, so that a front end can
  * replace them. Each row of phrases.def comes from a real error, in this process and from a child
- * process that compiles. Text of a program cannot imitate a mark.
+ * process that compiles. A program's text cannot imitate the mark of a phrase.
  * RUN: env KJIT_TEST_COMPILER=%libdir/libkjit-compiler.so %programs/phrases
  */
 #include <kjit/kjit.h>
@@ -27,7 +27,7 @@ typedef struct row {
   kjit_phrase_code code;
   const char *text, *argument; /* of the phrase */
   const char *signature, *target;
-  const char *source; /* its kernel is `k` */
+  const char *source; /* source whose kernel is `k` */
 } row;
 
 #define LOOP "func f(x, n: i32) {\n  var s = x\n  for i in range(n) { s = s * s }\n  return s\n}\n"

@@ -24,7 +24,7 @@ static void require(int holds, const char *what, int line)
 enum { N = 1000, KERNELS = 16, THREADS = 4 };
 
 static const char text[] =
-  /* one rounding for each operation: equal bits */
+  /* each operation is rounded, so the bits are equal */
   "kernel sums(r, x, y) { for i in grid_range(len(r)) {\n"
   "  var s = y[i]\n  for k in range(9) { s = s + x[(i + k) % len(x)] }\n  r[i] = s } }\n"
   "kernel counts(r, x, y) { for i in grid_range(len(r)) { r[i] = f32(i32(x[i]) * 7 ^ i32(y[i])) } "

@@ -289,8 +289,8 @@ static void test_waiting(void)
   close_world(&w);
 }
 
-/* The only background thread is held up by another func: a call that needs the best code compiles
- * it, and does not wait for that thread. */
+/* The only background thread is busy with another func. A call that needs the best code compiles it
+ * and does not wait for this thread. */
 static void test_hurry(void)
 {
   world w;

@@ -1,5 +1,5 @@
-/* Random numbers of a seed called by a host: as plans and in graphs, parts by their offsets, calls
- * that differ in a number only, and what is refused. Their values are test/algorithm's.
+/* Random numbers called by an application: as plans and in graphs, parts by their offsets, calls
+ * that differ only in a number, and calls that kjit rejects. test/algorithm compares the values.
  * RUN: %programs/randoms
  * RUN: %if cuda %{ %programs/randoms cuda %}
  */
@@ -18,7 +18,7 @@ static kjit_array *view_part(kjit_array *x, int64_t first, int64_t extent)
   return part;
 }
 
-/* A plan that runs into an array which was changed meanwhile, and once in a graph. */
+/* A plan runs repeatedly on an array that is changed in between, and once in a graph. */
 static void test_plan(kjit_array *x)
 {
   kjit_operand of_x = kjit_operand_array(x);
@@ -81,7 +81,7 @@ static void test_parts(kjit_array *x)
     }
     read_array(x, parts, sizeof parts);
     REQUIRE(!memcmp(whole, parts, sizeof whole));
-    /* the steps of a call are kept, and its numbers are not taken for another one's */
+    /* the steps of a call are kept, but a call with other numbers must not use its numbers */
     fill(x, law, seed + 1, offset);
     read_array(x, parts, sizeof parts);
     REQUIRE(memcmp(whole, parts, sizeof whole) != 0);
@@ -108,7 +108,7 @@ static void test_all_of_u64(void)
   kjit_release_array(x);
 }
 
-/* A func gets f32, and in row-major order those that an array has. */
+/* An output func gets f32 numbers: those of an array, in row-major order. */
 static void test_func(kjit_array *x)
 {
   kjit_module *module = parse("func negated(i, j, v: f32, x) { x[i * 100 + j] = -v }\n");
@@ -160,7 +160,7 @@ static void test_refused(kjit_array *x)
   kjit_release_array(z);
 }
 
-/* A type of 16 bits holds less than f32, in which its numbers are made. */
+/* 16-bit types have a smaller range than f32, in which their numbers are computed. */
 static void test_beyond_halves(void)
 {
   kjit_array *h = make_line(KJIT_F16, 4), *b = make_line(KJIT_BF16, 4);
@@ -178,8 +178,9 @@ static void test_beyond_halves(void)
   kjit_release_array(b);
 }
 
-/* Every place has every number as often, and of four numbers every order comes as often: the
- * chi-square of many seeds, as far above its mean as chance gets once in 10**10 runs. */
+/* Every number is equally frequent at every position, and so is every order of four numbers. The
+ * chi-square value over many seeds may exceed its mean by as much as happens by chance once in
+ * 10**10 runs. */
 static void test_orders(void)
 {
   enum { SEEDS = 2400, WIDTH = 16, ORDERS = 24 };

@@ -1,6 +1,6 @@
-/* Several reductions in one pass, called by a host: as plans, in graphs, into funcs, without
- * elements, results asked for; and what is refused. Their values over types and axes are
- * test/algorithm's.
+/* Several reductions in one pass, called by an application: as plans, in graphs, into funcs,
+ * without elements, descriptions of results; and calls that kjit rejects. test/algorithm compares
+ * the values for all types and axes.
  * RUN: %programs/reduce_several
  * RUN: %if cuda %{ %programs/reduce_several cuda %}
  */
@@ -95,7 +95,7 @@ static void test_plan(kjit_module *module)
   for (int i = 0; i < RESULTS; i++) kjit_release_array(arrays[i]);
 }
 
-/* Elements that are structs of the host's. */
+/* Elements that are structs of the application. */
 static void test_structs(kjit_module *module)
 {
   struct pair {
@@ -105,7 +105,7 @@ static void test_structs(kjit_module *module)
   int64_t n = COUNT;
   double sum = 0;
   REQUIRE(kjit_parse_type(context, "Pair", &type) == KJIT_OK);
-  for (int i = 0; i < COUNT; i++) data[i] = (float)(rand() % 101); /* sums below 2^24: exact */
+  for (int i = 0; i < COUNT; i++) data[i] = (float)(rand() % 101); /* sums below 2^24 are exact */
   for (int i = 0; i < COUNT; i++) sum += data[i];
   kjit_array *x = make_line_of(KJIT_F32, COUNT, data, sizeof data),
              *arrays[] = { make_array(type, NULL, 0), make_array(type, NULL, 0) };

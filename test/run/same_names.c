@@ -1,6 +1,6 @@
-/* Names that stand for several declarations or types: structs of one name with other fields, of
- * modules that are linked and of the host; kernels and funcs that both linked modules have. What
- * the disk cache has of the one is not taken for the other, and the canonical text means the same.
+/* Names with several meanings: structs with one name and different fields, in linked modules and in
+ * the application; kernels and funcs that both linked modules have. Code of one is not taken from
+ * the disk cache for the other, and the canonical text has the same meaning.
  * RUN: rm -rf %t && %programs/same_names %t
  */
 #include <kjit/kjit.h>
@@ -22,7 +22,7 @@ static void fail(const char *what, int line)
     if (!(condition)) fail(#condition, __LINE__); \
   } while (0)
 
-/* As a new process would. */
+/* Opens a new context, as a new process would. */
 static void open_context(void)
 {
   kjit_config config = { .size_bytes = sizeof config, .cache_directory = directory };
@@ -36,7 +36,7 @@ static kjit_module *parse(const char *text)
   return module;
 }
 
-/* The first element of the result of `k`, whose other arguments follow. */
+/* Runs `k`, whose other arguments follow, and returns the first element of its result. */
 static double run(kjit_module *module, const kjit_arg *more, size_t count)
 {
   kjit_kernel *kernel;
@@ -55,7 +55,7 @@ static double run(kjit_module *module, const kjit_arg *more, size_t count)
   return result[0];
 }
 
-/* The same of the module that its canonical text is. */
+/* The same for the module that is parsed from the canonical text. */
 static double run_text(kjit_module *module)
 {
   char *text;
@@ -97,7 +97,7 @@ static void test_linked_structs(void)
   expect_linked(KERNEL("y: i32; x: i32"), libraries, 401);
   expect_linked(KERNEL("x: i32; y: i32"), others, 302);
   expect_linked(KERNEL("x: f64; y: f64"), libraries, 301); /* one type */
-  /* Only which library has which struct differs, and they come in the same order. */
+  /* The texts differ only in which library declares which struct; the order is the same. */
   const char *sum = "extern func f()\nextern func g()\nkernel k(r) { r[0] = f() * 10 + g() }\n";
   const char *const two[] = { LIBRARY("f", "x: f64; y: f64"), LIBRARY("g", "y: f64; x: f64"),
                               NULL },
@@ -116,7 +116,8 @@ static void test_linked_funcs(void)
                 library, 21);
 }
 
-/* Of the host's struct types, two have one name, and which argument has which one differs. */
+/* Two struct types of the application have one name, and the arguments have them in different
+ * orders. */
 static void expect_arguments(size_t last, double expected)
 {
   const kjit_field x = { .name = "x", .type = KJIT_F64 }, y = { .name = "y", .type = KJIT_F64 },

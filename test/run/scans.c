@@ -1,5 +1,6 @@
-/* Scans called by a host: of arrays of random shapes along each axis, in the order of memory or
- * not, in place, exclusive, with values to start with; of funcs; as plans; and what is refused.
+/* Scans called by an application: of arrays of random shapes along each axis, with the scanned
+ * elements adjacent in memory or not, in place, exclusive, with initial values; of funcs; as plans;
+ * and calls that kjit rejects.
  * RUN: %programs/scans
  * RUN: %if cuda %{ %programs/scans cuda %}
  */
@@ -30,7 +31,7 @@ static drawn draw(int64_t a, int64_t b, int64_t c)
   return d;
 }
 
-/* way 0: sums; 1: the last one that is not 0. */
+/* Way 0 is the sum. Way 1 is the last value that is not 0. */
 static int64_t combine(int way, int64_t x, int64_t y) { return way ? (y ? y : x) : x + y; }
 
 static void expect(const drawn *d, int axis, int way, bool is_exclusive, const int64_t *start,
@@ -96,7 +97,7 @@ static void test_arrays(kjit_module *module)
   }
 }
 
-/* Every second element, backwards; then in the place of the input. */
+/* Scans every second element, backwards; then in place. */
 static void test_strides(void)
 {
   drawn d = draw(1, 1, 50001);

@@ -1,4 +1,4 @@
-/* Searches and histograms called by a host, and what is refused.
+/* Searches and histograms called by an application, and calls that kjit rejects.
  * RUN: %programs/search
  * RUN: %if cuda %{ %programs/search cuda %}
  */

@@ -1,5 +1,5 @@
-/* Sorts of segments as a host asks for them: by plans, with offsets that are wrong, without
- * segments, and what is refused. test/algorithm/segment_sorts.py compares values with NumPy.
+/* Sorts of segments called by an application: by plans, with wrong offsets, without segments, and
+ * calls that kjit rejects. test/algorithm/segment_sorts.py compares values with NumPy.
  * RUN: %programs/segment_sorts
  * RUN: %if cuda %{ %programs/segment_sorts cuda %}
  */
@@ -14,7 +14,7 @@ static kjit_array *make_offsets(const int64_t *offsets, int64_t count)
   return make_line_of(KJIT_I64, count, offsets, (size_t)count * sizeof *offsets);
 }
 
-/* What the result has; x falls from N to 1. */
+/* Checks the result of a sort of x, whose elements fall from N to 1. */
 static void check(const int64_t *offsets, int64_t count)
 {
   static int32_t found[N];
@@ -53,7 +53,7 @@ static void test_plan(void)
     bool is_right = i % 2 == 0;
     REQUIRE(kjit_copy_from_host(o, is_right ? right : wrong[i / 2].offsets, sizeof right, NULL) ==
             KJIT_OK);
-    /* The run itself may know already. */
+    /* The failure may be reported by the run itself or by the next wait. */
     kjit_status status = kjit_run_plan(plan, NULL);
     if (status == KJIT_OK) status = kjit_synchronize_device(device);
     REQUIRE(status == (is_right ? KJIT_OK : KJIT_ERROR_KERNEL));
@@ -64,7 +64,7 @@ static void test_plan(void)
   kjit_release_array(o);
 }
 
-/* With work memory of the host's. */
+/* With temporary storage of the application. */
 static void test_shapes(void)
 {
   static const int64_t all[] = { 0, N }, one[] = { 7 }, empty[] = { 5, 5, 5, 5 };
@@ -92,7 +92,7 @@ static void test_shapes(void)
   }
 }
 
-/* By the order that x is in. */
+/* Sorts by the order that x has already. */
 static void test_less(void)
 {
   static const int64_t two[] = { 10, N - 10 }, none[] = { 0, 0 };

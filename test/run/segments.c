@@ -1,6 +1,6 @@
-/* Reductions and scans of segments and by key, called by a host: random segments, as plans, as
- * graphs, in work memory of the host's; offsets that are wrong, which fail a thread; and what is
- * refused.
+/* Reductions and scans of segments and by key, called by an application: random segments, as plans,
+ * as graphs, in temporary storage of the application; wrong offsets, which raise a kernel error;
+ * and calls that kjit rejects.
  * RUN: %programs/segments
  * RUN: %if cuda %{ %programs/segments cuda %}
  */
@@ -62,7 +62,7 @@ static void release(arrays *a)
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) kjit_release_array(all[i]);
 }
 
-/* ---- what loops find ---- */
+/* ---- the expected values, computed by loops ---- */
 
 static void check_sums(const arrays *a)
 {
@@ -136,7 +136,8 @@ static void test_calls(kjit_module *module, const arrays *a)
   check_runs(a, true, true);
 }
 
-/* A plan runs many times, with the host's work memory and in a graph that is launched twice. */
+/* A plan runs many times, with the application's temporary storage, and in a graph that is launched
+ * twice. */
 static void test_plans(const arrays *a)
 {
   kjit_operand x = kjit_operand_array(a->x), offsets = kjit_operand_array(a->offsets),
@@ -192,7 +193,8 @@ static void test_plans(const arrays *a)
 
 /* ---- offsets that are wrong, segments without a value ---- */
 
-/* On the CPU the call has waited for its kernels. */
+/* Returns whether the call has failed with this message. On the CPU the call itself has waited for
+ * its kernels. */
 static bool fails(kjit_status status, const char *message)
 {
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
@@ -219,7 +221,8 @@ static void test_failing(kjit_module *module, const arrays *a)
     else REQUIRE(fails(kjit_scan_segments(context, &scan, &x, &offsets, &add, NULL), descend));
     places[at] = right;
   }
-  /* the plan runs as before; the last of nothing has no value, the least no place */
+  /* the plan runs as before; for an empty segment the last element has no value, and the smallest
+   * element has no index */
   REQUIRE(kjit_copy_from_host(a->offsets, places, size, NULL) == KJIT_OK);
   REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK && kjit_synchronize_device(device) == KJIT_OK);
   check_sums(a);
@@ -305,7 +308,7 @@ static void test_refused(const arrays *a)
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) kjit_release_array(made[i]);
 }
 
-/* A struct that a shuffle does not take. */
+/* Elements are structs that are too large for a shuffle. */
 static void test_wide_values(kjit_module *module)
 {
   int64_t four = 4;
@@ -325,7 +328,7 @@ static void test_wide_values(kjit_module *module)
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) kjit_release_array(made[i]);
 }
 
-/* What arrays for the results would be. */
+/* Asks for the descriptions of the results (options.results). */
 static void test_described(const arrays *a)
 {
   kjit_operand x = kjit_operand_array(a->x), offsets = kjit_operand_array(a->offsets),

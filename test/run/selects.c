@@ -1,6 +1,6 @@
-/* Compactions called by a host: by flags, by funcs, into two and three parts, places, one of each
- * run with and without values, run lengths; as plans and in graphs; without elements; and what is
- * refused.
+/* Compactions called by an application: by flags, by funcs, into two and three parts, indices, one
+ * element of each run with and without values, run lengths; as plans and in graphs; without
+ * elements; and calls that kjit rejects.
  * RUN: %programs/selects
  * RUN: %if cuda %{ %programs/selects cuda %}
  */
@@ -26,7 +26,7 @@ typedef struct arrays {
   kjit_array *x, *y, *r, *s, *values, *lengths, *starts, *places, *count;
 } arrays;
 
-/* Runs of 1 to 5 equal numbers. */
+/* Fills the arrays with runs of 1 to 5 equal numbers. */
 static arrays draw(int64_t count)
 {
   n = count;
@@ -68,7 +68,8 @@ static void test_select(kjit_module *module, const arrays *a)
     else wrong += rest[others++] != x_values[i];
   }
   REQUIRE(integer_in(a->count) == kept && !wrong);
-  /* by numbers, which keep those that are not 0; doubled where they are read */
+  /* numbers as flags, which keep the elements whose number is not 0; a func doubles the elements as
+   * they are read */
   kjit_arg of_half = kjit_arg_array(a->x);
   kjit_operand half = kjit_operand_function(find(module, "half"), &of_half, 1, &n, 1);
   REQUIRE(kjit_select(context, &r, &count, &half, &x, NULL) == KJIT_OK);
@@ -209,7 +210,7 @@ static void test_refused(const arrays *a)
   kjit_release_array(fewer);
 }
 
-/* What no class has goes to the rest, and fails. */
+/* An element with another class is written to the rest and raises a kernel error. */
 static void test_no_class(const arrays *a)
 {
   kjit_array *t = make_line(KJIT_I32, n), *c = make_line(KJIT_I64, 2);

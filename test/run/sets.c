@@ -1,6 +1,6 @@
-/* Set operations called by a host: as plans, in graphs, with work memory of the host's; results
- * asked for; without elements; and what is refused. Their values over all types are
- * test/algorithm's.
+/* Set operations called by an application: as plans, in graphs, with temporary storage of the
+ * application; descriptions of results; without elements; and calls that kjit rejects.
+ * test/algorithm compares the values for all types.
  * RUN: %programs/sets
  * RUN: %if cuda %{ %programs/sets cuda %}
  */
@@ -24,7 +24,7 @@ static kjit_array *draw(int32_t *values, int64_t count)
   return make_line_of(KJIT_I32, count, values, (size_t)count * sizeof *values);
 }
 
-/* The walk over both, one step after the other. */
+/* Computes the expected result by a merge of both inputs. */
 static int64_t walk(int operation, int64_t n, int64_t m)
 {
   int64_t count = 0, i = 0, j = 0;

@@ -1,5 +1,5 @@
-/* Shared memory sized for each launch: prepared launches whose scalars change what it takes, and a
- * refused size that leaves them usable.
+/* Shared memory whose size is computed for each launch: prepared launches whose scalars change the
+ * size, and a size that is rejected, after which the prepared launch still works.
  * RUN: %programs/shared_sizes cpu
  * RUN: %if cuda %{ %programs/shared_sizes cuda %}
  */

@@ -1,5 +1,5 @@
-/* A host whose threads have little stack, 256 KiB: what it parses, builds, compiles, launches and
- * destroys there is as deep as kjit allows, and long.
+/* An application whose threads have a stack of 256 KiB. It parses, builds, compiles, launches and
+ * destroys modules that are as deeply nested as kjit allows, and long.
  * RUN: %programs/small_stack cpu
  * RUN: %if cuda %{ %programs/small_stack cuda %}
  */
@@ -34,8 +34,8 @@ static void add(const char *format, ...)
   va_end(list);
 }
 
-/* y[0]: x[0] added LOOPS times, y[1]: 1 added DEPTH times, in nested ifs; y[2]: in nested
- * parentheses. */
+/* Writes a module that computes y[0], to which x[0] is added LOOPS times; y[1], to which nested ifs
+ * add 1 DEPTH times; and y[2], a sum in nested parentheses. */
 static void write_module(void)
 {
   add("kernel k(y, x) {\n  var s = f32(0)\n");
@@ -64,7 +64,7 @@ static kjit_node element(kjit_builder *b, kjit_node array, int index)
   return kjit_build_index(b, array, &at, 1);
 }
 
-/* The same sums: a chain of nodes, and ifs within each other. */
+/* Builds a module with the same sums: a chain of nodes, and nested ifs. */
 static kjit_module *build_module(void)
 {
   kjit_builder *b;

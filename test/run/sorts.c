@@ -1,5 +1,5 @@
-/* Sorts called by a host, each as a line of a file says it; sorts.py writes the lines and compares
- * with NumPy. What is refused.
+/* Sorts called by an application. Each line of a file describes a sort; sorts.py writes the lines
+ * and compares the results with NumPy. Also calls that kjit rejects.
  * REQUIRES: numpy
  * RUN: %python %S/sorts.py %programs/sorts
  * RUN: %if cuda %{ %python %S/sorts.py %programs/sorts cuda %}
@@ -46,7 +46,7 @@ static FILE *open_file(const line *l, const char *ending, const char *mode)
   return file;
 }
 
-/* Their sizes are those of the files. */
+/* Reads an array from a file; the size of the array is that of the file. */
 static size_t read_file(const line *l, const char *ending, kjit_array *array)
 {
   FILE *file = open_file(l, ending, "rb");
@@ -71,7 +71,7 @@ static void write_file(const line *l, const char *ending, const kjit_array *arra
   free(data);
 }
 
-/* Of the shape; where the line says so, seen from a matrix that lies the other way around. */
+/* Two arrays of the shape. If the line says so, they are views of transposed matrices. */
 typedef struct both {
   kjit_array *memory, *seen;
 } both;
@@ -130,7 +130,8 @@ static void run_line(const line *l)
   if (l->planned) options.plan = &plan;
   size_t bytes = read_file(l, "x", x.memory), value_bytes = read_file(l, "v", v.memory);
   REQUIRE(call(l, & or, &orv, &ox, &ov, &options) == KJIT_OK);
-  for (int i = 0; i < l->planned; i++) { /* work memory is left as it has to be */
+  /* each run leaves temporary storage in the state that the next run needs */
+  for (int i = 0; i < l->planned; i++) {
     if (l->in_place && i) {
       (void)read_file(l, "x", x.memory);
       (void)read_file(l, "v", v.memory);

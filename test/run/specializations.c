@@ -1,6 +1,6 @@
-/* What a host learns about compiled code and does with it, with the real compiler: all stages of a
- * specialization as text, signatures in the background and many at once, and code that one process
- * exports and another imports without a compiler.
+/* Inspection and use of compiled code by an application, with the real compiler: all stages of a
+ * specialization as text, signatures compiled in the background and many at once, and code that one
+ * process exports and another process imports without a compiler.
  * RUN: %programs/specializations cpu %t.blob
  * RUN: %if cuda %{ %programs/specializations cuda %t.cuda.blob %}
  */
@@ -54,7 +54,7 @@ static kjit_kernel *kernel_of(kjit_module *module, const char *name)
   return kernel;
 }
 
-/* Runs scale on f32 or f64 and looks at every element. */
+/* Runs scale on f32 or f64 and checks every element. */
 static void check_scale(kjit_device *device, kjit_kernel *kernel, kjit_type type)
 {
   int64_t length = COUNT;
@@ -102,7 +102,7 @@ static void check_stage(kjit_specialization *specialization, kjit_stage stage, c
   kjit_free(context, code);
 }
 
-/* Where the machine has a disassembler. */
+/* Checks the disassembly if the machine has a disassembler. */
 static void check_sass(kjit_specialization *specialization)
 {
   void *text = NULL;
@@ -192,7 +192,7 @@ static void check_many(kjit_device *device, kjit_kernel *kernel)
   kjit_specialize_item items[] = {
     { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "i32[:] C, i32, i32[:] C" },
     { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "i64[:] C, i64, i64[:] C" },
-    /* floats do not go into integers */
+    /* a float cannot be converted to an integer type */
     { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "i32[:] C, f32, f32[:] C" },
     { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "u32[:] C, u32, u32[:] C" }
   };

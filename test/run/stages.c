@@ -1,5 +1,5 @@
-/* A host is told where compilations are: of a launch, of code to look at, of a func, in a child
- * process; that one has failed; and nothing where nothing is compiled.
+/* kjit_config.on_stage reports the stages of compilations: of a launch, of code for inspection, of
+ * a func, and in a child process. It reports failures, and reports nothing if nothing is compiled.
  *
  * RUN: env KJIT_TEST_COMPILER=%libdir/libkjit-compiler.so %programs/stages | FileCheck %s
  * CHECK: {{^}}launch: twice typed, twice llvm, twice llvm-opt, twice object, twice over: KJIT_OK

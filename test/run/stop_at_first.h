@@ -1,4 +1,4 @@
-/* For hosts that stop at the first thing that is wrong, and show what kjit has said about it. */
+/* For test programs that stop at the first error and print kjit's message about it. */
 #ifndef STOP_AT_FIRST_H
 #define STOP_AT_FIRST_H
 

@@ -71,7 +71,7 @@ int main(void)
   for (int i = 0; i < KERNELS; i++) REQUIRE(launch(module, i, device, array) == KJIT_NOT_READY);
   for (int i = 0; i < THREADS; i++) REQUIRE(!pthread_create(&threads[i], NULL, stop, NULL));
   for (int i = 0; i < THREADS; i++) REQUIRE(!pthread_join(threads[i], NULL));
-  /* Of k0 on: the code is there or is compiled now, so that each launch runs. */
+  /* The code of each kernel exists or is compiled now, so that each launch runs. */
   for (int i = KERNELS; i-- > 0;) REQUIRE(launch(module, i, device, array) == KJIT_OK);
   REQUIRE(kjit_copy_to_host(array, &element, sizeof element, NULL) == KJIT_OK);
   REQUIRE(element == 0); /* k0 ran last: sin(0) + 0 */

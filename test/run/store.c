@@ -1,5 +1,5 @@
-/* A host's own store for compiled code: what one context compiles another one takes from there;
- * whatever the store gives back, results are right.
+/* A store of the application for compiled code. One context takes code from the store that another
+ * context has compiled. Results are correct whatever data the store returns.
  * RUN: %programs/store cpu
  * RUN: %if cuda %{ %programs/store cuda %}
  */
@@ -66,7 +66,7 @@ static void fail_at(int line, const char *what, kjit_context *context)
     if (!(condition)) fail_at(__LINE__, #condition, context); \
   } while (0)
 
-/* One launch in a context of its own, as a new process would make it. */
+/* Makes one launch in a new context, as a new process would. */
 static kjit_statistics launch(store *s, const char *name)
 {
   static const char text[] =
@@ -117,7 +117,7 @@ int main(int count, char **arguments)
   CHECK(first.compilations == 1 && first.disk_misses == 1 && s.stores == 1);
   CHECK(second.compilations == 0 && second.disk_hits == 1 && s.stores == 1);
   CHECK(s.loads == s.releases && s.loads == 1);
-  /* damaged: compiled and stored again */
+  /* a damaged entry is compiled and stored again */
   for (size_t at = 0; at < s.entries[0].size_bytes; at += 1 + s.entries[0].size_bytes / 40) {
     s.entries[0].data[1 + at] ^= 0x10;
     kjit_statistics again = launch(&s, arguments[1]);

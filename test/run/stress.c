@@ -1,9 +1,9 @@
 /* stress cpu|cuda [--seconds N] [--rounds N] [--threads N] [--seed N]
  *
- * Threads that share a context, its kernels, its pool and its cache of code, which has room for a
- * few specializations only: launches, prepared ones, captures and replays, arrays that are released
- * while they are in use, copies, and arrays that one thread hands to another with an event. Every
- * array holds base + i * slope, and the thread knows both: what it reads must be that.
+ * Threads that share a context, its kernels, its pool and its loaded code, which is limited to a
+ * few specializations. They make launches, prepared launches, captures and graph launches, release
+ * arrays that are in use, copy, and pass arrays to other threads with an event. Every array holds
+ * base + i * slope, and the thread that reads it knows both numbers.
  * RUN: %programs/stress cpu --rounds 300
  * RUN: %if cuda %{ %programs/stress cuda --rounds 400 %}
  */
@@ -41,7 +41,7 @@ typedef struct actor {
   uint64_t operations;
 } actor;
 
-/* What a thread has put down for any other: the event is recorded after the last use. */
+/* An array that one thread passes to any other thread. The event is recorded after its last use. */
 typedef struct handed_array {
   known_array known;
   kjit_event *event;
@@ -87,14 +87,14 @@ static known_array create_started_array(actor *self)
   return made;
 }
 
-/* Of those that the thread uses for a while: what it used before is unloaded, and loaded again when
- * it comes back to it. */
+/* Returns a constant for a kernel. A thread uses a few constants for a while; meanwhile the code
+ * for others is unloaded, and loaded again when the thread needs it. */
 static uint32_t choose_constant(actor *self)
 {
   return (uint32_t)(self->operations / 16 + next_random(self) % 4) % CONSTANTS;
 }
 
-/* The arguments of a step, and what it makes of the values. */
+/* Fills in the arguments of a step, and updates the expected values. */
 static void make_step(actor *self, kjit_arg arguments[4], known_array *to, const known_array *from)
 {
   uint32_t a = next_random(self) | 1, c = choose_constant(self);
@@ -114,7 +114,8 @@ static void launch_step(actor *self, known_array *to, const known_array *from, k
   OK(kjit_launch(steps[next_random(self) % 2], &config, arguments, 4));
 }
 
-/* There and back through an array that is released while both launches may wait for their turn. */
+/* Launches to a temporary array and back, and releases this array while both launches may still be
+ * queued. */
 static void step_through_temporary(actor *self, known_array *at)
 {
   known_array temporary = create_array(self, at->count);
@@ -123,7 +124,8 @@ static void step_through_temporary(actor *self, known_array *at)
   kjit_release_array(temporary.array);
 }
 
-/* The second launch on another stream of the thread, which the pool learns of by the events. */
+/* Makes the second launch on another stream of the thread, ordered by events, which tell the pool
+ * about the order. */
 static void step_on_side_stream(actor *self, known_array *at)
 {
   known_array temporary = create_array(self, at->count);
@@ -155,7 +157,8 @@ static void run_prepared(actor *self, known_array *at)
   kjit_destroy_prepared(prepared);
 }
 
-/* A captured step from one array to the other, replayed: each time the same values. */
+/* Captures a step from one array to the other and launches the graph several times, with the same
+ * values each time. */
 static void replay_graph(actor *self, known_array *at)
 {
   known_array other = create_array(self, at->count), middle;
@@ -191,7 +194,8 @@ static void check_values(actor *self, known_array *at)
   }
 }
 
-/* Puts the array into the box and takes another one out, or a fresh one. */
+/* Puts the array into the box for other threads, and takes another array from the box or creates a
+ * new one. */
 static void hand_over(actor *self, known_array *at)
 {
   handed_array put = { .known = *at }, taken;
@@ -256,7 +260,8 @@ static void *run_actor(void *argument)
     check_values(self, &self->arrays[i]);
     kjit_release_array(self->arrays[i].array);
   }
-  OK(kjit_synchronize_stream(self->stream)); /* what was handed over is waited for with the box */
+  /* the wait for the box covers arrays that were passed to other threads */
+  OK(kjit_synchronize_stream(self->stream));
   kjit_destroy_event(self->event);
   kjit_destroy_stream(self->side);
   kjit_destroy_stream(self->stream);
@@ -277,7 +282,7 @@ static void empty_box(void)
   kjit_destroy_stream(last.stream);
 }
 
-/* With nothing under way what is loaded now pushes out what was loaded before. */
+/* When no launch is running, loading new code evicts all code that was loaded before. */
 static void push_out_code(void)
 {
   actor last = { 0 };

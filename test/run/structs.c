@@ -1,5 +1,5 @@
-/* Structs of a C host: arrays of them, values, pointers; types made by calls, kernels from text and
- * from the builder; prepared launches.
+/* Structs of a C program: arrays of structs, values, pointers; types that calls create, kernels
+ * from text and from the builder; prepared launches.
  * RUN: %programs/structs cpu
  * RUN: %if cuda %{ %programs/structs cuda %}
  */
@@ -28,7 +28,7 @@ typedef struct __attribute__((packed)) tight {
   _Bool c;
 } tight;
 
-/* 24 numbers: more than two words as a value */
+/* 24 numbers, so a value does not fit into two words */
 typedef struct settings {
   vec3 wind;
   double dt;
@@ -356,7 +356,7 @@ static uint64_t address_of(const kjit_array *array)
   return (uint64_t)(uintptr_t)kjit_get_tensor(array)->data;
 }
 
-/* Addresses as C hands them over. */
+/* Pointer arguments with addresses of C objects. */
 static void launch_pointers(kjit_module *module)
 {
   int64_t shape = 12;
@@ -465,7 +465,8 @@ static void launch_built(void)
   kjit_release_module(parsed);
 }
 
-/* A struct takes more of the parameter block than was known when the kernel was made. */
+/* A struct needs more space in the parameter block than was known when the kernel object was
+ * created. */
 static void pass_large(void)
 {
   enum { PARTS = 440 };
@@ -508,7 +509,7 @@ static void pass_large(void)
   kjit_release_module(module);
 }
 
-/* Constants of structs, and of no elements: by the builder, and set by the host. */
+/* Constants that are structs or have no elements, from the builder and set by the application. */
 static void use_constants(void)
 {
   static const char constants_text[] =

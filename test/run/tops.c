@@ -1,5 +1,5 @@
-/* The first k elements as a host asks for them: by plans, of operands that are funcs, of many
- * elements, and what is refused. test/algorithm/tops.py compares values with NumPy.
+/* kjit_top_k called by an application: by plans, with operands that are funcs, with many elements,
+ * and calls that kjit rejects. test/algorithm/tops.py compares values with NumPy.
  * RUN: %programs/tops
  * RUN: %if cuda %{ %programs/tops cuda %}
  */
@@ -38,8 +38,8 @@ static bool is_before(uint32_t x, int64_t i, uint32_t y, int64_t j)
   return x < y || (x == y && i < j);
 }
 
-/* Each comes before the next one, and no more than k elements come before what is behind the last
- * one. */
+/* Checks that each element comes before the next one, and that at most k elements come before the
+ * element after the last one. */
 static void check(const uint32_t *r, const int64_t *places, int64_t k, int64_t n, uint32_t shift)
 {
   int64_t before = 0;
@@ -55,7 +55,7 @@ static void check(const uint32_t *r, const int64_t *places, int64_t k, int64_t n
   REQUIRE(before == k - 1);
 }
 
-/* Of a func, into a func; twice by a plan. */
+/* Reads from a func and writes to a func, twice by a plan. */
 static void test_many(int64_t n, int64_t k, uint32_t shift)
 {
   kjit_array *r = make(KJIT_U32, k), *p = make(KJIT_I64, k);

@@ -1,5 +1,5 @@
-/* Updates at places called by a host: as plans and in graphs, a place that is none, and what is
- * refused. Their values over all types are test/algorithm's.
+/* kjit_update_at called by an application: as plans and in graphs, with an index out of bounds, and
+ * calls that kjit rejects. test/algorithm compares the values for all types.
  * RUN: %programs/updates
  * RUN: %if cuda %{ %programs/updates cuda %}
  */
@@ -59,7 +59,7 @@ static void test_plan(void)
   kjit_destroy_stream(stream);
 }
 
-/* The other places are updated all the same. */
+/* An index out of bounds does not prevent the other updates. */
 static void test_no_place(void)
 {
   static const int32_t outside[] = { 0, ROWS, 1, -ROWS - 1, -1 };
@@ -85,8 +85,8 @@ static void test_no_place(void)
   kjit_release_array(q);
 }
 
-/* The same with so many values that each core of a CPU updates a copy of x. The last place is none,
- * and the value for the first one is in the first part. */
+/* The same with so many values that each core of a CPU updates a copy of x. The last index is out
+ * of bounds, and the value for index 0 is in the first part of the values. */
 static void test_no_place_of_many(void)
 {
   enum { MANY = 1 << 18 };

@@ -1,5 +1,5 @@
-/* Calls of algorithms that come again: what they ask the driver for, which arrays their kernels
- * get, and when work memory is cleared. */
+/* Repeated calls of algorithms: their driver calls, the arrays that their kernels receive, and when
+ * temporary storage is cleared. */
 #include <kjit/algorithm.h>
 #include <kjit/code.h>
 
@@ -82,7 +82,7 @@ static bool has_parameter(const kjit_array *array)
   return false;
 }
 
-/* The launch, and whose its stream is. */
+/* The driver calls of a call: the launch, and the query for the context of its stream. */
 enum { LAUNCH = FAKE_DEFAULT_LAUNCH };
 
 static int count_calls(const objects *o, kjit_array *to, kjit_array *from, kjit_stream *stream)
@@ -107,7 +107,7 @@ static void test_asks_for_launches_only(void **state)
   close_objects(&o);
 }
 
-/* Work memory is cleared where it is not known what is in it. */
+/* Temporary storage is cleared if its contents are not known. */
 static void test_clears(void **state)
 {
   (void)state;
@@ -115,10 +115,10 @@ static void test_clears(void **state)
   kjit_stream *stream;
   expect_ok(o.context, kjit_create_stream(o.device, &stream));
   for (int i = 0; i < 4; i++) (void)count_calls(&o, o.r, o.x, NULL);
-  /* another stream has its own; what it leaves is for this stream, too, when the host has waited */
+  /* another stream has its own storage, which this stream can also use after the host has waited */
   int first = count_calls(&o, o.r, o.x, stream), second = count_calls(&o, o.r, o.x, stream);
   assert_true(first > second);
-  /* a launch that fails may have left anything */
+  /* after a failed launch the contents of the storage are not known */
   cuda.fail_at = cuda.calls + LAUNCH;
   cuda.fail_with = CUDA_INVALID_VALUE;
   assert_int_not_equal(reduce(&o, o.r, o.x, NULL), KJIT_OK);
@@ -129,7 +129,8 @@ static void test_clears(void **state)
   close_objects(&o);
 }
 
-/* What the host captures by itself runs when its graph does: nothing is left in memory now. */
+/* Work in a capture of the application runs when its graph is launched, so the storage has no
+ * contents for later calls. */
 static void test_host_captures(void **state)
 {
   (void)state;
@@ -144,7 +145,7 @@ static void test_host_captures(void **state)
   assert_int_equal(fake_cuStreamBeginCapture(&native, 0), 0);
   expect_ok(o.context, reduce(&o, o.r, o.x, stream));
   assert_int_equal(fake_cuStreamEndCapture(&native, &graph), 0);
-  /* it is cleared by this one */
+  /* this call clears it */
   assert_true(count_calls(&o, o.r, o.x, stream) > again);
   assert_int_equal(count_calls(&o, o.r, o.x, stream), again);
   assert_int_equal(fake_cuGraphDestroy(graph), 0);
@@ -172,7 +173,7 @@ static void test_host_captures_plan(void **state)
   close_objects(&o);
 }
 
-/* A kernel in which a thread may fail leaves what it has then. */
+/* If a thread of the kernel can fail, the contents of the storage are not known afterwards. */
 static void test_kernel_that_may_fail(void **state)
 {
   (void)state;
@@ -184,7 +185,8 @@ static void test_kernel_that_may_fail(void **state)
   close_objects(&o);
 }
 
-/* Memory that was left with counters goes to whoever needs memory, and is cleared again then. */
+/* A block that a call has left with its counters can be given to another owner; the next call
+ * clears its storage again. */
 static void test_memory_is_taken(void **state)
 {
   (void)state;
@@ -200,8 +202,8 @@ static void test_memory_is_taken(void **state)
   close_objects(&o);
 }
 
-/* More kinds of calls than are kept, and funcs that are gone: one that lies where another one was
- * is another one. */
+/* More kinds of calls than the cache keeps, and funcs that no longer exist. A new func at the
+ * address of an old one is another func. */
 static void test_other_funcs(void **state)
 {
   enum { MANY = 150, COUNT = 300 };

@@ -1,11 +1,11 @@
-/* Every allocation of an algorithm fails in turn: of a call on a GPU and on the CPU, with operators
- * and operands that are funcs of the host, with views of its arrays, and of plans. What failed is
- * named, nothing is leaked, and the same thing done again works. */
+/* Every allocation of an algorithm fails in turn: in calls on a GPU and on the CPU, with operators
+ * and operands that are funcs of the application, with views of its arrays, and in plans. The error
+ * names the call, no memory is leaked, and the same call works afterwards. */
 #include <kjit/algorithm.h>
 
 #include "every_allocation.h"
 
-/* ---- what a host does ---- */
+/* ---- the calls of an application ---- */
 
 static const char source[] = "func both(a, b) { return a + b }\n"
                              "func product(i, j, x, y) { return x[i] * y[j] }\n";
@@ -80,7 +80,7 @@ static kjit_status describe(objects *o)
 
 static host_step *const steps[] = { on_gpu, on_cpu, of_func, of_host, plan, run_plan, describe };
 
-/* ---- what it is done with ---- */
+/* ---- the objects of the calls ---- */
 
 static void open_arrays(objects *o, int device)
 {
@@ -119,7 +119,7 @@ static void close_objects(objects *o)
   close_devices(o->context);
 }
 
-/* Builds with sanitizers, which take twenty times as long, try some of them. */
+/* Builds with sanitizers take twenty times as long and try some of the allocations. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 256 };
 #else

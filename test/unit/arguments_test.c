@@ -1,5 +1,5 @@
-/* Binding arguments: kinds, counts, annotations, conversions, layouts, what is refused and in which
- * words. */
+/* Binding of arguments: kinds, counts, annotations, conversions, layouts, and the messages of
+ * rejected calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void test_numbers_are_weak(void **state)
   arguments[0] = kjit_arg_number(-7);
   arguments[1] = kjit_arg_number(0.25);
   expect_success(kernel, arguments, 3);
-  assert_int_equal(fake.compilations, 1); /* values are no part of the key */
+  assert_int_equal(fake.compilations, 1); /* values are not part of the key */
 }
 
 /* An integer without a type is a number of its own kind if it needs more than 32 bits. */
@@ -114,7 +114,7 @@ static void test_wide_integers_are_weak(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k(a, b, c) { let x = a + b + c }\n"), "k");
   kjit_arg arguments[] = { kjit_arg_integer(-3), kjit_arg_integer(INT64_MIN),
                            kjit_arg_unsigned_integer(UINT64_MAX) };
-  for (int round = 0; round < 2; round++) { /* the second launch is followed */
+  for (int round = 0; round < 2; round++) { /* the second launch takes the fast path */
     expect_success(kernel, arguments, 3);
     for (int i = 0; i < 3; i++) assert_int_equal(fake.arguments[i].kind, KJ_ARGUMENT_NUMBER);
     assert_int_equal(fake.arguments[0].type, KJ_WEAK_INT);
@@ -130,8 +130,8 @@ static void test_wide_integers_are_weak(void **state)
   assert_int_equal(fake.compilations, 2);
 }
 
-/* A float literal is one whatever its value, the second time too, when the launch before is
- * followed. */
+/* A float literal stays a float for every value, also in the second launch, which takes the fast
+ * path. */
 static void test_reals_are_floats(void **state)
 {
   kjit_module *module = parse(
@@ -150,7 +150,7 @@ static void test_reals_are_floats(void **state)
   assert_int_equal(fake.arguments[0].type, KJ_WEAK_INT);
   expect_success(constant, &real, 1);
   assert_int_equal(fake.arguments[0].type, KJ_WEAK_FLOAT);
-  expect_success(integer, &real, 1); /* exact, as any number may be */
+  expect_success(integer, &real, 1); /* exact, so the type accepts the number */
   real = kjit_arg_real(4.5);
   expect_failure(integer, &real, 1, "parameter `n`: expected i32, got 4.5");
 }
@@ -348,9 +348,9 @@ static void test_bad_tensors(void **state)
   assert_int_equal(fake.arguments[0].facts, 0);
   t.byte_offset = 16;
   int loads = fake.loads;
-  /* on the code that is there; what fits better is compiled beside */
+  /* the launch uses existing code, while better code is compiled in the background */
   expect_success(kernel, &argument, 1);
-  for (int i = 0; i < 100000 && fake.loads == loads; i++) /* a busy machine comes to it late */
+  for (int i = 0; i < 100000 && fake.loads == loads; i++) /* a busy machine compiles late */
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(fake.arguments[0].facts, KJ_FACT_ALIGNED16);
   t.device_type = 7;

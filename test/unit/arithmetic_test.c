@@ -1,5 +1,5 @@
-/* The arithmetic of numbers that are known: conversions that round once, integers that wrap, NaNs
- * that keep their bits, and the text of each. */
+/* Arithmetic on compile-time numbers: conversions that round once, integers that wrap, NaNs that
+ * keep their bits, and the text of each number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void test_small_floats(void **state)
   }
 }
 
-/* Every f16 and bf16 is the same after a way through f64; NaNs become quiet on it. */
+/* Every f16 and bf16 is unchanged by a conversion to f64 and back, except that NaNs become
+ * quiet. */
 static void test_ways_through_f64(void **state)
 {
   (void)state;
@@ -48,7 +49,7 @@ static void test_ways_through_f64(void **state)
   }
 }
 
-/* The processor's own conversions say the same for f32. */
+/* Conversions of f32 give the same results as the processor's conversions. */
 static void test_f32(void **state)
 {
   (void)state;
@@ -70,7 +71,7 @@ static void test_f32(void **state)
 static void test_integers_round_once(void **state)
 {
   (void)state;
-  /* through f64 it would become a tie, and go to the even 0x5e80 */
+  /* a conversion through f64 would round it to a tie, and then to the even 0x5e80 */
   expect_bits(ki_integer_value(KJIT_BF16, 4629700416936869889), 0x5e81);
   expect_bits(ki_integer_value(KJIT_F32, 0x4000004000000001), 0x5e800001);
   expect_bits(ki_integer_value(KJIT_F16, -65520), 0xfc00);

@@ -36,7 +36,7 @@ static kjit_array *make_matrix(kjit_device *device, kjit_layout layout, kjit_mem
   return array;
 }
 
-/* 0, 1, 2 ... in row-major order. */
+/* Creates an array with the elements 0, 1, 2 ... in row-major order. */
 static kjit_array *make_counted(kjit_device *device, kjit_layout layout)
 {
   float values[12];
@@ -94,8 +94,8 @@ static void test_making(void **state)
   assert_int_equal(kjit_create_array_with(&config, &like), KJIT_ERROR_ARGUMENT);
 }
 
-/* Structs of a host that was built against an older header are shorter: what they lack has its
- * default, whatever lies behind them. */
+/* Structs of an application that was built with an older header are shorter. Missing fields have
+ * their defaults, whatever bytes follow the struct. */
 static void test_older_structs(void **state)
 {
   static const struct {
@@ -272,7 +272,7 @@ static void test_retype(void **state)
   assert_int_equal(tensor->shape[1], 3);
   assert_int_equal(tensor->strides[0], 6);
   assert_int_equal(tensor->strides[1], 2);
-  /* the last element of a view that goes backwards */
+  /* the last element of a view with negative strides */
   expect_ok(*state,
             kjit_restride_array(numbers, (int64_t[]){ 2, 2 }, (int64_t[]){ -3, -2 }, 2, 5, &rows));
   expect_ok(*state, kjit_retype_array(rows, KJIT_I16, 3, &again));
@@ -310,7 +310,7 @@ static void test_protect(void **state)
   kjit_release_array(view);
 }
 
-/* Another context's streams are not this one's: its arrays come as tensors. */
+/* Streams belong to one context, so arrays of another context are passed as tensors. */
 static void test_other_contexts(void **state)
 {
   static const char message[] =
@@ -402,7 +402,7 @@ static void test_taking(void **state)
   expect_refused(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array),
                  KJIT_ERROR_UNSUPPORTED,
                  "the tensor has DLPack version 2.9, but kjit supports versions 1.x");
-  assert_int_equal(deleted, 3); /* taken on failure, too */
+  assert_int_equal(deleted, 3); /* ownership is taken on failure, too */
   plain.tensor.bits = 4;
   assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, &array), KJIT_ERROR_ARGUMENT);
   assert_int_equal(deleted, 4);
@@ -416,16 +416,16 @@ static void test_taking(void **state)
   assert_int_equal(deleted, 6);
 }
 
-/* What producers may give: no dimension, no element and no memory, no strides, an offset, strides
- * of any sign; and what a consumer gets of it. */
+/* Tensors of producers without dimensions, without elements or memory, without strides, with an
+ * offset, with strides of any sign; and the tensors that a consumer then gets. */
 static void test_odd_tensors(void **state)
 {
   float data[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
   const struct {
     int32_t rank;
-    int first; /* of data; -1: no memory */
+    int first; /* index of the first element in the data; -1 means no memory */
     uint64_t byte_offset;
-    int64_t shape[2], strides[2]; /* strides 0 0: NULL */
+    int64_t shape[2], strides[2]; /* strides 0 0 stand for NULL */
     size_t count;
     float expected[6];
   } rows[] = { { 0, 3, 0, { 0 }, { 0 }, 1, { 3 } },
@@ -453,12 +453,13 @@ static void test_odd_tensors(void **state)
     kjit_array *array, *again;
     deleted = 0;
     expect_ok(*state, kjit_take_dlpack_versioned(*state, &managed, NULL, &array));
-    memset(shape, 0x55, sizeof shape); /* they are the producer's, and read by the call */
+    /* the call has read the producer's shape, so it may change now */
+    memset(shape, 0x55, sizeof shape);
     memset(strides, 0x55, sizeof strides);
     expect_ok(*state, kjit_copy_to_host(array, found, rows[i].count * sizeof *found, NULL));
     assert_memory_equal(found, rows[i].expected, rows[i].count * sizeof *found);
     expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &given));
-    assert_true(given->tensor.shape && given->tensor.strides); /* DLPack 1.2 wants strides */
+    assert_true(given->tensor.shape && given->tensor.strides); /* DLPack 1.2 requires strides */
     assert_int_equal(given->flags, 0);
     kjit_release_array(array);
     assert_int_equal(deleted, 0);
@@ -471,7 +472,8 @@ static void test_odd_tensors(void **state)
   }
 }
 
-/* What no memory can be is refused; strides of nothing are not computed with. */
+/* Tensors that no memory can have are rejected. The strides of a tensor without elements are
+ * ignored. */
 static void test_impossible_tensors(void **state)
 {
   float data[4] = { 0 };
@@ -550,7 +552,8 @@ static void test_giving(void **state)
   assert_int_equal(versioned->major, 1);
   assert_int_equal(plain->tensor.strides[1], 3);
   kjit_release_array(array);
-  expect_ok(*state, kjit_take_dlpack(*state, plain, NULL, &back)); /* what was given comes back */
+  /* the exported array is imported again */
+  expect_ok(*state, kjit_take_dlpack(*state, plain, NULL, &back));
   EXPECT_ELEMENTS(back, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   kjit_release_array(back);
   versioned->deleter(versioned);
@@ -559,8 +562,8 @@ static void test_giving(void **state)
   *state = make_gpu_context();
 }
 
-/* The consumer's stream comes after what the array was used for; the owner's, after what kjit has
- * done. */
+/* The consumer's stream waits for earlier uses of the array, and the owner's stream waits for
+ * kjit's uses. */
 static void test_stream_order(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -585,7 +588,7 @@ static void test_stream_order(void **state)
   assert_ptr_equal(cuda.ordered[1][1], &native);
   given->deleter(given);
   cuda.orders = 0;
-  kjit_release_array(array); /* its own stream waits for both */
+  kjit_release_array(array); /* the array's own stream waits for both uses */
   assert_int_equal(cuda.orders, 2);
   kjit_managed_tensor managed = { .deleter = delete_plain };
   float data[100];
@@ -611,7 +614,7 @@ static void test_stream_order(void **state)
 
 /* ---- other processes ---- */
 
-/* The child's exit status: 0 where everything was as it should be. */
+/* Returns the child's exit status, which is 0 if everything was correct. */
 static int wait_for(pid_t child)
 {
   int status = 0;
@@ -659,7 +662,7 @@ static void test_shared_memory(void **state)
                  "process cannot access other memory");
 }
 
-/* The file that a handle names could shrink under the importer, if it is not sealed. */
+/* Without seals, the file that a handle names could become shorter while the importer uses it. */
 static int import_in_child(const kjit_array_handle *handle)
 {
   kjit_context *context;
@@ -700,8 +703,8 @@ static void test_unsealed_memory(void **state)
   kjit_release_array(array);
 }
 
-/* Handles come from outside: whatever bytes they have, nothing but an error or a mapping of what
- * they name comes of them. */
+/* Handles are untrusted. Whatever bytes a handle has, the call returns an error or maps the memory
+ * that the handle names. */
 static void test_damaged_handles(void **state)
 {
   kjit_array *array = make_matrix(cpu_of(*state), KJIT_LAYOUT_C, KJIT_MEMORY_SHARED), *imported;
@@ -728,14 +731,14 @@ static void test_gpu_handles(void **state)
   ((float *)address_of(array))[10] = 42;
   expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 10, 20, 1 }, 1, &view));
   expect_ok(*state, kjit_export_array(view, &handle));
-  handle.bytes[PROCESS_AT] ^= 1; /* of another process, as it were */
+  handle.bytes[PROCESS_AT] ^= 1; /* the handle now names another process */
   expect_ok(*state, kjit_import_array(*state, &handle, &imported));
   assert_ptr_equal(kjit_get_array_device(imported), device);
   EXPECT_ELEMENTS(imported, 42, 0, 0, 0, 0, 0, 0, 0, 0, 0);
   assert_int_equal(cuda.opened, 1);
   kjit_release_array(imported);
   assert_int_equal(cuda.opened, 0);
-  /* more than there is: only the driver is believed */
+  /* the handle claims a larger size than the memory has; kjit relies on the driver's size */
   enum { SHAPE_AT = 24, SIZE_AT = 168 };
   int64_t many = 1 << 24, bytes = many * 4 + 40;
   memcpy(handle.bytes + SHAPE_AT, &many, sizeof many);
@@ -773,8 +776,8 @@ typedef struct everything {
   kjit_prepared *prepared;
 } everything;
 
-/* Every kind of call on what the parent has made; the index of the first that is not refused, 0:
- * all are. */
+/* Makes every kind of call on the parent's objects. Returns the index of the first call that is not
+ * rejected, or 0 if all are rejected. */
 static int use_after_fork(everything *e)
 {
   kjit_arg argument = kjit_arg_array(e->array), number = kjit_arg_number(1);
@@ -841,14 +844,14 @@ static int use_after_fork(everything *e)
   return 0;
 }
 
-/* ThreadSanitizer knows of no threads in the child of a process that had some. */
+/* ThreadSanitizer does not support threads in a child of a process that had threads. */
 #if defined(__SANITIZE_THREAD__)
 enum { MAY_START_THREADS = 0 };
 #else
 enum { MAY_START_THREADS = 1 };
 #endif
 
-/* A context of the child's own works. */
+/* A context that the child creates works. */
 static int use_own_context(void)
 {
   kjit_context *context = make_fake_context();
@@ -870,7 +873,7 @@ static int use_own_context(void)
 
 static int be_child(everything *e)
 {
-  alarm(150); /* ends one that waits for a lock */
+  alarm(150); /* ends a child that waits for a lock */
   int failed = use_after_fork(e);
   if (failed) return failed;
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(e->context, 0);
@@ -880,7 +883,7 @@ static int be_child(everything *e)
     return 90;
   free(text);
   if (kjit_get_specialization(e->kernel, 0) || kjit_get_cache_directory(e->context)) return 94;
-  kjit_release_array(e->array); /* nothing, and nothing that waits */
+  kjit_release_array(e->array); /* these calls have no effect and do not wait */
   kjit_release_module(e->module);
   kjit_destroy_prepared(e->prepared);
   kjit_destroy_stream(e->stream);
@@ -901,24 +904,25 @@ static void check_fork(kjit_context *context, kjit_device *device)
   expect_ok(context, kjit_create_event(device, &e.event));
   kjit_arg argument = kjit_arg_array(e.array);
   expect_ok(context, kjit_prepare_launch(e.kernel, NULL, &argument, 1, &e.prepared));
-  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* its workers may be there */
+  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* the workers may exist */
   fflush(NULL);
   kj_runtime *runtime = kj_get_runtime(context);
   pthread_mutex_t *held[] = { &context->runtime_mutex, &runtime->streams_mutex,
                               &runtime->objects_mutex, &device->mutex };
-  for (int i = 0; i < 4; i++) pthread_mutex_lock(held[i]); /* as another thread may */
+  /* another thread may hold these locks at the fork */
+  for (int i = 0; i < 4; i++) pthread_mutex_lock(held[i]);
   pid_t child = fork();
   if (!child) _exit(be_child(&e));
   for (int i = 0; i < 4; i++) pthread_mutex_unlock(held[i]);
   assert_int_equal(wait_for(child), 0);
-  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* the parent goes on */
+  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* the parent continues */
   kjit_destroy_prepared(e.prepared);
   kjit_destroy_stream(e.stream);
   kjit_destroy_event(e.event);
   kjit_release_array(e.array);
 }
 
-/* What the driver says in a child whose parent has used it. */
+/* The driver's error in a child whose parent has used the driver. */
 static void test_driver_in_child(void **state)
 {
   (void)state;

@@ -1,6 +1,6 @@
-/* KJ_ASSERT: where assertions are on, a broken one ends the process with its condition and place;
- * where they are off, it is not evaluated. The same for locks that are taken in the wrong order, or
- * held where the host's code is called. */
+/* KJ_ASSERT: in builds with assertions, a false condition ends the process and prints the condition
+ * and its location; in other builds it is not evaluated. The same holds for locks that are taken in
+ * the wrong order, or held while application code is called. */
 #include "kj_test.h"
 
 #include <signal.h>
@@ -71,7 +71,8 @@ static void ask_store_with_lock(void)
   (void)kj_fetch_entry(disk, &key, NULL, &code);
 }
 
-/* The child's own end, its message in `text`. */
+/* Runs the function in a child process and returns how the child ended, and its message in
+ * `text`. */
 static int break_in_child(void (*break_it)(void), char *text, size_t size)
 {
   int pipes[2];
@@ -126,8 +127,7 @@ static void test_locks(void **state)
                                   ask_store_with_lock, unlock_another };
   size_t count = sizeof wrong / sizeof *wrong;
 #ifdef __SANITIZE_THREAD__
-  count--; /* ThreadSanitizer ends the process itself where a mutex is unlocked that is not locked
-            */
+  count--; /* ThreadSanitizer itself ends a process that unlocks a mutex that is not locked */
 #endif
   for (size_t i = 0; i < count; i++) {
     int status = break_in_child(wrong[i], text, sizeof text);

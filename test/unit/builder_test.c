@@ -1,5 +1,5 @@
-/* The builder: the text of what it builds, names and literals that the text form cannot spell as
- * they are, and its errors. */
+/* The builder: the text of built modules, names and literals that need another spelling in text,
+ * and errors. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -99,7 +99,7 @@ static void axpy(void **state)
     f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
 }
 
-/* Tuples, the empty one too, and the loops through them. */
+/* Tuples, also empty ones, and loops over their items. */
 static void loops_through_tuples(void **state)
 {
   fixture *f = *state;
@@ -423,7 +423,8 @@ static void tuple_constants(void **state)
                  "}\n");
 }
 
-/* Complex numbers have no literals; a name that is a vector's type is one that gives way. */
+/* Complex numbers have no literals, so they are built from parts. A name that is also the name of a
+ * vector type is renamed. */
 static void parts(void **state)
 {
   fixture *f = *state;
@@ -452,7 +453,7 @@ static void parts(void **state)
                  "}\n");
 }
 
-/* What a name hides in the text must not be what the tree means. */
+/* A name in the text must not hide the declaration that the tree refers to. */
 static void renaming(void **state)
 {
   fixture *f = *state;
@@ -510,7 +511,7 @@ static void node_used_twice(void **state)
   assert_int_equal(kjit_build_let(f->b, "b", sum), 0);
   assert_int_equal(kjit_get_builder_status(f->b), KJIT_ERROR_MISUSE);
   kjit_build_end(f->b);
-  kjit_build_end(f->b); /* everything after the first error is taken quietly */
+  kjit_build_end(f->b); /* calls after the first error have no effect and report no error */
   const kjit_diagnostic *first = expect_error(f, KJIT_ERROR_MISUSE, "first at front.end:7:3");
   assert_string_equal(first->file, "front.end");
   assert_int_equal(first->line, 9);
@@ -550,7 +551,8 @@ static void wrong_calls(void **state)
   expect_error(f, KJIT_ERROR_MISUSE, "one operand");
 }
 
-/* What the text form cannot spell is refused: a printed module can always be parsed. */
+/* Modules that the text form cannot represent are rejected, so a printed module can always be
+ * parsed. */
 static void texts_and_types(void **state)
 {
   fixture *f = *state;
@@ -573,7 +575,7 @@ static void texts_and_types(void **state)
     "kjit_build_construct creates structs, vectors and scalars; the type is none of these");
 }
 
-/* A type that each next one is made of is walked level by level. */
+/* Each struct type contains the type before it. kjit handles the nested types without recursion. */
 static void deep_types(void **state)
 {
   fixture *f = *state;

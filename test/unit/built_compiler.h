@@ -1,5 +1,6 @@
-/* Where a build has the compiler: dlopen does not see the run path of a program under a sanitizer.
- * NULL: not there, as of an installation, which finds its own. */
+/* Path of the compiler in the build folder, because dlopen ignores the run path of a program under
+ * a sanitizer. NULL if the path does not exist, as in an installation, which finds its own
+ * compiler. */
 #ifndef KJ_BUILT_COMPILER_H
 #define KJ_BUILT_COMPILER_H
 

@@ -1,4 +1,4 @@
-/* A directory of a test's own, and processes of its own. */
+/* A temporary directory for a test, and child processes. */
 #ifndef CACHE_FOLDER_H
 #define CACHE_FOLDER_H
 
@@ -63,7 +63,7 @@ static inline size_t count_files(const char *prefix, const char *suffix)
 static inline size_t count_entries(void) { return count_files("", ".kjit"); }
 static inline size_t count_unfinished(void) { return count_files("unfinished-", ""); }
 
-/* Runs body in a process of its own: nonzero is a failure there. */
+/* Runs body in a child process; a nonzero result is a failure. */
 static inline pid_t start_process(int (*body)(int number), int number)
 {
   fflush(NULL);
@@ -72,7 +72,7 @@ static inline pid_t start_process(int (*body)(int number), int number)
   return process;
 }
 
-/* Its exit status; -1: it was killed. */
+/* Returns the child's exit status, or -1 if the child was killed. */
 static inline int end_process(pid_t process)
 {
   int status = 0;

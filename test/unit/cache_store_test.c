@@ -26,7 +26,7 @@ static kj_parameter parameters[] = {
   { .kind = KJ_PARAMETER_EXTENT, .size_bytes = 4, .offset = 8 }
 };
 
-/* Some code whose bytes depend on the number. */
+/* Makes code whose bytes depend on the number. */
 static kj_code make_code(unsigned number, size_t size_bytes)
 {
   kj_code code = { .data = malloc(size_bytes),
@@ -63,7 +63,7 @@ static void publish(kj_disk *disk, unsigned number, size_t size_bytes)
   kj_free_disk_key(&key);
 }
 
-/* Whether there is an entry; one that is there must be right. */
+/* Returns whether the entry exists. An existing entry must be correct. */
 static bool is_right(const kj_code *code, unsigned number)
 {
   kj_code expected = make_code(number, code->size_bytes);
@@ -128,7 +128,7 @@ static void test_every_bit(void **state)
       bytes[i] ^= (unsigned char)(1 << bit);
     }
   for (size_t i = 0; i < size; i++) {
-    unsigned char *shorter = malloc(i + 1); /* so that a sanitizer sees a read behind the end */
+    unsigned char *shorter = malloc(i + 1); /* so that a sanitizer reports a read after the end */
     memcpy(shorter, bytes, i);
     assert_int_equal(unpack(shorter, i, 1, &compiler), KJ_ENTRY_BROKEN);
     free(shorter);
@@ -145,7 +145,7 @@ static void write_bytes(const char *name, const void *bytes, size_t size_bytes)
   FILE *file = fopen(path_in(name), "wb");
   assert_non_null(file);
   assert_int_equal(fwrite(bytes, 1, size_bytes, file), size_bytes);
-  assert_int_equal(fchmod(fileno(file), 0600), 0); /* whatever the umask is */
+  assert_int_equal(fchmod(fileno(file), 0600), 0); /* independent of the umask */
   fclose(file);
 }
 
@@ -157,7 +157,7 @@ static void name_of(unsigned number, char name[64])
   kj_free_disk_key(&key);
 }
 
-/* A damaged file is a miss and goes; what is whole and another's stays. */
+/* A damaged file counts as a miss and is removed. A valid entry for another key stays. */
 static void test_damaged_files(void **state)
 {
   (void)state;
@@ -181,12 +181,12 @@ static void test_damaged_files(void **state)
   free(bytes);
   bytes = pack(2, &size);
   write_bytes(name, bytes, size);
-  assert_false(fetch(disk, 1)); /* two keys of one digest would look like this */
+  assert_false(fetch(disk, 1)); /* two keys with the same digest would look like this */
   assert_int_equal(count_entries(), 1);
   unlink(path_in(name));
   assert_int_equal(mkdir(path_in(name), 0700), 0);
   assert_false(fetch(disk, 1));
-  publish(disk, 1, SMALL); /* cannot be renamed to a directory */
+  publish(disk, 1, SMALL); /* the entry's file cannot be renamed to a directory */
   assert_int_equal(count_unfinished(), 0);
   assert_true(kj_can_publish(disk));
   free(bytes);
@@ -209,7 +209,7 @@ static void test_killed_writers(void **state)
   (void)state;
   kj_disk *disk = open_folder(folder, 0);
   unsigned seed = 1;
-  /* on a busy machine it takes more rounds until one of them has come to write an entry */
+  /* on a busy machine it takes more rounds until a process has written an entry */
   for (int round = 0; round < 300 || count_entries() == 0; round++) {
     pid_t process = start_process(write_for_ever, round % 3);
     seed = seed * 1664525u + 1013904223u;
@@ -217,7 +217,7 @@ static void test_killed_writers(void **state)
     nanosleep(&(struct timespec){ .tv_nsec = 200000 + (seed >> 8) % most_ns }, NULL);
     kill(process, SIGKILL);
     end_process(process);
-    /* aborts where what it finds is not right */
+    /* fetch aborts if the entry is not correct */
     for (unsigned i = 0; i < 8; i++) (void)fetch(disk, i);
   }
   assert_in_range(count_entries(), 1, 7);
@@ -297,8 +297,8 @@ static void test_read_only(void **state)
   assert_int_equal(chmod(folder, 0700), 0);
 }
 
-/* Others who can write to the directory, or to an entry, could have this user run anything: what
- * they may have made is not used, and not removed either. */
+/* Other users who can write to the directory or to an entry could make this user's process run any
+ * code. kjit neither uses nor removes such entries. */
 static void test_entries_of_others(void **state)
 {
   (void)state;
@@ -315,20 +315,21 @@ static void test_entries_of_others(void **state)
   kj_disk *disk = open_folder(folder, 0);
   name_of(1, name);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    if (rows[i].owner && geteuid()) continue; /* only root gives files away */
+    if (rows[i].owner && geteuid()) continue; /* only root can change the owner of a file */
     publish(disk, 1, SMALL);
     if (rows[i].owner) assert_int_equal(chown(path_in(name), rows[i].owner, (gid_t)-1), 0);
     assert_int_equal(chmod(path_in(name), rows[i].mode), 0);
     assert_int_equal(fetch(disk, 1), rows[i].is_found);
     assert_int_equal(count_entries(), 1);
-    /* in a directory of one's own the next one that is compiled takes its place */
+    /* in the user's own directory, the next compiled code replaces the file */
     publish(disk, 1, SMALL);
     assert_true(fetch(disk, 1));
   }
   kj_close_disk(disk);
 }
 
-/* The file that counts may not be what it seems: nothing of anybody else's is written to. */
+/* The file `usage` may be a link or another file. kjit does not write to a file that it has not
+ * created. */
 static void test_false_usage(void **state)
 {
   (void)state;
@@ -356,7 +357,7 @@ static void test_false_usage(void **state)
   }
 }
 
-/* A user's files stay, whatever they are called. */
+/* Other files of the user in the directory stay, whatever their names are. */
 static void test_files_of_the_user(void **state)
 {
   (void)state;
@@ -376,7 +377,8 @@ static void test_files_of_the_user(void **state)
   kj_close_disk(disk);
 }
 
-/* A process that has no file to open left is not one whose directory cannot be written. */
+/* If a process has no free file descriptors, the cache must not conclude that the directory cannot
+ * be written. */
 static int run_out_of_files(int number)
 {
   (void)number;
@@ -426,7 +428,7 @@ static void test_no_directory(void **state)
   kj_close_disk(disk);
 }
 
-/* The default is looked up in the environment. */
+/* The environment determines the default directory. */
 static void test_default_directory(void **state)
 {
   (void)state;
@@ -453,7 +455,7 @@ static void test_default_directory(void **state)
   kj_close_disk(disk);
 }
 
-/* ---- the bound ---- */
+/* ---- the limit ---- */
 
 static uint64_t total_bytes(kj_disk *disk)
 {
@@ -475,13 +477,13 @@ static void test_bound(void **state)
   for (unsigned i = 0; i < 100; i++) {
     publish(disk, i, ENTRY);
     assert_true(total_bytes(disk) <= BOUND);
-    assert_true(fetch(disk, 0)); /* used: never the oldest */
+    assert_true(fetch(disk, 0)); /* this entry is used in each round, so it is never the oldest */
     /* file times are as coarse as the kernel's ticks */
     nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
   }
   assert_true(fetch(disk, 99));
   assert_false(fetch(disk, 1));
-  publish(disk, 1000, BOUND); /* larger than the whole */
+  publish(disk, 1000, BOUND); /* larger than the limit */
   assert_true(fetch(disk, 0));
   assert_false(fetch(disk, 1000));
   write_bytes("usage", "nonsense nonsense nonsense", 24);
@@ -558,7 +560,7 @@ static void test_gpu(void **state)
     kjit_destroy_context(context);
     assert_int_equal(cuda.modules + cuda.links, 0);
   }
-  cuda.refuse_ptx = true; /* and the machine code that is there */
+  cuda.refuse_ptx = true; /* the entry with machine code is used */
   kjit_context *context = make_context();
   assert_int_equal(launch_axpy(context), KJIT_ERROR_COMPILE);
   assert_int_equal(fake.compilations, 1);
@@ -567,8 +569,8 @@ static void test_gpu(void **state)
   fake_delete_all();
 }
 
-/* Every driver call of a miss and of a hit fails in turn: nothing is left behind, and what the
- * cache alone needs is no error. */
+/* Every driver call of a miss and of a hit fails in turn. No object is leaked, and a failed call
+ * that only the cache needs is not an error. */
 static void test_failing_calls(void **state)
 {
   (void)state;

@@ -1,5 +1,5 @@
-/* The disk cache with the compiler: what hits and what does not, a process that has no compiler,
- * many that miss at once, and objects that are damaged. */
+/* The disk cache with the real compiler: hits and misses, a process without a compiler, many
+ * processes that miss at the same time, and damaged objects. */
 #include "kj_test.h"
 
 #include <kjit/algorithm.h>
@@ -64,7 +64,7 @@ static kjit_status launch(kjit_context *context, const char *text, const kjit_ar
   return status;
 }
 
-/* Whether code came from the disk, in a context of its own. */
+/* Returns whether the code came from the disk cache, in a new context. */
 static bool hits(const char *text, const kjit_arg *extra, float expected)
 {
   kjit_statistics statistics = { .size_bytes = sizeof statistics };
@@ -90,13 +90,13 @@ static void test_what_counts(void **state)
   (void)state;
   assert_false(hits(program, NULL, sine_of_10 + 3));
   assert_true(hits(program, NULL, sine_of_10 + 3));
-  /* comments, layout, order and what is not reached do not count */
+  /* comments, layout, order and unreached declarations do not change the key */
   assert_true(
     hits("# a comment\nkernel unused(x) { x[0] = 1 }\nconst SCALE = 2\nkernel k(r, x, const n = 3) "
          "{\n  for i in grid_range(len(r)) {\n\n"
          "    r[i] = (sin(twice(x[i]))) + n # more\n  }\n}\nfunc twice(x) { return x * SCALE }\n",
          NULL, sine_of_10 + 3));
-  /* a const, what is reached, the kernel itself do */
+  /* a const, a reached declaration and the kernel itself change the key */
   kjit_arg four = kjit_arg_i64(4);
   assert_false(hits(program, &four, sine_of_10 + 4));
   assert_true(hits(program, &four, sine_of_10 + 4));
@@ -109,8 +109,8 @@ static void test_what_counts(void **state)
   assert_true(hits(program, NULL, sine_of_10 + 3));
 }
 
-/* Another build of libkjit has keys of its own; another compiler makes its entry anew; both may use
- * the directory. */
+/* Another build of libkjit has other keys, and another compiler writes its entry again. Both can
+ * use the same directory. */
 static bool hits_as(uint64_t build)
 {
   kjit_context *context = make_context();
@@ -157,7 +157,7 @@ static int launch_alone(int number)
   return 0;
 }
 
-/* A new process: this one has the compiler by now. */
+/* Runs in a new process, because this process has loaded the compiler already. */
 static void test_no_compiler(void **state)
 {
   (void)state;
@@ -170,7 +170,7 @@ static void test_no_compiler(void **state)
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- what funcs return ---- */
+/* ---- result types of funcs ---- */
 
 static kjit_status ask(bool has_compiler, const char *text, const char *signature, char *answer)
 {
@@ -196,7 +196,7 @@ static kjit_status ask(bool has_compiler, const char *text, const char *signatur
 
 #define PAIR(fields) "struct pair { " fields " }\n"
 
-/* Without a compiler the same answer, and none where something else is asked. */
+/* Without a compiler, a stored result type is found, and no type for another question. */
 static void test_results(void **state)
 {
   (void)state;
@@ -275,7 +275,8 @@ static kjit_status sum(bool has_compiler, const char *text, double scale, double
   return status;
 }
 
-/* The operator and all that it reaches count, whatever it was made by. */
+/* The operator and all declarations that it reaches are part of the key, however the operator was
+ * created. */
 static void test_algorithms(void **state)
 {
   (void)state;
@@ -333,7 +334,7 @@ static void test_sixteen_misses(void **state)
 
 /* ---- lines ---- */
 
-/* Code that names lines is right for the source that it was made from only. */
+/* Code with line numbers is valid only for the source from which it was compiled. */
 static void test_lines(void **state)
 {
   (void)state;
@@ -371,7 +372,7 @@ static bool loads(const void *object, size_t size_bytes, const char *entry)
   return is_loaded;
 }
 
-/* What is loaded is not run: whatever bits it has, the loader stays inside of it. */
+/* The loaded object is not run. Whatever bits it has, the loader accesses only the object. */
 static void test_damaged_objects(void **state)
 {
   (void)state;
@@ -407,9 +408,10 @@ int main(int argc, char **argv)
   compiler_path = find_built_compiler();
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
-    TEST(test_sixteen_misses), /* first: processes that have compiled do not fork well */
-    TEST(test_what_counts),     TEST(test_versions), TEST(test_no_compiler), TEST(test_lines),
-    TEST(test_damaged_objects), TEST(test_results),  TEST(test_algorithms),
+    /* this test comes first, because a process that has compiled should not fork */
+    TEST(test_sixteen_misses), TEST(test_what_counts), TEST(test_versions),
+    TEST(test_no_compiler),    TEST(test_lines),       TEST(test_damaged_objects),
+    TEST(test_results),        TEST(test_algorithms),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

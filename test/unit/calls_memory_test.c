@@ -1,17 +1,17 @@
-/* Algorithms where memory is short. On the driver and the compiler of the tests, on a GPU and on
- * the CPU, every allocation of a call that compiles fails in turn: what failed is named, nothing is
- * leaked, and the same call works afterwards. With the real compiler, on the CPU, every allocation
- * of a call whose code is there: it gives the right result, or an error, and the results are as
- * they were. And work memory that is a byte too little is refused by its size. */
+/* Algorithms when memory is exhausted. With the driver and the compiler of the tests, on a GPU and
+ * on the CPU, every allocation of a call that compiles fails in turn. The error names the call, no
+ * memory is leaked, and the same call works afterwards. With the real compiler, on the CPU, every
+ * allocation of a call whose code exists fails in turn. The call gives the correct result, or an
+ * error with unchanged results. Temporary storage that is one byte too small is rejected. */
 #include <stdio.h>
 
 #include "built_compiler.h"
 #include "every_allocation.h"
 #include "many_calls.h"
 
-/* A run tries a quarter of the allocations, another quarter each time. Builds with sanitizers,
- * which take twenty times as long, try fewer. So do calls on the CPU, whose allocations are nearly
- * all those of calls on a GPU. */
+/* A run tries a quarter of the allocations, another quarter in each run. Builds with sanitizers
+ * take twenty times as long and try fewer. Calls on the CPU try fewer as well, because nearly all
+ * of their allocations occur in calls on a GPU, too. */
 #if HAS_OWN_MALLOC
 enum { STRIDE = 4, ON_CPU = 2, OF_READY = 4 };
 #else
@@ -25,7 +25,8 @@ struct objects {
   many_calls calls;
 };
 
-static int tried, tried_device; /* of calls; 0: the GPU, 1: the CPU */
+/* number of tried calls; the device, 0 for the GPU and 1 for the CPU */
+static int tried, tried_device;
 
 static void open_objects(objects *o)
 {
@@ -55,7 +56,7 @@ static void test_every_allocation(void **state)
     }
 }
 
-/* ---- every allocation of a call whose code is there ---- */
+/* ---- every allocation of a call whose code exists ---- */
 
 typedef struct real {
   kjit_context *context;
@@ -119,7 +120,7 @@ static int close_real(void **state)
   return 0;
 }
 
-/* What the call gives when nothing fails. */
+/* Stores the result of the call without failures. */
 static void find_right(real *r, const many_call *call)
 {
   reset_results(r);
@@ -129,7 +130,7 @@ static void find_right(real *r, const many_call *call)
   assert_memory_not_equal(r->right, r->before, r->bytes);
 }
 
-/* False: nothing failed any more. */
+/* Lets an allocation fail. Returns false if the call made fewer allocations, so none has failed. */
 static bool fail_once(real *r, const many_call *call, long number)
 {
   reset_results(r);
@@ -161,7 +162,7 @@ static void test_results(void **state)
   for (int i = 0; i < CALLS; i++) fail_each(*state, &calls[i]);
 }
 
-/* ---- too little work memory ---- */
+/* ---- too little temporary storage ---- */
 
 static kjit_array *make_work(const real *r, uint64_t bytes)
 {
@@ -186,7 +187,8 @@ static void try_less_work(real *r, const many_call *call, uint64_t bytes)
   expect_results(r, r->before);
   kjit_release_array(r->calls.options.work);
   r->calls.options.work = make_work(r, bytes);
-  fail_each(r, call); /* with work of the host's no call is kept, so that each is built anew */
+  /* calls with storage of the application are not kept, so each call builds its steps again */
+  fail_each(r, call);
   kjit_release_array(r->calls.options.work);
   r->calls.options.work = NULL;
 }

@@ -1,5 +1,6 @@
-/* What the runtime and its child processes say to each other: a module means the same in a context
- * with other numbers of types, and bytes that were damaged are refused or read, never followed. */
+/* Messages between the runtime and its child processes. A module has the same meaning in a context
+ * with other type numbers. Damaged bytes are rejected or read as other values, but never lead to
+ * accesses outside of the message. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -40,7 +41,7 @@ static char *print(const kjit_module *module)
   return kj_take_text(&buffer);
 }
 
-/* The bytes of a request to compile the kernel. */
+/* Returns the bytes of a request to compile the kernel. */
 static kj_buffer pack_kernel(kjit_module *module)
 {
   kj_buffer bytes = { 0 };
@@ -156,8 +157,8 @@ static void test_answer(void **state)
   kjit_destroy_context(context);
 }
 
-/* Words that are overwritten by places, lengths and noise. The damaged copy has its own end, which
- * the address sanitizer watches. */
+/* Overwrites words by offsets, lengths and random bits. The damaged copy is a separate allocation,
+ * so the address sanitizer reports reads after its end. */
 static void test_damage(void **state)
 {
   enum { ROUNDS = 20000 };

@@ -1,7 +1,8 @@
-/* Every allocation of the caches fails in turn: of misses and hits of the disk cache and of a
- * host's store, of eviction, compilation ahead and beside the host's threads, inspection, blobs and
- * the functions of the disk cache. A call succeeds, with the right result, or names the memory; the
- * same call works afterwards; nothing is leaked; and no entry has a key that it should not have. */
+/* Every allocation of the caches fails in turn: in misses and hits of the disk cache and of an
+ * application's store, in eviction, compilation ahead of launches and in the background,
+ * inspection, blobs and the functions of the disk cache. A call succeeds with the correct result,
+ * or returns the error for memory. The same call works afterwards, no memory is leaked, and no
+ * entry has a wrong key. */
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <kjit/function.h>
@@ -22,14 +23,15 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *requ
 {
   paused = true;
   kjit_status status = fake_interface.compile(compiler, request, diagnostics, code);
-  free(code->data); /* what the driver's linker gives of it is known to be machine code */
+  /* the tests expect that the driver's linker has produced machine code from it */
+  free(code->data);
   code->size_bytes =
     (size_t)asprintf((char **)&code->data, "\177ELF%s", request->kernel->decl->name);
   paused = false;
   return status;
 }
 
-/* ---- a store of the host's ---- */
+/* ---- a store of the application ---- */
 
 enum { MOST_STORED = 8, MOST_BYTES = 8192 };
 static struct {
@@ -70,7 +72,7 @@ static void store(void *user, const uint8_t *key, const void *data, size_t size_
   stored[stored_count++].size_bytes = size_bytes;
 }
 
-/* ---- what a host does ---- */
+/* ---- the calls of an application ---- */
 
 enum { N = 64 };
 
@@ -146,7 +148,7 @@ static void note_outcome(void *user, kjit_status status, kjit_specialization *sp
   o->is_done = true;
 }
 
-/* What fails beside this thread has no text here. */
+/* Failures in background threads have no message here. */
 static kjit_status specialize_async(world *w)
 {
   outcome o = { 0 };
@@ -206,7 +208,7 @@ static void count_entry(void *user, const kjit_cache_entry *entry)
   counts[entry->kernel != NULL]++;
 }
 
-/* A whole entry is told as one. */
+/* Visits the entries of the cache. A valid entry must be reported as valid. */
 static kjit_status visit(world *w)
 {
   size_t counts[2] = { 0 }, entries = count_kept();
@@ -279,7 +281,8 @@ static kjit_status set_constant(world *w)
 
 typedef kjit_status step(world *w);
 
-/* Steps of one context; those behind NULL are of a second one, with the same folder and store. */
+/* Steps in one context. The steps after NULL run in a second context with the same folder and
+ * store. */
 typedef struct group {
   const char *name;
   step *steps[16];
@@ -349,7 +352,7 @@ static void expect_told(world *w, const group *g, size_t step, kjit_status statu
   free(text);
 }
 
-/* ---- keys: those of a trial in which nothing fails are all that there are ---- */
+/* ---- keys: a trial without failures shows all valid keys ---- */
 
 enum { MOST_NAMES = 16 };
 static char names[MOST_NAMES][256];
@@ -365,7 +368,7 @@ static void check_name(const char *name, bool is_first)
   snprintf(names[name_count++], sizeof *names, "%s", name);
 }
 
-/* The folder is empty afterwards. */
+/* Checks the file names in the folder, and empties the folder. */
 static void check_names(bool is_first)
 {
   char text[80];
@@ -382,7 +385,8 @@ static void check_names(bool is_first)
   stored_count = 0;
 }
 
-/* False: nothing failed any more. */
+/* Lets an allocation fail. Returns false if the steps made fewer allocations, so none has
+ * failed. */
 static bool try_allocation(const group *g, long number)
 {
   world w = { 0 };
@@ -438,7 +442,8 @@ static void test_every_allocation(void **state)
   }
 }
 
-/* A context knows its cache or is not to be had: one that lost it would look empty. */
+/* Creating a context either succeeds with its cache or fails. A context without its cache would
+ * look as if the cache were empty. */
 static bool try_opening(long number)
 {
   kjit_config config = { .size_bytes = sizeof config };

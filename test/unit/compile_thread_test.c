@@ -1,6 +1,6 @@
-/* Threads of kjit's own that compile, with a compiler that looks at the thread it is on: its stack,
- * what becomes of the memory of that, its signals and floating-point environment; how many there
- * are, and a host's thread that is cancelled while it waits. */
+/* Compiling threads of kjit, with a compiler that inspects the thread on which it runs: its stack,
+ * whether the memory of the stack is released, its signals and its floating-point environment. Also
+ * the number of threads, and an application thread that is cancelled while it waits. */
 #include "kj_test.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 enum { MIB = 1 << 20, DEEP_MIB = 64, CALLERS = 12 };
 
-/* What the last compilation saw. */
+/* The values that the last compilation has observed. */
 static struct {
   pthread_t thread;
   size_t stack_mib;
@@ -26,7 +26,7 @@ static struct {
 static _Atomic int entered;
 static _Atomic bool is_held;
 
-/* Touches that much of the stack. */
+/* Touches this number of MiB of the stack. */
 static __attribute__((noinline)) void use_stack(int mib)
 {
   volatile char bytes[MIB];
@@ -80,12 +80,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-  is_held = false; /* of a test that has failed */
+  is_held = false; /* left over from a test that has failed */
   kjit_destroy_context(*state);
   return 0;
 }
 
-/* Of the process: a field of /proc/self/status, in KiB or as a count. */
+/* Returns a field of /proc/self/status, in KiB or as a count. */
 static long status_of(const char *field)
 {
   char line[256];
@@ -129,7 +129,7 @@ static void test_thread(void **state)
   assert_true(pthread_equal(seen.thread, first));
 }
 
-/* A sanitizer keeps memory of its own about stacks. */
+/* Sanitizers keep memory of their own for stacks. */
 static void test_memory_is_given_back(void **state)
 {
   kjit_kernel *kernel = make_kernel(*state);
@@ -138,7 +138,7 @@ static void test_memory_is_given_back(void **state)
   assert_true(most - after > (DEEP_MIB - 8) * 1024L);
 }
 
-/* What the caller is told comes from the other thread. */
+/* The caller gets the diagnostics from the other thread. */
 static void test_diagnostics(void **state)
 {
   kjit_kernel *kernel = make_kernel(*state);
@@ -150,7 +150,7 @@ static void test_diagnostics(void **state)
 
 static void *compile_once(void *kernel) { return compile(kernel) == KJIT_OK ? kernel : NULL; }
 
-/* With a stack of its own size: the usual one may be as large as the machine likes. */
+/* Starts a caller with a stack of a fixed size, because the default size depends on the machine. */
 static void start_caller(pthread_t *caller, kjit_kernel *kernel)
 {
   pthread_attr_t attributes;
@@ -160,7 +160,7 @@ static void start_caller(pthread_t *caller, kjit_kernel *kernel)
   pthread_attr_destroy(&attributes);
 }
 
-/* As many as there are callers; afterwards a few are kept. */
+/* There are as many compiling threads as callers. Afterwards a few threads are kept. */
 static void test_many(void **state)
 {
   kjit_kernel *kernel = make_kernel(*state);
@@ -183,10 +183,11 @@ static void test_many(void **state)
 static void test_no_more_threads(void **state)
 {
   (void)state;
-  skip(); /* a sanitizer's address space is no small one */
+  skip(); /* a sanitizer needs a large address space */
 }
 #else
-/* No room for a second stack: who comes later waits for the thread that there is. */
+/* There is no address space for a second stack, so a second caller waits for the existing
+ * thread. */
 static void test_no_more_threads(void **state)
 {
   enum { CALLER_MIB = 20, MIB_OF_KIB = 1024 };
@@ -211,7 +212,7 @@ static void test_no_more_threads(void **state)
 }
 #endif
 
-/* The compilation uses the caller's memory: the caller is there until it ends. */
+/* The compilation uses the caller's memory, so the caller must exist until the compilation ends. */
 static void test_cancelled_caller(void **state)
 {
   kjit_kernel *kernel = make_kernel(*state);
@@ -235,18 +236,18 @@ static void note_done(void *user, kjit_status status, kjit_specialization *speci
   done += status == KJIT_OK;
 }
 
-/* Threads of the background are such threads, too: nothing is handed over. */
+/* Background threads have large stacks as well, so they compile without another thread. */
 static void test_background(void **state)
 {
   kjit_kernel *kernel = make_kernel(*state);
-  kjit_device *cpu = NULL; /* the fake compiler makes no code that a GPU has */
+  kjit_device *cpu = NULL; /* the fake compiler makes no GPU code */
   assert_int_equal(kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu), KJIT_OK);
   long before = status_of("Threads");
   done = 0;
   assert_int_equal(kjit_specialize_async(kernel, cpu, "f32[:]", note_done, NULL), KJIT_OK);
   while (!done) usleep(100);
   assert_true(seen.stack_mib >= 200);
-  /* the compiler was made before; the CPU has its threads when something is launched */
+  /* the compiler exists already; the CPU's worker threads start at the first launch */
   assert_true(status_of("Threads") <= before + 2);
 }
 

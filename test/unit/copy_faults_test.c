@@ -111,8 +111,8 @@ static kjit_status stage_arrays(objects *o)
   return KJIT_OK;
 }
 
-/* Memory that one stream allocated and others used goes back into the pool behind them, and is
- * taken by others. */
+/* Memory that was allocated on one stream and used on others returns to the pool after their work,
+ * and gets new owners. */
 static kjit_status pass_memory(objects *o)
 {
   static const int64_t length = 1000;
@@ -180,7 +180,7 @@ static kjit_context *open_context(int kind)
 static bool is_excused(const objects *o, const char *call, int fail_with)
 {
   (void)o, (void)fail_with;
-  return !strcmp(call, "cuStreamIsCapturing"); /* which gives no status */
+  return !strcmp(call, "cuStreamIsCapturing"); /* this call returns no status */
 }
 
 int main(void) { return run_fault_tests(300); }

@@ -145,7 +145,7 @@ static void test_copies(void **state)
   b = kjit_arg_array(second);
   expect_ok(*state, kjit_copy(*state, &b, &device, NULL)); /* between GPUs */
   kjit_release_array(array);
-  /* the second is left to the context */
+  /* the context releases the second one */
 }
 
 /* ---- host arrays ---- */
@@ -153,7 +153,7 @@ static void test_copies(void **state)
 static const char axpy[] =
   "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
 
-/* As fake_plan lays it out with offsets in 32 bits. */
+/* The parameter block that fake_plan lays out for axpy with 32-bit offsets. */
 typedef struct axpy_block {
   float *r;
   int32_t r_length, r_stride;
@@ -195,7 +195,7 @@ static void test_host_arrays(void **state)
   cuda.kernel = run_axpy;
   expect_ok(*state, launch_axpy(*state, kernel, &tr, &tx, &ty, KJIT_ACCESS_AUTO));
   for (int i = 0; i < 100; i++) assert_true(r[i] == 2 * x[i] + 1);
-  /* each at a place of 256 bytes, as far from its start as on the host */
+  /* each copy begins at a multiple of 256 bytes plus the same remainder as on the host */
   assert_in_range(cuda.bytes_in, 1200, 3 * 768);
   assert_int_equal(cuda.bytes_out, 400);
   assert_int_equal(cuda.allocations + cuda.pinned, 2); /* kept for the next launch */
@@ -229,7 +229,7 @@ static void test_overlapping_host_arrays(void **state)
   assert_int_equal(fake.relations[3], KJ_RELATION_ANY);
 }
 
-/* Every second element is the kernel's: what lies between is not written. */
+/* The kernel writes every second element. The elements in between are not written. */
 static void test_strided_host_arrays(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
@@ -254,14 +254,16 @@ static void test_device_arrays(void **state)
   kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_number(2), kjit_arg_array(arrays[1]),
                            kjit_arg_array(arrays[2]) };
   fake.elements_a_thread = 4;
-  expect_ok(*state, kjit_launch(kernel, NULL, arguments, 4)); /* where the arrays are */
+  /* the launch runs on the device of the arrays */
+  expect_ok(*state, kjit_launch(kernel, NULL, arguments, 4));
   assert_int_equal(cuda.grid[0], 4);
   assert_int_equal(cuda.bytes_in + cuda.bytes_out, 0);
   assert_int_equal(fake.target.ptx_version, 0);
   assert_int_equal(cuda.shared_attribute, 232448 - 1000);
   int calls = cuda.calls;
   expect_ok(*state, kjit_launch(kernel, NULL, arguments, 4));
-  assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH); /* a hit: the launch alone */
+  /* a hit makes no driver call except the launch */
+  assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH);
   kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state, 1) };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_ARGUMENT);
   assert_string_equal(
@@ -293,7 +295,7 @@ static void test_too_much_local_memory(void **state)
   };
   cuda.local_bytes = 4000000;
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_UNSUPPORTED);
-  /* the first one was followed by the remark about the local memory */
+  /* the first launch also had the remark about local memory */
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_UNSUPPORTED);
   assert_string_equal(last_message(*state),
                       "kernel `k` on cuda:0: a thread needs 4000000 bytes for local arrays, "
@@ -310,7 +312,8 @@ static void tell_stage(void *user, const char *name, const char *stage)
            stage ? stage : "over");
 }
 
-/* The driver's part comes after the compiler's, and has an end of its own, also where it fails. */
+/* on_stage reports the driver's stage after the compiler's stages, and the end of the compilation,
+ * also after a failure. */
 static void test_stages(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
@@ -357,7 +360,7 @@ static void test_out_of_memory(void **state)
     "has 1073741824, kjit's arrays use 0, and kjit released 0 of cached memory)");
 }
 
-/* A host's own context stays current. */
+/* The application's own context stays current. */
 static void test_foreign_context(void **state)
 {
   char mine;
@@ -369,7 +372,8 @@ static void test_foreign_context(void **state)
   assert_ptr_equal(cuda.current, &mine);
 }
 
-/* Without a context of its own, a host's next library chooses GPU 0, whichever GPU kjit used. */
+/* If the application has no current context, its next library chooses GPU 0, whichever GPU kjit has
+ * used. */
 static void test_no_context(void **state)
 {
   kjit_array *array;
@@ -424,7 +428,7 @@ static void test_fault_and_reset(void **state)
   expect_ok(*state, kjit_reset_device(device));
   int compilations = fake.compilations;
   expect_ok(*state, kjit_launch(good, &config, NULL, 0));
-  assert_int_equal(fake.compilations, compilations + 1); /* what was loaded is gone */
+  assert_int_equal(fake.compilations, compilations + 1); /* the loaded code is lost */
   expect_ok(*state, kjit_synchronize_device(device));
   assert_int_equal(kjit_synchronize_stream(stream), KJIT_ERROR_DEVICE);
   assert_string_equal(last_message(*state), "the stream was lost when cuda:0 was reset");
@@ -460,7 +464,8 @@ static void test_pending_by_stream(void **state)
   kjit_destroy_stream(stream);
 }
 
-/* What is shown of code, or linked with other code, is made as what runs is. */
+/* Code that is shown, or linked with other code, is made with the same options as code that
+ * runs. */
 static void test_debug_options(void **state)
 {
   static const struct {
@@ -483,7 +488,7 @@ static void test_debug_options(void **state)
 
 /* ---- every driver call fails once ---- */
 
-/* What a host does, stopping at the first failure; everything that was made is given back. */
+/* Makes the calls of an application up to the first failure, and releases all objects. */
 static kjit_status use_everything(kjit_context *context)
 {
   kjit_device *device;
@@ -528,9 +533,9 @@ static void test_every_failure(void **state)
       .devices = 1, .fail_at = ++fail_at, .fail_with = CUDA_UNKNOWN, .kernel = run_axpy
     };
     kjit_context *context = make_context();
-    if (!context) continue; /* the driver could not be opened: nothing was made */
+    if (!context) continue; /* the driver could not be opened, so no objects exist */
     status = use_everything(context);
-    /* entering the device to release something */
+    /* true if the failed call entered the device to release an object */
     bool is_release = cuda.failed && status == KJIT_OK;
     if (cuda.failed && !is_release) {
       assert_int_not_equal(status, KJIT_OK);
@@ -538,7 +543,7 @@ static void test_every_failure(void **state)
       assert_non_null(strstr(last_message(context), "CUDA_ERROR_UNKNOWN"));
     }
     kjit_destroy_context(context);
-    /* one object whose release could not be made */
+    /* one object is left if its release could not be called */
     int lost = is_release || (cuda.failed && !strncmp(cuda.failed, "cuCtx", 5)) ? 1 : 0;
     assert_in_range(cuda.allocations + cuda.modules + cuda.streams + cuda.events, 0,
                     (uintmax_t)lost);

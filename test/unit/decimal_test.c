@@ -1,5 +1,5 @@
-/* The decimals that kjit prints: they read back as the number, and none with fewer digits does.
- * strtod and printf of the C library decide. */
+/* The decimals that kjit prints: each reads back as the number, and no decimal with fewer digits
+ * does. The C library's strtod and printf are the reference. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -29,7 +29,7 @@ static void expect_shortest(double x, kjit_type type)
   if (read_back(shorter, type) == x) fail_msg("%a is printed as %s, not as %s", x, text, shorter);
 }
 
-/* A number of any kind: with few decimal digits, of any bits, beside a power of two. */
+/* Returns a number with few decimal digits, with random bits, or next to a power of two. */
 static double make(int kind)
 {
   uint64_t bits = (uint64_t)rand() << 42 ^ (uint64_t)rand() << 21 ^ (uint64_t)rand();

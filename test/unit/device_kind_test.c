@@ -1,5 +1,6 @@
-/* A third kind of device is one table of functions: here one that runs kernels as the CPU does, and
- * one with native streams, events and graphs; both count what they are asked for. */
+/* A new kind of device is a table of functions. This test has a kind that runs kernels as the CPU
+ * does, and a kind with native streams, events and graphs. Both count the calls of their
+ * functions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -165,7 +166,7 @@ static kjit_array *make_array(kjit_device *device, kjit_memory memory)
   return made;
 }
 
-/* What it has is the host's memory, so that copies and fills are the host's. */
+/* The device uses host memory, so the host performs copies and fills. */
 static void test_its_arrays(void **state)
 {
   kj_device_operations operations = make_toy();
@@ -196,13 +197,13 @@ static void test_its_arrays(void **state)
   assert_int_equal(toy.pinned, 1);
   kjit_release_array(plain);
   kjit_release_array(shared);
-  assert_int_equal(toy.released, 1); /* the view keeps the other */
+  assert_int_equal(toy.released, 1); /* the view keeps the other array alive */
   kjit_release_array(view);
   assert_int_equal(toy.released, 2);
   kjit_destroy_context(context);
 }
 
-/* Of a kind whose work is queued the device memory comes from a pool, the rest does not. */
+/* If a kind of device queues its work, device memory comes from a pool. Other memory does not. */
 static void test_its_pool(void **state)
 {
   kj_device_operations operations = make_toy();
@@ -290,8 +291,8 @@ static void test_a_third_kind(void **state)
   assert_int_equal(fake.loads, fake.unloads);
 }
 
-/* ---- a kind with streams, events and graphs of its own: what is asked of them, and that all of
- * them are given back ---- */
+/* ---- a kind with native streams, events and graphs: the calls of its functions, and that all
+ * native objects are released ---- */
 
 enum { THREADS_OWN = 7 };
 
@@ -300,7 +301,7 @@ static struct {
   int recorded, waited, asked, timed, called, captures, updates, launched;
 } native;
 
-/* A native thing is a byte of its own. */
+/* Creates a native object, which is an allocated byte. */
 static kjit_status make_native(int *alive, void **made)
 {
   *made = malloc(1);
@@ -432,7 +433,7 @@ static kjit_status instantiate_graph(kjit_device *device, void *graph, kj_diagno
   return make_native(&native.executables, executable);
 }
 
-/* Only the first graph has the form. */
+/* Only the first graph has the structure that updates accept. */
 static kjit_status update_graph(kjit_device *device, void *executable, void *graph,
                                 kj_diagnostics *diagnostics)
 {
@@ -482,8 +483,8 @@ static kj_device_operations make_toy_with_streams(void)
 
 static void count_call(void *user) { ++*(int *)user; }
 
-/* The graph of a callback; on the native stream of a kind that captures it runs when the kind's
- * graph does, so here at once. */
+/* Captures a callback. On a kind that captures by itself, the callback runs when the kind's graph
+ * runs, which is immediately in this test. */
 static kjit_graph *capture_call(kjit_device *device, kjit_stream *stream, kjit_event *event,
                                 kjit_stream *joined, int *calls)
 {
@@ -556,10 +557,10 @@ static void test_streams_of_a_third_kind(void **state)
   assert_int_equal(kjit_update_graph(executable, other), KJIT_OK);
   assert_int_equal(kjit_update_graph(executable, other), KJIT_ERROR_ARGUMENT);
   assert_int_equal(kjit_launch_graph(executable, stream), KJIT_OK);
-  assert_true(native.launched == 1 && calls == 3); /* nothing is repeated here */
+  assert_true(native.launched == 1 && calls == 3); /* kjit itself repeats no operations */
   kjit_destroy_graph(graph);
   kjit_destroy_event(first);
-  assert_int_equal(kjit_begin_capture(stream), KJIT_OK); /* and is never ended */
+  assert_int_equal(kjit_begin_capture(stream), KJIT_OK); /* this capture is never ended */
   kjit_destroy_stream(stream);
   assert_int_equal(native.captures, 0);
   kjit_destroy_context(context); /* with the others */

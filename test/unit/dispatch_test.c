@@ -16,13 +16,12 @@
 #include "code/specialization.h"
 #include "fake_compiler.h"
 
-/* ---- what the fake code does ---- */
+/* ---- the fake code ---- */
 
 static _Atomic uint64_t blocks_run, threads_run, runs;
 static uint32_t last_grid[3], last_block[3];
-static uint8_t *seen; /* counts visits by block, where a test gives it */
-static uint64_t
-  block_ns; /* that a block takes: launches that take long are worth several threads */
+static uint8_t *seen;     /* counts the visits of each block, if a test sets it */
+static uint64_t block_ns; /* time of a block; launches that take long use several threads */
 
 static void count_blocks(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
                          uint64_t last, void *scratch)
@@ -99,7 +98,8 @@ static void test_relations(void **state)
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 4));
   assert_int_equal(relation_of(0, 2), KJ_RELATION_DISJOINT);
   assert_int_equal(relation_of(2, 0), KJ_RELATION_DISJOINT);
-  assert_int_equal(relation_of(2, 3), KJ_RELATION_ANY); /* neither is written: no part of the key */
+  /* neither array is written, so their relation is not part of the key */
+  assert_int_equal(relation_of(2, 3), KJ_RELATION_ANY);
   assert_true(fake.signature.offsets32 && fake.signature.grid32);
   x.data = data;
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 4));
@@ -110,7 +110,7 @@ static void test_relations(void **state)
   x.data = data;
   x.shape = longer;
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 4));
-  assert_int_equal(fake.compilations, 3); /* overlapping in another way is the same key */
+  assert_int_equal(fake.compilations, 3); /* another overlap has the same key */
   assert_int_equal(relation_of(0, 2), KJ_RELATION_ANY);
   int64_t backwards[] = { -1 };
   x = vector(data + 31, length);
@@ -122,10 +122,10 @@ static void test_relations(void **state)
   y = x = vector(data + 16, length);
   x.data = y.data = data + 16;
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 4));
-  assert_int_equal(fake.compilations, 4); /* inputs that overlap each other are as good as apart */
+  assert_int_equal(fake.compilations, 4); /* overlapping inputs count like disjoint ones */
 }
 
-/* What a launch does not wait for; a busy machine comes to it late. */
+/* Waits for compilations for which no launch waits. On a busy machine they begin late. */
 static void wait_for_compilations(int count)
 {
   for (int i = 0; i < 100000 && fake.loads < count; i++)
@@ -148,7 +148,8 @@ static void test_key_of_offsets(void **state)
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   assert_false(fake.signature.offsets32);
   t.shape = narrow;
-  expect_ok(*state, kjit_launch(kernel, &config, &argument, 1)); /* on the code that is there */
+  /* the launch uses the existing code */
+  expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   wait_for_compilations(2);
   assert_true(fake.signature.offsets32);
   t.strides = far;
@@ -328,8 +329,8 @@ static void test_limits(void **state)
              &a, 1, KJIT_OK, NULL);
 }
 
-/* A chain of lets that use each other twice, and arithmetic that leaves 64 bits, are given up, not
- * waited for. */
+/* The evaluator gives up at a chain of lets in which each uses the previous one twice, and at
+ * arithmetic that exceeds 64 bits. */
 static void test_evaluator_is_bounded(void **state)
 {
   kj_buffer text = { 0 };
@@ -482,7 +483,7 @@ static void test_one_failure(void **state)
   fake.delay_ms = 200;
   fake.fail = 1;
   call_together(*state, kernel, callers);
-  /* Whoever came after the failure compiled again, which succeeded. */
+  /* Threads that came after the failure compiled again and succeeded. */
   int failures = 0;
   for (int i = 0; i < CALLERS; i++) {
     if (callers[i].status == KJIT_OK) continue;
@@ -538,14 +539,15 @@ static void run_in_reverse(void *user, size_t count, void (*body)(void *data, si
   while (count--) body(data, count);
 }
 
-/* user: how many bodies it runs; those that are left out the others do, as long as there are some.
+/* An executor that runs only `user` of the bodies. The remaining bodies do the work of the missing
+ * ones, if any body runs.
  */
 static void run_some(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
 {
   for (size_t i = 0; i < *(size_t *)user && i < count; i++) body(data, i);
 }
 
-/* A launch that the host's executor did not run is no success. */
+/* A launch that the application's executor did not run does not succeed. */
 static void test_lazy_executor(void **state)
 {
   (void)state;
@@ -571,14 +573,15 @@ static void test_lazy_executor(void **state)
   assert_string_equal(last_message(context),
                       "the application's executor returned before the launch was complete; it must "
                       "call body for every index first");
-  most = 1; /* helps all the others */
+  most = 1; /* allows the executor to run one body, which does all the work */
   memset(counts, 0, sizeof counts);
   expect_ok(context, kjit_launch(kernel, &config, NULL, 0));
   for (int i = 0; i < 1000; i++) assert_int_equal(counts[i], 1);
   kjit_destroy_context(context);
 }
 
-/* What an interrupted launch has taken is not recorded, be it in its first part or later. */
+/* The time of an interrupted launch is not recorded, whether it is interrupted in its first part or
+ * later. */
 static void leave_at_once(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
                           uint64_t last, void *scratch)
 {
@@ -604,8 +607,8 @@ static void test_interrupted_cost(void **state)
   }
 }
 
-/* Kernels have the default floating-point environment on whichever thread, and the host its own
- * again afterwards. */
+/* Kernels run in the default floating-point environment on every thread, and the application's own
+ * environment is restored afterwards. */
 static _Atomic uint32_t other_roundings, arrived;
 
 static void look_at_rounding(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
@@ -834,7 +837,7 @@ static void test_compile_signatures(void **state)
   }
   kjit_compile_options older = {
     .size_bytes = sizeof older
-  }; /* a shorter struct, of a header that did not know what follows */
+  }; /* a shorter struct from an older header, without the later fields */
   memset(&older.ptxas, 0x7e, sizeof older - offsetof(kjit_compile_options, ptxas));
   older.size_bytes = offsetof(kjit_compile_options, ptxas);
   older.target = "sm_80";

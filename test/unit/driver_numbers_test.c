@@ -1,5 +1,5 @@
-/* The driver's numbers and structs that kjit declares for itself are those of NVIDIA's header,
- * where that is installed. */
+/* Compares the driver's numbers and structs that kjit declares itself with NVIDIA's header, if the
+ * header is installed. */
 #include "kj_test.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* The frame of tests in which every allocation of what a host does fails in turn, on a GPU and on
- * the CPU: what failed is named, nothing is leaked, and the same thing done again works. */
+/* The framework of tests in which every allocation of an application's calls fails in turn, on a
+ * GPU and on the CPU. The error names the call, no memory is leaked, and the same call works
+ * afterwards. */
 #ifndef EVERY_ALLOCATION_H
 #define EVERY_ALLOCATION_H
 
@@ -8,7 +9,7 @@
 #include "failing_memory.h"
 #include "gpu_test.h"
 
-/* ---- substitutes: their own allocations do not fail ---- */
+/* ---- the driver and the compiler of the tests, whose own allocations do not fail ---- */
 
 static kjit_status compile_paused(kj_compiler *compiler, const kj_compile_request *request,
                                   kj_diagnostics *diagnostics, kj_code *code)
@@ -25,7 +26,7 @@ static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_
   (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
 }
 
-/* The GPU and the CPU of a context with them. */
+/* Opens a context with the driver and the compiler of the tests, its GPU and its CPU. */
 static kjit_context *open_devices(kjit_device *devices[2])
 {
   static kj_compiler_interface interface;
@@ -50,7 +51,7 @@ static void close_devices(kjit_context *context)
 
 /* ---- one allocation fails ---- */
 
-typedef struct objects objects; /* the test's; its first member is the context */
+typedef struct objects objects; /* defined by the test; the first member is the context */
 typedef kjit_status host_step(objects *o);
 
 typedef struct host_work {
@@ -59,7 +60,7 @@ typedef struct host_work {
   void (*close)(objects *o);
   host_step *const *steps;
   size_t count;
-  int times; /* that each step is done */
+  int times; /* number of times that each step runs */
 } host_work;
 
 static void expect_told(kjit_context *context, size_t step, long number, kjit_status status)
@@ -74,7 +75,7 @@ static void expect_told(kjit_context *context, size_t step, long number, kjit_st
   free(text);
 }
 
-/* False: nothing failed any more. */
+/* Lets an allocation fail. Returns false if the work made fewer allocations, so none has failed. */
 static bool try_allocation(const host_work *work, long number)
 {
   long before = live;
@@ -101,8 +102,8 @@ static bool try_allocation(const host_work *work, long number)
   return has_failed;
 }
 
-/* least: so many there are, or the test tries nothing. stride: of so many one is tried, another one
- * each time. */
+/* least: minimum number of allocations, so that the test cannot pass without trying any. stride:
+ * one of `stride` allocations is tried, another one in each run. */
 static void try_every_allocation(const host_work *work, long least, long stride)
 {
   long number = 1 + time(NULL) % stride;

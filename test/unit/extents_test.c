@@ -252,8 +252,7 @@ static void test_numbers(void **state)
   kjit_release_module(module);
 }
 
-/* The extent of a grid_range that is known only in the kernel is no reason to leave the fast
- * path. */
+/* A grid_range whose extent is known only in the kernel does not prevent the fast path. */
 static void test_unknown_range(void **state)
 {
   kjit_module *module = parse(*state, "kernel k(r, n) {\n"

@@ -1,5 +1,5 @@
-/* What extern funcs and recursion ask of a driver: PTX of the host is linked, once and only where
- * it is called; the stack grows and does not shrink. And what binding takes. */
+/* Driver calls for extern funcs and recursion: PTX of the application is linked once, and only if
+ * it is called; the stack limit grows and does not shrink. Also the arguments of bindings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +70,8 @@ static kjit_status launch(kjit_context *context, kjit_module *module)
   return kjit_launch(kernel, &config, &x, 1);
 }
 
-/* PTX as the compiler makes it of a kernel that calls the func: with the symbol of its binding. */
+/* PTX of a kernel that calls the func, as the compiler makes it: with the symbol of the func's
+ * binding. */
 static char calling[256];
 static void call(const kjit_module *module, const char *name)
 {
@@ -84,7 +85,7 @@ static void call(const kjit_module *module, const char *name)
 
 static void test_link(void **state)
 {
-  /* the 0 byte counted or not: the same code */
+  /* the code is the same whether the 0 byte is counted or not */
   kjit_module *module =
     bind(bind(open_module(*state), "step", ptx, strlen(ptx)), "other", ptx, sizeof ptx);
   call(module, "step");
@@ -127,7 +128,7 @@ static void expect_renamed(const char *text, const char *expected)
   free(renamed);
 }
 
-/* What the text defines for others, and nothing that only looks like it. */
+/* Renames the symbols that the PTX defines for other PTX, and no text that only looks like them. */
 static void test_renamed(void **state)
 {
   (void)state;
@@ -144,7 +145,7 @@ static void test_renamed(void **state)
                  ".common .global .f32 f40$x; .extern .func h; mul.f32 a.f40, 0f40200000, f40$x;");
   expect_renamed("/* .visible .func c() */ .file 1 \"a \\\" e.cu\"\n.visible .entry e(){}",
                  "/* .visible .func c() */ .file 1 \"a \\\" e.cu\"\n.visible .entry e$x(){}");
-  /* instructions are no symbols, and functions may have their names */
+  /* instructions are not symbols, but functions may have their names */
   expect_renamed(".visible .func (.param .b64 r) add(.param .b64 x)\n{ .loc 1 2 3\n"
                  "add.f64 %a, %b, %c; @!%p add.f64 %a, %b, {%c}; call (r), add, (x);\n"
                  "L: add.f64 %a, %b, %c; // add\n{ add.f64 %a, %b, %c; } add : bra add; }",
@@ -208,7 +209,7 @@ static void test_stack(void **state)
   assert_int_equal(launch(*state, again), KJIT_OK);
   assert_int_equal(cuda.stack_bytes, 8192);
   module = open_module(*state);
-  cuda.stack_bytes = 65536; /* the host wants more */
+  cuda.stack_bytes = 65536; /* the application sets a larger limit */
   assert_int_equal(launch(*state, module), KJIT_OK);
   assert_int_equal(cuda.stack_bytes, 65536);
   assert_int_equal(cuda.limits_set, 1);
@@ -283,7 +284,8 @@ static void test_linked(void **state)
   kjit_release_module(module);
 }
 
-/* One of the two would be called, and nobody knows which. `.weak` says that either may be. */
+/* Rejected, because it would be undefined which of the two functions is called. `.weak` allows
+ * either. */
 static void test_defined_twice(void **state)
 {
   static const char weak[] = ".version 7.8\n.weak .func both { ret; }\n.weak .func both { ret; }\n";
@@ -314,7 +316,7 @@ static void test_linked_uncalled(void **state)
   kjit_release_module(module);
 }
 
-/* What a key says about a func differs with each part of what it is linked with. */
+/* Each part of the linked code changes the part of the key about the func. */
 static void test_linked_keys(void **state)
 {
   const kjit_link_input inputs[] = {
@@ -361,7 +363,7 @@ static bool has_nvrtc(void)
   return has;
 }
 
-/* Includes that can be followed to their files do not prevent that code is kept. */
+/* Code is kept if all files that it includes can be found. */
 static void test_includes(void **state)
 {
   static const struct {

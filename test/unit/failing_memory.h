@@ -1,7 +1,8 @@
-/* Every allocation of a test in turn: the C library's functions, in place of which these stand,
- * count what the test asks for, let one fail, and know what was not freed. Under a sanitizer, which
- * has an allocator of its own, only the calls of kjit's own code come here, by the linker's --wrap
- * (test/CMakeLists.txt), and the sanitizer tells what was not freed. */
+/* Lets each allocation of a test fail in turn. These functions replace the C library's allocation
+ * functions. They count the allocations of the test, let one of them fail, and know which
+ * allocations were not freed. A sanitizer has its own allocator. In such builds only calls of
+ * kjit's own code reach these functions, by the linker's --wrap (test/CMakeLists.txt), and the
+ * sanitizer reports leaks. */
 #ifndef FAILING_MEMORY_H
 #define FAILING_MEMORY_H
 
@@ -21,8 +22,9 @@
 #define HAS_OWN_MALLOC 1
 #endif
 
-/* left: allocations until one fails, 0: none does. Those of other threads than the test's count
- * where counts_all is set, and those of the test's own driver and compiler never (paused). */
+/* left: number of allocations until one fails; 0 means that none fails. Allocations of other
+ * threads count only if counts_all is set. Allocations of the test's own driver and compiler never
+ * count (paused). */
 static _Atomic long left;
 static _Atomic bool has_failed, counts_all;
 static _Thread_local bool paused, is_tester;
@@ -75,7 +77,7 @@ static void *count(void *memory)
   return memory;
 }
 
-/* Seen by the C library too, whose strdup and vasprintf allocate. */
+/* Visible to the C library as well, because its strdup and vasprintf allocate. */
 #pragma GCC visibility push(default)
 void *STANDS_FOR(malloc)(size_t size) { return fails() ? NULL : count(REAL(malloc)(size)); }
 void *STANDS_FOR(calloc)(size_t items, size_t size)
@@ -102,8 +104,9 @@ void free(void *memory)
 #endif
 #pragma GCC visibility pop
 
-/* What a trial leaves, beside what the libraries keep of one in which nothing fails (number 0);
- * under a sanitizer nothing, which tells at the end. */
+/* Returns the number of allocations that a trial has left, not counting those that the libraries
+ * keep in a trial without failures (number 0). Returns 0 under a sanitizer, which reports leaks at
+ * the end. */
 static long count_left(long number, long before)
 {
   static long stays;

@@ -1,5 +1,5 @@
-/* A compiler without LLVM for tests of the dispatcher: its code is the name of the kernel, and what
- * runs is a C function of the test. */
+/* A compiler without LLVM for tests of the dispatcher. The code that it makes is the kernel's name,
+ * and a launch runs a C function of the test. */
 #ifndef FAKE_COMPILER_H
 #define FAKE_COMPILER_H
 
@@ -12,27 +12,28 @@
 
 typedef struct fake_compiler {
   _Atomic int compilations, loads, unloads, created, destroyed;
-  _Atomic int fail; /* so many compilations fail */
+  _Atomic int fail; /* number of compilations that fail */
   _Atomic int running, most_running;
   int delay_ms;         /* of a compilation */
   _Atomic bool is_held; /* the next compilation waits until this is false */
   _Atomic bool has_held;
   int meeting;          /* compilations wait until this number of them has run at once */
-  kj_cpu_kernel kernel; /* what a CPU launch runs */
+  kj_cpu_kernel kernel; /* function that a CPU launch runs */
   bool is_range_only;
   uint32_t elements_a_thread, max_threads;
   uint64_t scratch_bytes;
-  bool is_cooperative, uses_dynamic_shared; /* of elements of 4 bytes */
+  /* properties of the code; dynamic shared arrays have elements of 4 bytes */
+  bool is_cooperative, uses_dynamic_shared;
   /* arrays in C order pass no strides, as with the real compiler */
   bool has_tight_plans;
   uint32_t cluster[3];
-  const char *prints;   /* what every kernel prints */
-  const char *text;     /* the code; NULL: the kernel's name */
-  const char *failures; /* message of the one site where every kernel may fail */
+  const char *prints;   /* line that every kernel prints */
+  const char *text;     /* the code; NULL means the kernel's name */
+  const char *failures; /* message of the only site at which every kernel can fail */
   /* the first argument is a matrix that tensor copies take, in boxes of 4 x 4 */
   bool has_map;
   uint32_t stack_bytes;
-  /* of the last compilation */
+  /* signature of the last compilation */
   kj_signature signature;
   kj_argument arguments[16];
   uint8_t relations[256];
@@ -40,7 +41,7 @@ typedef struct fake_compiler {
 } fake_compiler;
 
 static fake_compiler fake;
-/* of what it knows of the last compilation */
+/* protects the data about the last compilation */
 static pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void fake_pause(void) { nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); }
@@ -61,7 +62,8 @@ static void fake_destroy(kj_compiler *compiler)
   fake.destroyed++;
 }
 
-/* All that an array has, in the order pointer, extents, strides; scalars by their size. */
+/* Lays out the parameter block: pointer, extents and strides of each array, and scalars aligned to
+ * their size. */
 static void fake_plan(const kj_compile_request *request, kj_code *code)
 {
   const kj_signature *signature = request->signature;
@@ -194,7 +196,7 @@ static inline kjit_context *make_fake_context(void)
   kjit_context *context = NULL;
   memset(&fake, 0, sizeof fake);
   kjit_config config = { .size_bytes = sizeof config };
-  config.cache_directory = ""; /* every compilation is the test's */
+  config.cache_directory = ""; /* no disk cache, so that the test sees every compilation */
   if (kjit_create_context(&config, &context) != KJIT_OK ||
       kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK)
     abort();
@@ -218,7 +220,7 @@ static inline kjit_kernel *kernel_of(kjit_module *module, const char *name)
   return kernel;
 }
 
-/* Message of the last failed call of this thread. */
+/* Returns the message of this thread's last failed call. */
 static inline const char *last_message(kjit_context *context)
 {
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(context, 0);

@@ -1,5 +1,5 @@
-/* A CUDA driver in host memory, for tests: the entry points that kjit uses, counting what is alive,
- * failing the call that a test picks, faulting when a test says so. */
+/* A CUDA driver in host memory, for tests. It has the entry points that kjit uses, counts the
+ * objects that are alive, lets a chosen call fail, and produces a fault on request. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -25,24 +25,29 @@ enum {
   CUDA_UNKNOWN = 999
 };
 
-/* What the driver's functions write is atomic: threads that compile call them beside the test. */
+/* Fields that the driver's functions write are atomic, because compiling threads call these
+ * functions while the test runs. */
 enum { FAKE_INPUT_TYPES = 8 };
 typedef struct fake_driver {
   _Atomic int calls;
-  int fail_at, fail_with;     /* the fail_at-th call that can fail gives fail_with; 0: none */
+  /* the call number fail_at, of the calls that can fail, returns fail_with; 0 means that none
+   * fails */
+  int fail_at, fail_with;
   const char *_Atomic failed; /* its name */
-  bool failed_elsewhere;      /* a launch, while the context of another device was current */
-  /* the same of calls that release something, which then do nothing */
+  /* true if the failed call was a launch while the context of another device was current */
+  bool failed_elsewhere;
+  /* like fail_at, for calls that release an object; a failing one has no effect */
   _Atomic int releases;
   int fail_release_at;
-  /* fault: what every call gives after a launch went wrong, until a reset */
+  /* fault: error that every call returns after a failed launch, until a reset */
   int devices, fault;
   bool fault_next_launch, refuse_ptx, refuse_reset, refuse_cubin;
   _Atomic bool is_machine_code; /* whether the last code that was loaded is an ELF file */
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
-  size_t limit;                     /* of one allocation */
-  _Atomic bool is_starved, is_full; /* no call gets memory: until some is given back, or ever */
-  _Atomic int starve_stack;         /* so many calls that raise the limit of the stack */
+  size_t limit; /* of one allocation */
+  /* no call gets memory: is_starved until memory is returned, is_full forever */
+  _Atomic bool is_starved, is_full;
+  _Atomic int starve_stack; /* number of failing calls that raise the stack limit */
   unsigned grid[3], block[3], shared_bytes;
   void *stream, *_Atomic current;
   char parameters[1024];
@@ -53,31 +58,33 @@ typedef struct fake_driver {
   _Atomic int shared_attribute;
   _Atomic size_t stack_bytes;        /* of a thread */
   _Atomic int limits_set, inputs;    /* inputs: of links */
-  int input_types[FAKE_INPUT_TYPES]; /* of the first of them */
+  int input_types[FAKE_INPUT_TYPES]; /* CUjitInputType of the first inputs */
   /* the option for debug information that code was loaded and linked with */
   _Atomic int load_debug, link_debug;
-  /* plain code, which is loaded with an optimization level: registers of its threads, 0: as other
-   * code; whether it is refused; whoever looks at what is loaded, level -1 without the option */
+  /* for plain code, which is loaded with an optimization level: registers of its threads (0 means
+   * as for other code); whether it is rejected; a function that receives the loaded code, with
+   * level -1 if the option is not set */
   int plain_registers;
   bool refuse_plain;
   void (*on_load)(const char *image, int level);
-  int registers, extended; /* of a thread, 0: 32; launches with attributes */
-  int local_bytes;         /* of a thread */
+  /* registers of a thread (0 means 32); number of launches with attributes */
+  int registers, extended;
+  int local_bytes; /* of a thread */
   unsigned attribute_count;
-  kj_cu_launch_attribute attributes[16]; /* of the last launch that had some, by id */
+  kj_cu_launch_attribute attributes[16]; /* attributes of the last launch with attributes, by id */
   /* fake_cuda_memory.h */
-  size_t memory_limit; /* of all allocations on GPUs; 0: none */
+  size_t memory_limit; /* limit for all allocations on GPUs; 0 means no limit */
   _Atomic size_t memory_bytes;
   void *capturing[4];     /* streams */
-  bool is_capture_broken; /* something was waited for meanwhile */
+  bool is_capture_broken; /* a wait has broken the capture */
   struct fake_graph *captured;
-  /* orders: streams that were put behind others */
+  /* orders: number of waits of one stream for another */
   _Atomic int graphs, executables, registered, opened, orders, host_calls, profiling, rows;
-  /* a bit for each primary context that is reached */
+  /* a bit for each primary context to which peer access is enabled */
   uint64_t peers;
-  /* is_busy: no stream and event is done */
+  /* is_busy: no stream or event is done */
   bool refuse_peers, is_busy;
-  /* the last orders: a stream, and the one that waits for it */
+  /* the last orders: a stream, and the stream that waits for it */
   void *ordered[8][2];
   void *prefetched;
 } fake_driver;
@@ -85,7 +92,7 @@ typedef struct fake_driver {
 static fake_driver cuda;
 static char fake_primary[4];
 
-/* Everything that the driver gave out, so that a reset can take it back. */
+/* Memory that the driver has allocated, so that a reset can free it. */
 typedef struct fake_block {
   _Alignas(256) struct fake_block *next;
   size_t size;
@@ -114,7 +121,7 @@ static void fake_delete(void *data)
   pthread_mutex_lock(&fake_blocks_mutex);
   fake_block **at = &fake_blocks;
   while (*at && (*at)->data != data) at = &(*at)->next;
-  if (!*at) abort(); /* not given out, or given back twice */
+  if (!*at) abort(); /* not allocated, or freed twice */
   fake_block *block = *at;
   *at = block->next;
   pthread_mutex_unlock(&fake_blocks_mutex);
@@ -136,7 +143,7 @@ static void fake_delete_all(void)
   while (fake_blocks) fake_delete(fake_blocks->data);
 }
 
-/* Streams that are captured keep what is queued on them: fake_cuda_memory.h. */
+/* Captured streams keep the work that is queued on them (fake_cuda_memory.h). */
 static bool fake_is_captured(void *stream)
 {
   for (int i = 0; i < 4; i++)
@@ -146,8 +153,9 @@ static bool fake_is_captured(void *stream)
 enum { FAKE_LAUNCH, FAKE_COPY, FAKE_SET, FAKE_HOST };
 static int fake_capture(int kind, uint64_t to, uint64_t from, size_t size, const void *data);
 
-/* Calls that ask for an error's name never fail; those that release something do by themselves, as
- * nobody can do anything about it. */
+/* Counts a call and returns an error if it has to fail. Calls for the name of an error never fail.
+ * Calls that release an object have their own counter, because a caller cannot handle their
+ * failure. */
 static int fake_call(const char *name)
 {
   if (cuda.fault) return cuda.fault;
@@ -165,7 +173,8 @@ static bool fake_keeps(const char *name)
   do { \
     if (fake_keeps(__func__ + 5)) return cuda.fail_with; \
   } while (0)
-/* The calls of a launch on a default stream: whose it is, is asked first. */
+/* Number of driver calls of a launch on a default stream: the query for the current context, and
+ * the launch. */
 enum { FAKE_DEFAULT_LAUNCH = 2 };
 
 #define FAKE_CALL() \
@@ -290,8 +299,8 @@ static int fake_cuCtxSynchronize(void)
   if (cuda.capturing[0]) cuda.is_capture_broken = true;
   return cuda.capturing[0] ? CUDA_CAPTURE_UNSUPPORTED : 0;
 }
-/* CU_JIT_GENERATE_DEBUG_INFO or CU_JIT_GENERATE_LINE_INFO of a list of options, by their numbers in
- * cuda.h; 0: neither */
+/* Returns CU_JIT_GENERATE_DEBUG_INFO or CU_JIT_GENERATE_LINE_INFO (their numbers in cuda.h) if the
+ * options contain one of them, otherwise 0. */
 static int fake_debug_option(unsigned count, const int *options, void **values)
 {
   int found = 0;
@@ -306,7 +315,7 @@ static int fake_level(unsigned count, const int *options, void **values)
     if (options[i] == 7) return (int)(intptr_t)values[i];
   return -1;
 }
-static _Thread_local int fake_loaded_level; /* of this thread's last module */
+static _Thread_local int fake_loaded_level; /* optimization level of this thread's last module */
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
                                    void **values)
 {
@@ -335,7 +344,7 @@ static int fake_cuModuleGetFunction(void **function, void *module, const char *n
 {
   (void)name;
   FAKE_CALL();
-  *function = module ? cuda.current : NULL; /* what a launch needs to know of it */
+  *function = module ? cuda.current : NULL; /* a launch needs the context of the function */
   return 0;
 }
 static int fake_cuCtxGetLimit(size_t *value, int limit)
@@ -436,7 +445,7 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   if (cuda.calls + 1 == cuda.fail_at) cuda.failed_elsewhere = function != cuda.current;
   FAKE_CALL();
   FAKE_NEEDS_MEMORY();
-  /* as driver 580 does */
+  /* this is the behaviour of driver 580 */
   if (cuda.local_bytes > 511 * 1024) return CUDA_INVALID_VALUE;
   if (!stream && function != cuda.current)
     return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT;
@@ -452,7 +461,7 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   if (extra) memcpy(cuda.parameters, extra[1], cuda.parameter_bytes);
   cuda.launches++;
   if (cuda.kernel) cuda.kernel(cuda.parameters);
-  /* this call still succeeds: faults arrive later */
+  /* this call still succeeds, because faults arrive later */
   if (cuda.fault_next_launch) cuda.fault = CUDA_ILLEGAL_ADDRESS;
   cuda.fault_next_launch = false;
   return 0;
@@ -466,7 +475,7 @@ static int fake_cuLaunchKernelEx(const kj_cu_launch_config *config, void *functi
   memset(cuda.attributes, 0, sizeof cuda.attributes);
   for (unsigned i = 0; i < config->attribute_count; i++)
     cuda.attributes[config->attributes[i].id] = config->attributes[i];
-  cuda.calls--; /* both are one call of the host */
+  cuda.calls--; /* count both as one call */
   return fake_cuLaunchKernel(function, config->grid[0], config->grid[1], config->grid[2],
                              config->block[0], config->block[1], config->block[2],
                              config->dynamic_shared_bytes, config->stream, parameters, extra);
@@ -620,7 +629,7 @@ static int fake_cuEventElapsedTime(float *time, void *first, void *last)
   return 0;
 }
 
-/* Of a map the tests see where its elements are. */
+/* The encoded map contains the address of the elements, which tests read. */
 static int fake_cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
                                        const uint64_t *extents, const uint64_t *strides,
                                        const uint32_t *box, const uint32_t *steps, int interleave,

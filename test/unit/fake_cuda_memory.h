@@ -1,5 +1,5 @@
-/* Part of fake_cuda.h: memory, peers, other processes, streams, graphs, the profiler. What is
- * queued is done at once, except on a stream that is captured. */
+/* Part of fake_cuda.h: memory, peers, other processes, streams, graphs, the profiler. Queued work
+ * is done at once, except on a captured stream. */
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
 
@@ -143,7 +143,7 @@ static int fake_cuMemcpy2DAsync(const kj_cu_rows *rows, void *stream)
   return 0;
 }
 
-/* A handle is the address: there is one process. */
+/* A handle contains the address, because there is only one process. */
 static int fake_cuIpcGetMemHandle(kj_cu_ipc_handle *handle, uint64_t address)
 {
   FAKE_CALL();
@@ -265,7 +265,7 @@ static int fake_cuStreamBeginCapture(void *stream, int mode)
   cuda.captured->count = 0;
   return 0;
 }
-/* A capture ends, whatever the call says. */
+/* The capture ends, whatever the call returns. */
 static int fake_cuStreamEndCapture(void *stream, void **graph)
 {
   bool is_captured = cuda.capturing[0] == stream;

@@ -1,5 +1,5 @@
-/* What the fast path of a launch must decline: calls that look like the last one to whoever
- * compares less than the general rules do. */
+/* Calls that the fast path of a launch must decline. They look like the last call to code that
+ * compares less than the slow path does. */
 #include "gpu_test.h"
 
 #include <kjit/code.h>
@@ -116,7 +116,7 @@ static void test_time_limit(void **state)
   kjit_release_array(array);
 }
 
-/* Code that counts threads in 32 bits is for no grid with more of them. */
+/* Code that counts threads in 32 bits must not run with a larger grid. */
 static void test_wide_grid(void **state)
 {
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
@@ -141,7 +141,7 @@ static void test_wide_grid(void **state)
   kjit_release_array(array);
 }
 
-/* What the host says of a tensor's elements counts, not what the tensor says. */
+/* The element type that the application specifies counts, not the tensor's own. */
 static void test_given_elements(void **state)
 {
   _Alignas(64) static float data[N];
@@ -169,8 +169,8 @@ static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_
   (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
 }
 
-/* Managed memory is reached from everywhere: where a call without a device runs is what the array
- * says, not where the last one ran. */
+/* All devices can access managed memory. The array determines the device of a call without a
+ * device, not the last call. */
 static void test_managed_elsewhere(void **state)
 {
   kjit_array *array = make_array(gpu(*state, 1), KJIT_MEMORY_MANAGED);
@@ -195,7 +195,8 @@ static void test_managed_elsewhere(void **state)
   kjit_release_array(array);
 }
 
-/* Pinned memory is the host's, mapped memory the GPU's too, and their tensors say the same. */
+/* Pinned memory belongs to the host, and mapped memory is also accessible by the GPU, but their
+ * tensors have the same device type. */
 static void test_mapped_after_pinned(void **state)
 {
   kjit_array *pinned = make_array(gpu(*state, 0), KJIT_MEMORY_PINNED),
@@ -212,7 +213,8 @@ static void test_mapped_after_pinned(void **state)
   kjit_release_array(mapped);
 }
 
-/* Code that was made by a launch before the kernel was sealed is for none of its signatures. */
+/* Code that a launch compiled before the kernel was sealed matches none of the kernel's
+ * signatures. */
 static void test_sealed_later(void **state)
 {
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
@@ -254,7 +256,7 @@ typedef struct launcher {
   _Atomic bool is_sealed;
 } launcher;
 
-/* How many launches began after the kernel was sealed and were not refused. */
+/* Counts the launches that began after the kernel was sealed and were not rejected. */
 static void *launch_until_sealed(void *data)
 {
   launcher *l = data;
@@ -285,7 +287,7 @@ static void test_sealed_meanwhile(void **state)
     expect_ok(*state, kjit_specialize(l.kernel, cpu, "f64[:] C", &made));
     for (int i = 0; i < THREADS; i++)
       assert_int_equal(pthread_create(&threads[i], NULL, launch_until_sealed, &l), 0);
-    /* else about as the first launches are made */
+    /* otherwise about when the first launches are made */
     while (round % 2 && atomic_load(&l.ready) < THREADS) sched_yield();
     expect_ok(*state, kjit_seal_kernel(l.kernel));
     atomic_store(&l.is_sealed, true);
@@ -300,11 +302,11 @@ static void test_sealed_meanwhile(void **state)
   kjit_release_array(array);
 }
 
-/* A reset takes the arrays of a prepared launch, though its code may come back: asking for machine
- * code loads what was unloaded. */
+/* A reset invalidates the arrays of a prepared launch, although its code can be loaded again, for
+ * example by a request for its machine code. */
 static void test_prepared_after_reset(void **state)
 {
-  /* room for the code that was loaded last */
+  /* enough for the code that was loaded last */
   ((kjit_context *)*state)->config.code_limit_bytes = 1;
   kjit_device *device = gpu(*state, 0);
   kjit_array *array = make_vector(device, N, NULL);
@@ -334,8 +336,8 @@ static void test_prepared_after_reset(void **state)
   kjit_release_array(array);
 }
 
-/* Modules that wait for the end of a capture go with the context of a device that is lost before
- * it; what kjit keeps of them is freed (a build with AddressSanitizer shows it). */
+/* Code that is to be unloaded after a capture is lost with the context if the device is lost
+ * before. kjit frees its own data about this code, which a build with AddressSanitizer checks. */
 static void test_parked_and_lost(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -359,9 +361,10 @@ static int tear_down_lost(void **state)
   return 0;
 }
 
-/* ---- what builds with assertions notice ---- */
+/* ---- checks of builds with assertions ---- */
 
-/* How the short launches of a kernel end in a child, which is let use the context. */
+/* Returns how launches on the fast path end in a forked child in which the check for forks is
+ * disabled. */
 static int launch_in_child(kjit_kernel *kernel, const kjit_launch_config *config,
                            const kjit_arg *argument, kjit_prepared *prepared)
 {
@@ -371,7 +374,7 @@ static int launch_in_child(kjit_kernel *kernel, const kjit_launch_config *config
     atomic_store(&kj_forks, kernel->context->forks);
     signal(SIGABRT, SIG_DFL);
     alarm(100);
-    close(2); /* where the assertion is printed */
+    close(2); /* the assertion would be printed to standard error */
     kjit_status ended = prepared ? kjit_run_prepared(prepared, config->stream)
                                  : kjit_launch(kernel, config, argument, 1);
     _exit(ended == KJIT_OK ? 0 : 1);
@@ -380,7 +383,7 @@ static int launch_in_child(kjit_kernel *kernel, const kjit_launch_config *config
   return status;
 }
 
-/* Neither code that was unloaded nor a stream that has gone is handed to the driver. */
+/* kjit passes neither unloaded code nor a destroyed stream to the driver. */
 static void test_gone(void **state)
 {
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
@@ -411,7 +414,7 @@ static void test_gone(void **state)
   kjit_release_array(array);
 }
 
-/* A child has none of it, though all is ready. */
+/* A forked child cannot run a prepared launch, although it is ready. */
 static void test_ready_in_a_child(void **state)
 {
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
@@ -439,7 +442,7 @@ static void test_ready_in_a_child(void **state)
   kjit_release_array(array);
 }
 
-/* ---- configurations at random ---- */
+/* ---- random configurations ---- */
 
 static const char shapes[] =
   "kernel set(r, n) { r[threadIdx.x] = n }\n"
@@ -486,7 +489,8 @@ static kjit_launch_config draw_config(kjit_device *const devices[3], kjit_stream
   if (draw(8) == 0)
     config.flags =
       PICK(KJIT_LAUNCH_COOPERATIVE, KJIT_LAUNCH_PROGRAMMATIC, KJIT_LAUNCH_NO_WAIT, 2, 128);
-  if (config.flags == KJIT_LAUNCH_NO_WAIT) config.flags = 0; /* a fresh kernel would not be ready */
+  /* the code of a new kernel would not be ready */
+  if (config.flags == KJIT_LAUNCH_NO_WAIT) config.flags = 0;
   if (draw(20) == 0) config.priority = -1;
   if (draw(3) == 0) config.device = devices[draw(8) == 0 ? draw(3) : 0];
   if (draw(3) == 0) config.stream = streams[draw(8) == 0 ? draw(3) : draw(2)];
@@ -503,7 +507,7 @@ typedef struct outcome {
   char parameters[64];
 } outcome;
 
-/* Of the error, not of remarks. */
+/* Returns the message of the error, not that of a remark. */
 static const char *error_message(kjit_context *context)
 {
   const kjit_diagnostic *diagnostic;
@@ -533,7 +537,8 @@ static outcome try_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   return o;
 }
 
-/* Code for fewer facts, where there were too many variants, has other parameters. */
+/* If there are too many variants, the launch runs code for fewer facts, which has other
+ * parameters. */
 static void expect_equal(const char *name, const kjit_launch_config *c, outcome *o,
                          const outcome *fresh)
 {
@@ -554,8 +559,8 @@ static void expect_equal(const char *name, const kjit_launch_config *c, outcome 
   assert_true(is_equal);
 }
 
-/* However often a kernel was launched, a launch gives what the first one of a kernel of its own
- * does. */
+/* A launch of a kernel that was launched often gives the same result as the first launch of an
+ * equal kernel. */
 static void test_configurations(void **state)
 {
   enum { ROUNDS = 12, LAUNCHES = 40 };
@@ -597,7 +602,7 @@ static void test_configurations(void **state)
   for (int i = 0; i < 2; i++) kjit_release_array(arrays[i]);
 }
 
-/* ---- arguments at random ---- */
+/* ---- random arguments ---- */
 
 static const char both_arrays[] =
   "kernel free(r, x, a) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
@@ -626,7 +631,7 @@ static void add_array(choices *c, kjit_array *array)
   c->arguments[c->count++] = kjit_arg_array(array);
 }
 
-/* On the first GPU, of N elements from the memory on. */
+/* Adds a tensor of N elements at this address on the first GPU. */
 static kjit_tensor *add_tensor(choices *c)
 {
   size_t i = c->tensor_count++;
@@ -660,7 +665,7 @@ static void add_arrays(choices *c, kjit_device *here, kjit_device *there, kjit_d
   /* of no dimensions */
   expect_ok(here->context, kjit_slice_array(c->made[0], &(kjit_array_slice){ 3, 0, 0 }, 1, &view));
   add_array(c, view);
-  c->made[1]->is_read_only = true; /* as another library may have said */
+  c->made[1]->is_read_only = true; /* another library may have marked it as read-only */
   expect_ok(here->context, kjit_reshape_array(c->made[1], &length, 1, &view));
   c->made[1]->is_read_only = false;
   add_array(c, view);
@@ -786,8 +791,8 @@ static void release_setting(setting *s)
 
 static const char *const all_names[] = { "free", "typed", "same", "loose", "known" };
 
-/* However often a kernel was launched, a launch runs what the first one of a kernel of its own
- * does, or is refused in the same words. */
+/* A launch of a kernel that was launched often runs like the first launch of an equal kernel, or is
+ * rejected with the same message. */
 static void test_arguments(void **state)
 {
   enum { ROUNDS = 200, LAUNCHES = 40, FEW = 6 };
@@ -821,7 +826,7 @@ static void test_arguments(void **state)
   release_setting(s);
 }
 
-/* The same of a prepared launch, whatever its arguments are replaced by. */
+/* The same for a prepared launch whose arguments are replaced. */
 static void test_prepared_arguments(void **state)
 {
   enum { ROUNDS = 200, SETS = 40 };

@@ -1,6 +1,7 @@
-/* What the tests share in which every driver call fails in turn. A test says what a host does, as
- * steps; these make each driver call in them fail once, with each kind of error. What failed is
- * reported, nothing is leaked, and the same thing done again works.
+/* The shared part of tests in which every driver call fails in turn. A test defines steps with the
+ * calls of an application. The functions here let each driver call in these steps fail once, with
+ * each kind of error. The failure is reported, no object is leaked, and the same step works
+ * afterwards.
  *
  * Before it includes this, a test defines struct objects with what use_all makes and: kjit_context
  * *context; int step, failed_in; step counts the steps that were begun, failed_in is the one in
@@ -19,14 +20,17 @@
   } while (0)
 
 typedef struct objects objects;
-static kjit_context *open_context(int kind); /* on the fake driver; NULL: a call failed */
-static kjit_status use_all(objects *o);      /* STEPs */
-static void release_all(objects *o);         /* what use_all made, however far it came */
-/* Whether use_all may succeed although the call has failed: something else led to the same. */
+/* opens a context with the fake driver; NULL means that a call failed */
+static kjit_context *open_context(int kind);
+static kjit_status use_all(objects *o); /* STEPs */
+/* releases the objects that use_all has created, also after a failure */
+static void release_all(objects *o);
+/* Returns whether use_all may succeed although the call has failed, because another call had the
+ * same effect. */
 static bool is_excused(const objects *o, const char *call, int fail_with);
 
-/* Where nobody can be told: entering the device to release something, and what orders or waits for
- * memory that is released. */
+/* Returns whether the failure of a call is not reported: calls that enter the device to release an
+ * object, and calls that order or wait for the uses of released memory. */
 static inline bool is_quiet(const char *call)
 {
   static const char *const quiet[] = { "cuCtxGetCurrent",   "cuCtxSetCurrent",
@@ -39,7 +43,8 @@ static inline bool is_quiet(const char *call)
   return false;
 }
 
-/* Where it was out of memory, after the cache was given back. */
+/* Returns whether kjit makes the call again after it has run out of memory and the cached memory
+ * was returned. */
 static inline bool is_asked_again(const char *call)
 {
   static const char *const calls[] = { "cuMemAlloc",         "cuMemHostAlloc", "cuMemAllocManaged",
@@ -51,7 +56,7 @@ static inline bool is_asked_again(const char *call)
   return is_found;
 }
 
-/* Remarks come before the error. */
+/* Returns whether the error is reported. Remarks may precede the error. */
 static inline bool is_told(kjit_context *context, int step, const char *what)
 {
   char *text = kjit_copy_diagnostics_text(context);
@@ -68,7 +73,7 @@ static inline int count_left(void)
          cuda.graphs + cuda.executables + cuda.opened;
 }
 
-/* o->context NULL: the driver could not be opened. */
+/* Runs one trial. o->context is NULL if the driver could not be opened. */
 static inline kjit_status run_trial(objects *o, int kind, int fail_at, int fail_with)
 {
   *o = (objects){ 0 };
@@ -78,7 +83,7 @@ static inline kjit_status run_trial(objects *o, int kind, int fail_at, int fail_
   return o->context ? use_all(o) : KJIT_OK;
 }
 
-/* false: nothing failed any more. */
+/* Lets a driver call fail. Returns false if there were fewer calls, so none has failed. */
 static inline bool try_failure(int kind, int fail_at, int fail_with)
 {
   objects o;
@@ -87,7 +92,7 @@ static inline bool try_failure(int kind, int fail_at, int fail_with)
     bool is_known = !cuda.failed || status == KJIT_OK || is_told(o.context, o.step, cuda.failed);
     bool is_fine = !cuda.failed || status != KJIT_OK || is_quiet(cuda.failed) ||
                    (fail_with == CUDA_OUT_OF_MEMORY && is_asked_again(cuda.failed)) ||
-                   cuda.failed_elsewhere || /* and is launched again where it belongs */
+                   cuda.failed_elsewhere || /* the launch is repeated in its own context */
                    is_excused(&o, cuda.failed, fail_with);
     if (!is_fine)
       print_error("%s failed in step %d, and nobody was told\n", cuda.failed, o.failed_in);
@@ -98,8 +103,9 @@ static inline bool try_failure(int kind, int fail_at, int fail_with)
     release_all(&again);
     kjit_destroy_context(o.context);
   }
-  /* One object whose release could not be made, which for printed lines is a ring and its counter.
-   * Nothing is waited for where the driver does not say what the host captures. */
+  /* One object is left if its release could not be called; for printed lines these are a ring and
+   * its counter. If the driver does not report whether the application captures a stream, kjit does
+   * not wait. */
   bool is_kept =
     cuda.failed && (is_quiet(cuda.failed) || !strcmp(cuda.failed, "cuStreamIsCapturing"));
   int may_lose = is_kept ? 2 : 0, left = count_left();
@@ -122,8 +128,9 @@ static inline void try_failures(int kind, int least)
   }
 }
 
-/* Each call that releases something fails once, as after a fault of somebody else. Nobody is told,
- * as nobody could do anything, and nothing else is kept. */
+/* Each call that releases an object fails once, as after a fault that another library has caused.
+ * The failure is not reported, because the caller could not handle it, and no other object is
+ * left. */
 static inline bool try_release(int kind, int fail_at)
 {
   objects o = { 0 };
@@ -150,7 +157,8 @@ static inline void try_releases(int kind, int least)
   assert_true(fail_at > least);
 }
 
-/* After a fault every call says so, until the device is reset; then all of it works again. */
+/* After a fault every call returns the fault until the device is reset. Then all steps work
+ * again. */
 static inline bool try_fault(int kind, int fail_at)
 {
   objects o;
@@ -162,13 +170,13 @@ static inline bool try_fault(int kind, int fail_at)
       kjit_device *device;
       if (kjit_get_device(o.context, KJIT_DEVICE_CUDA, i, &device) == KJIT_OK &&
           kjit_reset_device(device) != KJIT_OK)
-        expect_ok(o.context, kjit_reset_device(device)); /* the first one met the fault */
+        expect_ok(o.context, kjit_reset_device(device)); /* the first trial met the fault */
     }
     objects again = { .context = o.context };
     if (cuda.failed) expect_ok(o.context, use_all(&again));
     release_all(&again);
-    /* the fault comes with the context's end: nobody resets the device, and the driver keeps what
-     * is on it */
+    /* the fault occurs when the context ends: the device is not reset, and the driver keeps the
+     * objects on it */
     bool is_lost = !cuda.failed;
     kjit_destroy_context(o.context);
     int left = is_lost && cuda.failed ? 0 : count_left();
@@ -188,7 +196,8 @@ static inline void try_faults(int kind)
   while (try_fault(kind, fail_at)) fail_at++;
 }
 
-/* ---- all of it, for a host of one kind: at least so many calls can fail ---- */
+/* ---- all trials for one kind of application, in which at least this number of calls can fail
+ * ---- */
 
 static inline void test_every_failure_of(void **least) { try_failures(0, **(int **)least); }
 static inline void test_every_release_of(void **least)

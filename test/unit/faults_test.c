@@ -155,7 +155,7 @@ static kjit_context *open_context(int kind)
   return make_gpu_context();
 }
 
-/* Asked for nothing but a better answer. */
+/* This call only improves a choice, so its failure has no consequence. */
 static bool is_excused(const objects *o, const char *call, int fail_with)
 {
   (void)o, (void)fail_with;

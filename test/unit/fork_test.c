@@ -1,5 +1,5 @@
-/* Types of a context after a fork: a thread that the child does not have may hold the lock of their
- * table. */
+/* Types of a context after a fork. A thread of the parent, which does not exist in the child, may
+ * hold the lock of the type table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 static _Atomic bool is_over;
 
-/* Holds the lock most of the time: the table is looked through. */
+/* Searches the table in a loop, so that this thread holds the lock most of the time. */
 static void *look_up_types(void *user)
 {
   while (!is_over) {
@@ -60,7 +60,7 @@ static void test_types_after_a_fork(void **state)
       _exit(refuses_all(context, made) ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0); /* SIGALRM: it waits for a lock */
+    assert_int_equal(status, 0); /* SIGALRM would mean that the child waits for a lock */
   }
   is_over = true;
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);

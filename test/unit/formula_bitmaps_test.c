@@ -1,5 +1,5 @@
-/* Bitmaps of formulas on the CPU: copied from any bit on and back, compared bit by bit, at the end
- * of memory behind which no page can be touched. */
+/* Bitmaps of formulas on the CPU: they are copied from any bit on and back and compared bit by bit.
+ * They end at a page that must not be accessed. */
 #include "kj_test.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What the tests against the fake driver share: a context with two GPUs, and what has to be left at
- * its end. */
+/* The shared part of tests with the fake driver: a context with two GPUs, and checks of the objects
+ * that are left when it ends. */
 #ifndef GPU_TEST_H
 #define GPU_TEST_H
 
@@ -15,7 +15,7 @@ static inline kjit_context *make_gpu_context(void)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_context *context = make_fake_context();
-  /* no compilation beside the test's thread: the driver is for one thread */
+  /* no compilation in background threads, because the fake driver supports only one thread */
   context->config.variant_limit = 1;
   cuda.current = NULL;
   kjit_status status = kj_use_driver(context, find_fake, NULL, &diagnostics);
@@ -75,7 +75,7 @@ static inline void expect_refused(kjit_context *context, kjit_status status, kji
   assert_string_equal(last_message(context), message);
 }
 
-/* f32[n] of a kind of memory, in the order of a stream. */
+/* Creates an f32[n] in a kind of memory, in the order of a stream. */
 static inline kjit_status try_vector(kjit_device *device, kjit_memory memory, int64_t n,
                                      kjit_stream *stream, kjit_array **array)
 {
@@ -112,7 +112,8 @@ static inline kjit_tensor host_vector(float *data, int64_t *length)
   };
 }
 
-/* x[i] += 1, as fake_plan lays its parameters out with offsets in 32 bits. */
+/* A kernel for x[i] += 1, and its function, which reads the parameters as fake_plan lays them out
+ * with 32-bit offsets. */
 static const char add_one[] =
   "kernel add_one(x) {\n  for i in grid_range(len(x)) { x[i] = x[i] + 1 }\n}\n";
 

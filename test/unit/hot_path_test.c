@@ -1,6 +1,6 @@
-/* What a launch that finds its code does besides launching: it allocates nothing, takes no lock,
- * asks the driver nothing. The program's own malloc and pthread_mutex_lock stand in front of the C
- * library's and count. */
+/* A launch that finds its code allocates nothing, takes no lock and makes no driver call except the
+ * launch. The malloc and pthread_mutex_lock of this program replace the C library's functions and
+ * count the calls. */
 #include "kj_test.h"
 
 #include <dlfcn.h>
@@ -82,7 +82,7 @@ static const row rows[] = {
   { "axpy", "anaa", false },
   { "plane", "mmi", false },
   { "many", "aaaaaaaaffffffff", true },
-  { "turn", "mt", true }, /* no plan: the slow path */
+  { "turn", "mt", true }, /* the kernel has no tables, so launches take the slow path */
 };
 
 _Alignas(256) static float memory[16 * 1024];
@@ -185,8 +185,7 @@ static void test_hits(void **state)
   kjit_destroy_context(context);
 }
 
-/* Arrays of kjit's own, which remember the streams that they are used on, and streams of the host.
- */
+/* kjit arrays, which store the streams that use them, and streams of the application. */
 static void test_arrays(void **state)
 {
   (void)state;
@@ -225,7 +224,7 @@ static void test_arrays(void **state)
   kjit_destroy_context(context);
 }
 
-/* ---- what a launch writes ---- */
+/* ---- memory that a launch writes ---- */
 
 typedef struct watched {
   const char *what;
@@ -240,7 +239,7 @@ static void remember(watched *w)
   memcpy(w->before, w->at, w->size_bytes);
 }
 
-/* Whether every byte that has changed lies in the slot of this thread. */
+/* Checks that every changed byte is in the slot of this thread. */
 static void expect_unchanged(const watched *w, const void *own, size_t own_bytes)
 {
   const char *now = w->at, *first = own;
@@ -255,8 +254,8 @@ static void expect_unchanged(const watched *w, const void *own, size_t own_bytes
   free(w->before);
 }
 
-/* Threads that launch one kernel at once share no cache line that a launch writes: all that changes
- * in what they share is in slots that are each one thread's. */
+/* Threads that launch one kernel at the same time share no cache line that a launch writes. In
+ * shared objects only slots change, and each slot belongs to one thread. */
 static void test_written_lines(void **state)
 {
   (void)state;
@@ -298,7 +297,8 @@ static void test_written_lines(void **state)
   kjit_destroy_context(context);
 }
 
-/* The counters count: a test that sees nothing would pass too. */
+/* Tests the counters themselves, because the other tests would also pass if the counters did not
+ * count. */
 static void test_counters(void **state)
 {
   (void)state;

@@ -1,7 +1,7 @@
-/* What an algorithm's text gets of the modules that kjit brings along: each func of each of them
- * with all that it means, as if the whole module were parsed, at its own place; and nothing that it
- * does not name. A partial module gets the headers of what it names, and a launch of code from the
- * disk cache parses no more. */
+/* The declarations that an algorithm's text gets from kjit's library modules. Each func has the
+ * same meaning and location as if the whole module were parsed, and declarations that the text does
+ * not reach are missing. A partial module gets only the headers of the named declarations, and a
+ * launch with code from the disk cache parses nothing else. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -56,7 +56,7 @@ static kjit_module *complete(kjit_module *partial)
   return whole;
 }
 
-/* The func that names another one, and what both mean. */
+/* Prints a func that names another one, and the declarations that both reach. */
 static char *print_meaning(const kjit_module *module)
 {
   const ki_decl *root = ki_find_decl(module, "root");
@@ -93,7 +93,7 @@ static void expect_equal_headers(const ki_decl *part, const ki_decl *whole)
                 : part->function->body.count == whole->function->body.count);
 }
 
-/* The module of the same text, partial, and what it becomes. */
+/* Parses the same text as a partial module and completes it. */
 static void expect_partial(const char *text, const char *name)
 {
   kjit_module *partial = parse_by(text, true), *whole = complete(partial);
@@ -168,8 +168,8 @@ static void what_is_not_named_is_left_out(void **state)
   kjit_release_module(part);
 }
 
-/* Texts of the application are not kjit's, whatever their names are: they get whole modules, from
- * where they say, and a source `<block>` is not the module "block". */
+/* Texts of the application are never treated as texts of kjit, whatever their names are. Their
+ * imports are whole modules, and a source called `<block>` is not the module "block". */
 static void texts_of_that_name(void **state)
 {
   (void)state;
@@ -193,8 +193,8 @@ static void texts_of_that_name(void **state)
   }
 }
 
-/* Which arrays a kernel writes is known without the bodies of the library: what it gets from the
- * text's own funcs, and what it is passed otherwise. */
+/* kjit knows which arrays a kernel writes without parsing the bodies of library funcs, both for
+ * arrays that the text's own funcs get and for arrays that are passed directly. */
 static void partial_modules_know_what_is_written(void **state)
 {
   (void)state;
@@ -287,7 +287,7 @@ static void code_from_the_disk_needs_no_bodies(void **state)
   (void)state;
   kjit_context *own = context;
   reduce(false);
-  if (!KJ_HAS_ASSERTIONS) reduce(true); /* else hits are compiled a second time */
+  if (!KJ_HAS_ASSERTIONS) reduce(true); /* builds with assertions compile hits a second time */
   context = own;
 }
 

@@ -1,4 +1,5 @@
-/* Inference: for each row a module, a signature, and what the typed IR or the messages must say. */
+/* Type inference: each row has a module, a signature, and texts that the typed IR or the messages
+ * must contain. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,8 +298,8 @@ static const row failing_rows[] = {
     { "index 2 of 0..1" } },
 };
 
-/* One argument: a type, ?int or ?float (a plain number), a value of a const parameter, or the name
- * of a func. */
+/* Reads one argument: a type, ?int or ?float for an untyped number, the value of a const parameter,
+ * or the name of a func. */
 static kj_argument read_argument(kjit_module *module, ki_types *types, kj_diagnostics *diagnostics,
                                  const char *text)
 {

@@ -1,5 +1,6 @@
-/* Intervals: every operation against all values of small types, and at the ends of large ones. No
- * value may be missed, and intervals may not be much wider than the values. */
+/* Interval arithmetic: every operation is compared with all values of small types, and tested at
+ * the ends of large types. An interval must contain all values and must not be much wider than
+ * necessary. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ typedef struct operation {
   const char *name;
   bool is_builtin;
   int id;
-  int excess_percent; /* the mean width of an interval beyond the values, at most */
+  int excess_percent; /* maximum of the mean excess width of the intervals */
 } operation;
 
 static const operation operations[] = {
@@ -103,7 +104,8 @@ static void fail_at(const char *what, kp_integer type, kt_interval x, kt_interva
            (long long)y.most, (long long)value, (long long)found.least, (long long)found.most);
 }
 
-/* results: of all pairs of values. Returns by how much the interval is wider than it has to be. */
+/* results: the results of all pairs of values. Returns by how much the interval is wider than
+ * necessary. */
 static int check_pair(const operation *op, kp_integer type, kt_interval x, kt_interval y,
                       const int8_t results[MOST_VALUES][MOST_VALUES])
 {
@@ -149,7 +151,7 @@ static void test_all_values(void **state)
     for (int i = 0; i < OPERATIONS; i++) check_operation(&operations[i], small_types[t]);
 }
 
-/* Of one number each, intervals are as exact as evaluation. */
+/* Intervals of single numbers are as exact as evaluation. */
 static void test_numbers(void **state)
 {
   (void)state;
@@ -252,7 +254,7 @@ static void test_large(void **state)
                           u64 = { 64, false };
   kt_interval all = kp_whole_interval(u64), any = kp_whole_interval(i64);
   assert_interval(all, 0, ((__int128)1 << 64) - 1);
-  /* what leaves 128 bits is any value of the type */
+  /* a result that exceeds 128 bits can be any value of the type */
   assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_OP_MUL, u64, all, all)), 0, all.most);
   assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_OP_SHL, u64, all, of(63))), 0,
                   all.most);
@@ -260,7 +262,7 @@ static void test_large(void **state)
                   any.most - any.least);
   assert_interval(kp_wrap_interval(i64, of((__int128)INT64_MAX + 1)), INT64_MIN, INT64_MIN);
   assert_interval(kp_convert_interval(i32, of(4000000000)), -294967296, -294967296);
-  /* counts at and over the width */
+  /* shift counts equal to and above the width */
   kt_interval x = of(65535);
   assert_interval(kp_exact_binary(KJIT_OP_SHR, i32, x, kp_make_interval(32, 39)), 511, 65535);
   assert_interval(kp_exact_binary(KJIT_OP_SHR, u32, of(4000000000), of(32)), 4000000000,

@@ -1,4 +1,4 @@
-/* cmocka and what has to come before it. */
+/* Includes cmocka and the headers that must precede it. */
 #ifndef KJ_TEST_H
 #define KJ_TEST_H
 

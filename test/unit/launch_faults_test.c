@@ -1,6 +1,6 @@
-/* Every driver call of launches fails in turn: configurations and attributes of all kinds, code
- * that needs stack, prints or may fail, prepared launches, graphs over several streams, blobs, code
- * that is unloaded and comes back. */
+/* Every driver call of launches fails in turn: configurations and attributes of all kinds; code
+ * that needs stack, prints or can fail; prepared launches; graphs over several streams; blobs; code
+ * that is unloaded and loaded again. */
 #include <kjit/code.h>
 
 #include "gpu_test.h"
@@ -17,7 +17,7 @@ struct objects {
   kjit_executable_graph *executable;
   void *blob;
   size_t blob_bytes;
-  int imported; /* the step from which on code comes from a blob; 0: none */
+  int imported; /* the step from which code comes from a blob; 0 means none */
 };
 
 #include "faults.h"
@@ -25,8 +25,8 @@ struct objects {
 static const char source[] = "kernel k(x) { x[threadIdx.x] = 1 }\nkernel m(x) { x[threadIdx.x, 0] "
                              "= 1 }\nkernel r(x, a) { for i in grid_range(len(x)) { x[i] = a } }\n";
 
-/* The properties of code are of the kernels that are compiled next: each kind has a module, and so
- * a kernel, of its own. */
+/* The fake compiler gives its properties to the kernels that it compiles next. So each kind of code
+ * has its own module and kernel. */
 static kjit_kernel *fresh(const objects *o, const char *name)
 {
   return kernel_of(parse(o->context, source), name);
@@ -80,7 +80,7 @@ static kjit_status launch_kinds(objects *o)
   return KJIT_OK;
 }
 
-/* What code may need beside being loaded. */
+/* Launches code that needs more than loading: stack, a print ring, failure records. */
 static kjit_status launch_needy(objects *o)
 {
   static const kjit_launch_config one = { .size_bytes = sizeof one,
@@ -110,7 +110,7 @@ static kjit_status launch_needy(objects *o)
   return KJIT_OK;
 }
 
-/* PTX of the host, linked with the kernel's. */
+/* PTX of the application, linked with the kernel's PTX. */
 static kjit_status launch_linked(objects *o)
 {
   static const char ptx[] =
@@ -223,11 +223,11 @@ static kjit_status share_code(objects *o)
   return KJIT_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- all steps ---- */
 
 static kjit_status use_all(objects *o)
 {
-  fake.prints = fake.failures = fake.text = NULL; /* as the last time may have left them */
+  fake.prints = fake.failures = fake.text = NULL; /* the previous trial may have set them */
   fake.has_map = fake.is_cooperative = false;
   fake.stack_bytes = 0;
   static const int64_t length = 64, square[] = { 8, 8 };
@@ -273,12 +273,12 @@ static kjit_context *open_context(int kind)
   kjit_context *context = make_gpu_context();
   if (!context) return NULL;
   context->config.on_print = take_lines;
-  /* room for two kernels: the fake's code is as long as their names */
+  /* enough for two kernels: code of the fake compiler has as many bytes as the kernel's name */
   if (kind == TIGHT) context->config.code_limit_bytes = 2;
   return context;
 }
 
-/* Code of a blob that cannot be loaded is compiled. */
+/* If code of a blob cannot be loaded, kjit compiles the kernel. */
 static bool is_excused(const objects *o, const char *call, int fail_with)
 {
   (void)fail_with;
@@ -320,10 +320,11 @@ static void test_messages(void **state)
   kjit_device *device = gpu(context, 1);
   kjit_array *vector;
   expect_ok(context, kjit_create_array(device, KJIT_F32, &length, 1, &vector));
-  cuda.current = &fake_primary[1]; /* calls of the driver below do not include cuCtxSetCurrent */
+  /* the context is current already, so the driver calls below do not include cuCtxSetCurrent */
+  cuda.current = &fake_primary[1];
   kjit_arg argument = kjit_arg_array(vector);
   static const struct {
-    int calls; /* before the one that fails, of a launch whose code is not there */
+    int calls; /* number of calls before the failing one, in a launch without existing code */
     const char *message;
   } rows[] = {
     { 1, "kernel `k` on cuda:1: cuModuleLoadDataEx gives CUDA_ERROR_UNKNOWN (999): unknown error" },

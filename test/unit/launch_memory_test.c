@@ -1,9 +1,9 @@
 /* Every allocation of launches fails in turn: launches that compile, that take the slow path or the
- * fast path, on a GPU and on the CPU, prepared, sealed, with arrays of the host. What failed is
- * named, nothing is leaked, and the same thing done again works. */
+ * fast path, on a GPU and on the CPU, prepared, sealed, with host arrays. The error names the call,
+ * no memory is leaked, and the same call works afterwards. */
 #include "every_allocation.h"
 
-/* ---- what a host does ---- */
+/* ---- the calls of an application ---- */
 
 static const char source[] =
   "kernel plain(x, a) { for i in grid_range(len(x)) { x[i] = a } }\n"
@@ -16,7 +16,7 @@ struct objects {
   kjit_context *context;
   kjit_module *module;
   kjit_device *devices[2];
-  kjit_array *arrays[2]; /* of the GPU, of the CPU */
+  kjit_array *arrays[2]; /* arrays of the GPU and of the CPU */
   kjit_tensor host;
   int64_t length;
   kjit_prepared *prepared;
@@ -78,7 +78,7 @@ static kjit_status launch_sealed(objects *o)
 static host_step *const steps[] = { launch_plain, launch_shaped, launch_on_cpu, launch_staged,
                                     prepare,      run_prepared,  launch_sealed };
 
-/* ---- what it is done with ---- */
+/* ---- the objects of the calls ---- */
 
 static void open_objects(objects *o)
 {

@@ -1,6 +1,6 @@
-/* Code for each level of processors that this processor has gives the results of the independent
- * functions below. Lower levels lack instructions, so that LLVM calls functions or takes other
- * instructions. */
+/* Code for each processor level that this processor supports gives the same results as the
+ * independent functions below. Lower levels lack instructions, so LLVM calls functions or uses
+ * other instructions. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -46,7 +46,7 @@ static void end(level_run *run)
   assert_int_equal(kjit_destroy_context(run->context), KJIT_OK);
 }
 
-enum { INTEGER = 0, FLOAT = 2, BRAIN = 4 }; /* DLPack's codes of types */
+enum { INTEGER = 0, FLOAT = 2, BRAIN = 4 }; /* type codes of DLPack */
 
 static kjit_tensor describe(void *data, int64_t *length, uint8_t code, uint8_t bits)
 {
@@ -104,7 +104,7 @@ static uint16_t bits_of(double x, int mantissa_bits)
   return (uint16_t)((is_up ? high : low) | (signbit(x) ? 0x8000 : 0));
 }
 
-/* ---- all numbers of 16 bits to f32 and f64 ---- */
+/* ---- conversion of all 16-bit numbers to f32 and f64 ---- */
 
 enum { ALL = 1 << 16, DRAWN = 4001 };
 
@@ -134,7 +134,7 @@ static void check_widening(const level_run *run, uint8_t code, int mantissa_bits
   free(d);
 }
 
-/* ---- f32 and f64 to numbers of 16 bits ---- */
+/* ---- conversion of f32 and f64 to 16-bit numbers ---- */
 
 /* Draws numbers of all sizes of f16 and numbers next to the middle between two of them. */
 static double draw(int i)

@@ -1,5 +1,5 @@
-/* Objects that are released after their context has ended, retained contexts, contexts of objects;
- * a context that code of the host destroys from within a call on it. */
+/* Objects that are released after their context has ended; retained contexts; contexts of objects;
+ * and a context that application code destroys inside a call on this context. */
 #include <kjit/algorithm.h>
 #include <kjit/code.h>
 #include <sys/wait.h>
@@ -68,7 +68,7 @@ static void make_modules(objects *o)
   kjit_module *library = parse(o->context, rest);
   o->module = parse(o->context, source);
   expect_ok(o->context, kjit_link_module(o->module, library, &o->linked));
-  kjit_release_module(library); /* the linked one keeps it */
+  kjit_release_module(library); /* the linked module keeps the library alive */
   expect_ok(o->context, kjit_get_kernel(o->linked, "add_one", &o->kernel));
   expect_ok(o->context, kjit_get_function(o->linked, "both", &o->function));
   expect_ok(o->context, kjit_create_builder(o->context, NULL, &o->builder));
@@ -97,7 +97,7 @@ static objects make_objects(kjit_device_kind kind)
 
 static void delete_managed(kjit_managed_tensor *managed) { managed->deleter(managed); }
 
-/* Every function that takes back what the host has. */
+/* Every function that releases or destroys an object of the application. */
 #define OWNED(X) \
   X(kjit_release_module, module) \
   X(kjit_release_module, linked) \
@@ -172,9 +172,9 @@ static void test_contexts_of_objects(void **state)
   }
 }
 
-/* ---- releases behind the context's end ---- */
+/* ---- releases after the context's end ---- */
 
-/* Nothing but a release is allowed; what is called all the same says so, and ends nothing. */
+/* Only a release is allowed. Any other call returns an error and does not crash. */
 static void use_remains(objects *o)
 {
   kjit_arg argument = kjit_arg_number(1);
@@ -205,7 +205,8 @@ static void release_behind(kjit_device_kind kind, int first, int step)
   assert_int_equal(kj_count_remains(), 0);
   assert_int_equal(kjit_destroy_context(o.context), KJIT_OK);
   expect_nothing_left();
-  assert_int_equal(kj_count_remains(), OWNED_COUNT - 2); /* builders and exports have their own */
+  /* builders and exports free their memory themselves */
+  assert_int_equal(kj_count_remains(), OWNED_COUNT - 2);
   use_remains(&o);
   for (int i = 0; i < OWNED_COUNT; i++)
     release_object(&o, (first + i * step + OWNED_COUNT) % OWNED_COUNT);
@@ -247,7 +248,7 @@ static void test_retained_contexts(void **state)
   assert_int_equal(kj_count_remains(), 0);
 }
 
-/* ---- code of the host ---- */
+/* ---- code of the application ---- */
 
 static kjit_context *own;
 static int refused, said;
@@ -331,7 +332,7 @@ static void test_code_of_the_host(void **state)
   own->config.on_diagnostic = destroy_in_diagnostic;
   assert_int_equal(kjit_create_event(o.device, NULL), KJIT_ERROR_MISUSE);
   own->config.on_diagnostic = NULL;
-  assert_int_equal(said, 1); /* what failed in there is not handed over again */
+  assert_int_equal(said, 1); /* the failure in the callback is not reported again */
   kjit_destroy_executable_graph(executable);
   kjit_destroy_graph(graph);
   for (int i = 0; i < OWNED_COUNT; i++) release_object(&o, i);

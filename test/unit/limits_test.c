@@ -1,6 +1,6 @@
 /* Launch configuration on a GPU: blocks by occupancy, cooperative and cluster launches, priorities,
- * programmatic launches, what is refused and in which words, queries; and blobs. The driver is the
- * fake one: multiprocessors of 2048 threads and 65536 registers. */
+ * programmatic launches, messages of rejected launches, queries; and blobs. The fake driver's
+ * multiprocessors have 2048 threads and 65536 registers. */
 #include "kj_test.h"
 
 #include <kjit/code.h>
@@ -94,8 +94,9 @@ static void test_threads(void **state)
   assert_int_equal(cuda.grid[0], 3907);
   int calls = cuda.calls;
   expect_ok(*state, launch(*state, kernel, config));
-  assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH); /* the calculator is asked once */
-  /* two blocks at most: the larger the better, and the kernel takes 512 threads */
+  /* the occupancy calculator is called only once */
+  assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH);
+  /* at most two blocks are resident, so larger blocks are better; the kernel allows 512 threads */
   config.dynamic_shared_bytes = 100000;
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.block[0], 512);
@@ -122,14 +123,14 @@ static void test_registers(void **state)
   assert_int_equal(cuda.grid[0], 8);
 }
 
-/* A grid_range whose kernel has no room for the usual block gets a smaller one. */
+/* A kernel with a grid_range gets a smaller block if the default block does not fit. */
 static void test_small_blocks(void **state)
 {
   cuda.registers = 400;
   kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
   expect_ok(*state, launch(*state, kernel,
                            (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
-  assert_int_equal(cuda.block[0], 32); /* five of them are more than one of 128 */
+  assert_int_equal(cuda.block[0], 32); /* five blocks of 32 are more than one block of 128 */
   assert_int_equal(cuda.grid[0], 31250);
   expect_refused(*state, kernel,
                  (kjit_launch_config){
@@ -167,7 +168,8 @@ static void test_cooperative(void **state)
   assert_int_equal(cuda.extended, 1);
 }
 
-/* Code that synchronizes its grid is launched so by itself; a grid that is chosen for it fits. */
+/* Code that synchronizes its grid is always launched cooperatively, and a grid that kjit chooses
+ * for it fits. */
 static void test_cooperative_code(void **state)
 {
   fake.is_cooperative = true;
@@ -213,7 +215,7 @@ static void test_clusters(void **state)
                                                  .threads = 1000,
                                                  .block = { 32 },
                                                  .cluster = { 4 } }));
-  assert_int_equal(cuda.grid[0], 32); /* as many as asked for are at least there */
+  assert_int_equal(cuda.grid[0], 32); /* the grid has at least the requested threads */
 }
 
 static void test_cluster_of_kernel(void **state)
@@ -247,7 +249,8 @@ static void test_priority_and_programmatic(void **state)
                                  .block = { 32 },
                                  .flags = KJIT_LAUNCH_PROGRAMMATIC };
   expect_ok(*state, launch(*state, kernel, config));
-  assert_true(fake.signature.is_programmatic); /* other code: it waits by itself */
+  /* other code, which itself waits for the preceding launch */
+  assert_true(fake.signature.is_programmatic);
   assert_int_equal(fake.compilations, 2);
   for (int i = 0; i < 2; i++) {
     expect_ok(*state, launch(*state, kernel, config));
@@ -255,7 +258,7 @@ static void test_priority_and_programmatic(void **state)
   }
   int extended = cuda.extended;
   config.flags = 0;
-  expect_ok(*state, launch(*state, kernel, config)); /* the plain code again */
+  expect_ok(*state, launch(*state, kernel, config)); /* the code without the wait again */
   assert_int_equal(cuda.extended, extended);
   assert_int_equal(fake.compilations, 2);
 }
@@ -270,14 +273,14 @@ static void test_dynamic_shared(void **state)
   expect_refused(*state, kernel, config,
                  "kernel `set`: the launch gives 0 bytes of dynamic shared memory to the kernel's "
                  "shared array without an extent, but one element needs 4 bytes");
-  config.dynamic_shared_bytes = 100000; /* more than the 48 KiB that need no leave */
+  config.dynamic_shared_bytes = 100000; /* more than 48 KiB need an attribute of the function */
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.shared_bytes, 100000);
   config.dynamic_shared_bytes = 3;
-  assert_int_equal(launch(*state, kernel, config), KJIT_ERROR_LAUNCH); /* on the fast path too */
+  assert_int_equal(launch(*state, kernel, config), KJIT_ERROR_LAUNCH); /* also on the fast path */
 }
 
-/* ---- the fast path and the slow path: what changes between launches ---- */
+/* ---- the fast path and the slow path, with changes between launches ---- */
 
 static void test_changing_launches(void **state)
 {
@@ -302,7 +305,7 @@ static void test_changing_launches(void **state)
       assert_int_equal(cuda.grid[0], (lengths[i] + 255) / 256);
     }
   int compilations = fake.compilations;
-  r.byte_offset = 4; /* no longer aligned: other code */
+  r.byte_offset = 4; /* no longer aligned, so other code is needed */
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   assert_int_equal(fake.compilations, compilations + 1);
   r.byte_offset = 2;
@@ -317,8 +320,8 @@ static void test_changing_launches(void **state)
   assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
 }
 
-/* ---- random launches: whichever way a launch goes, it passes the same parameters and runs code
- * that relies on nothing that does not hold ---- */
+/* ---- random launches: the fast path and the slow path pass the same parameters, and the code
+ * relies only on facts that hold ---- */
 
 static const char random_source[] = "kernel mix(r, s, a, x, y) {\n  for i in grid_range(len(r)) { "
                                     "r[i] = a * x[i, 0] + y[0, 0]\n    s[i] = r[i] }\n}\n"
@@ -336,11 +339,11 @@ static uint32_t draw(uint32_t below)
 typedef struct drawn {
   kjit_tensor tensors[4];
   int64_t shapes[4][2], strides[4][2];
-  kjit_array *arrays[4]; /* of some of the tensors */
+  kjit_array *arrays[4]; /* kjit arrays for some of the tensors */
   kjit_arg arguments[5];
 } drawn;
 
-/* As the host's tensor or as a kjit array. */
+/* Returns an argument: a tensor of the application or a kjit array. */
 static kjit_arg draw_way(kjit_context *context, drawn *d, int i, bool prefers_arrays)
 {
   if (draw(8) ? !prefers_arrays : prefers_arrays) return kjit_arg_tensor(&d->tensors[i]);
@@ -353,8 +356,8 @@ static void release_arguments(drawn *d)
   for (int i = 0; i < 4; i++) kjit_release_array(d->arrays[i]);
 }
 
-/* Often what it was before, so that the fast path is taken; else something else about one of
- * them. */
+/* Often keeps the previous arguments, so that the launch takes the fast path; otherwise changes a
+ * property of one argument. */
 static void draw_arguments(kjit_context *context, drawn *d)
 {
   bool prefers_arrays = draw(2);
@@ -367,7 +370,8 @@ static void draw_arguments(kjit_context *context, drawn *d)
     d->strides[i][1] = 1;
     if (kind == 2 && rank == 2) d->strides[i][0] = 1, d->strides[i][1] = d->shapes[i][0];
     size_t at = (size_t)i * 512 + (draw(4) ? 0 : draw(2) ? 1 : 4); /* elements */
-    if (draw(6) == 0) at = draw(4) * 512;                          /* where another one lies */
+    /* the address of another array */
+    if (draw(6) == 0) at = draw(4) * 512;
     d->tensors[i] = (kjit_tensor){ .data = data + at,
                                    .device_type = 2,
                                    .rank = (int32_t)rank,
@@ -386,7 +390,8 @@ static void draw_arguments(kjit_context *context, drawn *d)
   d->arguments[4] = draw_way(context, d, 3, prefers_arrays);
 }
 
-/* "aligned16(r, x) disjoint(r, x)": whether every fact of one text is among those of the other. */
+/* Returns whether every fact in one text, such as "aligned16(r, x) disjoint(r, x)", is also in the
+ * other text. */
 static bool has_fact(const char *facts, const char *name, size_t name_length, const char *operand,
                      size_t operand_length)
 {
@@ -460,7 +465,7 @@ static void launch_randomly(void **state, const char *name)
     size_t bytes = cuda.parameter_bytes;
     const kjit_specialization *ran = launched_since(kernel, counts, MOST);
     direct += ran && ran->table;
-    /* the same as the first launch of a kernel of its own, which takes the slow path */
+    /* compared with the first launch of an equal kernel, which takes the slow path */
     kjit_module *module = parse(*state, random_source);
     kjit_kernel *fresh = kernel_of(module, name);
     memset(cuda.parameters, 0, sizeof cuda.parameters);
@@ -475,7 +480,7 @@ static void launch_randomly(void **state, const char *name)
     assert_int_equal(block, cuda.block[0]);
     if (!strcmp(ran->facts, exact->facts)) {
       assert_int_equal(bytes, cuda.parameter_bytes);
-      /* what lies between parameters is anything */
+      /* the bytes between parameters are undefined */
       for (uint32_t i = 0; i < ran->code.parameter_count; i++) {
         const kj_parameter *p = &ran->code.parameters[i];
         assert_memory_equal(parameters + p->offset, cuda.parameters + p->offset, p->size_bytes);
@@ -493,8 +498,8 @@ static void test_random_launches(void **state)
   launch_randomly(state, "one");
 }
 
-/* Arrays that look alike but lie on another device, or were lost when their own was reset, are no
- * way to a launch, however often it was made before. */
+/* Arrays that look like those of earlier launches but are on another device, or were lost by a
+ * reset, are rejected. */
 static void test_arrays_elsewhere(void **state)
 {
   kjit_device *here = gpu(*state), *there;
@@ -525,7 +530,7 @@ static void test_arrays_elsewhere(void **state)
   kjit_release_array(array);
 }
 
-/* The test of the test. */
+/* Tests the checks of the random launches. */
 static void test_facts_of_random_launches(void **state)
 {
   (void)state;
@@ -605,7 +610,7 @@ static void test_blob(void **state)
   expect_ok(*state, launch(*state, kernel_of(module, "bounded"),
                            (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
   assert_int_equal(fake.compilations, 1);
-  /* what was imported is exported again */
+  /* imported code is exported again */
   void *again;
   size_t again_bytes;
   expect_ok(*state, kjit_export_code(module, &again, &again_bytes));
@@ -614,7 +619,7 @@ static void test_blob(void **state)
   kjit_free(*state, blob);
 }
 
-/* Another kernel under the same name is another key. */
+/* Another kernel with the same name has another key. */
 static void test_blob_of_other_text(void **state)
 {
   void *blob;
@@ -630,7 +635,7 @@ static void test_blob_of_other_text(void **state)
   kjit_free(*state, blob);
 }
 
-/* Every byte counts, and so does every length. */
+/* Any changed byte and any other length is detected. */
 static void test_damaged_blobs(void **state)
 {
   void *blob;
@@ -645,7 +650,7 @@ static void test_damaged_blobs(void **state)
     bytes[i] ^= 0x41;
   }
   for (size_t length = 0; length < size_bytes; length++) {
-    unsigned char *part = malloc(length + 1); /* so that reading behind it is found */
+    unsigned char *part = malloc(length + 1); /* so that reads after the end are detected */
     memcpy(part, bytes, length);
     assert_int_equal(kjit_import_code(*state, part, length), KJIT_ERROR_IO);
     free(part);

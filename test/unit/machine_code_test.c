@@ -1,5 +1,6 @@
-/* Machine code in files of compiled kernels: ptxas makes it when the file is made, and the driver
- * gets it in place of the PTX. ptxas is a script here, and the driver a fake one. */
+/* Machine code in files of compiled kernels. ptxas generates it when the file is made, and the
+ * driver gets it in place of the PTX. In this test ptxas is a script, and the driver is the fake
+ * driver. */
 #include "kj_test.h"
 
 #include <kjit/cache.h>
@@ -79,7 +80,7 @@ static kjit_status launch(kjit_context *context, const char *name)
   return status;
 }
 
-/* Compiles both kernels for sm_90a and writes the file. given: of kjit_config.ptxas. */
+/* Compiles both kernels for sm_90a and writes the file. given: value of kjit_config.ptxas. */
 static void make_file(const char *given)
 {
   void *blob = NULL;
@@ -116,14 +117,14 @@ static void test_found(void **state)
   make_file(ptxas);
   assert_int_equal(compile_with_file(NULL), 0);
   assert_true(has_loaded_machine_code());
-  /* the file has it, so that the user's disk cache needs no copy */
+  /* the file contains the code, so the user's disk cache needs no copy */
   assert_int_equal(compile_with_file(path_in("user")), 0);
   assert_true(has_loaded_machine_code());
   assert_int_equal(cuda.links, 0);
   assert_int_equal(cuda.inputs, 0);
 }
 
-/* A driver that is older than ptxas refuses what ptxas made, and takes the PTX. */
+/* A driver that is older than ptxas rejects the machine code, and kjit uses the PTX. */
 static void test_refused_by_the_driver(void **state)
 {
   (void)state;
@@ -168,7 +169,7 @@ static void test_no_machine_code(void **state)
   assert_non_null(strstr(text, "status 7"));
   kjit_free(context, text);
   assert_int_equal(kjit_destroy_context(context), KJIT_OK);
-  /* the CPU has no ptxas */
+  /* ptxas is not used for the CPU */
   context = begin((kjit_config){ .target = "x86-64-v2", .ptxas = path_in("none") });
   kjit_device *device = NULL;
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &device), KJIT_OK);

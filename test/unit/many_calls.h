@@ -1,6 +1,6 @@
-/* Calls of algorithms for tests in which memory is short: products, pairs of rows, sparse matrices,
- * solvers, random numbers, sorts and scans. A test defines struct objects with what is declared
- * here as `calls`. */
+/* Calls of algorithms for tests in which allocations fail: products, pairs of rows, sparse
+ * matrices, solvers, random numbers, sorts and scans. A test defines struct objects with the
+ * members that are declared here as `calls`. */
 #ifndef MANY_CALLS_H
 #define MANY_CALLS_H
 
@@ -85,11 +85,11 @@ typedef struct many_call {
   const char *name;
   kjit_status (*call)(many_calls *c);
   int takes_work; /* not 0: options.work */
-  /* not 0: it is made of several calls, of which those before an error may have written results */
+  /* not 0 if the call consists of several calls; those before an error may have written results */
   int is_several;
 } many_call;
 
-/* ---- what it is done with: the test fails where one of these does ---- */
+/* ---- the objects of the calls; the test fails if one cannot be created ---- */
 
 static size_t bytes_of(const kjit_array *array)
 {
@@ -99,7 +99,7 @@ static size_t bytes_of(const kjit_array *array)
   return bytes;
 }
 
-/* A matrix with 4 on its diagonal and -1 beside it. */
+/* Fills in a matrix with 4 on the diagonal and -1 next to it. */
 static void fill_inputs(const many_calls *c)
 {
   void *at[ARRAYS];
@@ -246,7 +246,7 @@ static kjit_status solve(many_calls *c, int is_lsmr)
 static kjit_status call_cg(many_calls *c) { return solve(c, 0); }
 static kjit_status call_lsmr(many_calls *c) { return solve(c, 1); }
 
-/* Rows of y of the host, where they go to the device by pieces. */
+/* Sums over pairs, with rows of y in host memory that are copied to the device in chunks. */
 static kjit_status sum_pairs(many_calls *c, const kjit_algorithm_options *options)
 {
   const kjit_operand function = kjit_operand_function(c->squared, NULL, 0, NULL, 0);
@@ -283,7 +283,7 @@ static kjit_status call_pairs_smallest(many_calls *c)
                              NEAREST, &c->options);
 }
 
-/* Of few rows of x with many of y, which go by parts. */
+/* Pairs of few rows of x with many rows of y, which are divided into parts. */
 static kjit_status call_pairs_of_numbers(many_calls *c)
 {
   const kjit_operand function = kjit_operand_function(c->apart, NULL, 0, NULL, 0);

@@ -32,8 +32,8 @@ static void test_blocks_are_kept(void **state)
   assert_int_equal(memory_of(gpu(*state, 1)).allocations, 0);
 }
 
-/* A block is free for the stream that it was released on; for others when the host has waited for
- * the device since. */
+/* A block is free for the stream on which it was released. For other streams it is free after the
+ * host has waited for the device. */
 static void test_streams_have_an_order(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -69,7 +69,7 @@ static void test_streams_have_an_order(void **state)
   kjit_destroy_stream(apart);
 }
 
-/* What other streams have done with an array comes before the next use of its memory. */
+/* The next use of an array's memory comes after the uses by other streams. */
 static void test_uses_are_joined(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -80,7 +80,7 @@ static void test_uses_are_joined(void **state)
   for (int prepared = 0; prepared < 2; prepared++) {
     kjit_array *array = make_vector(device, 100, own);
     kjit_array *view;
-    /* its uses are the array's */
+    /* uses of the view count as uses of the array */
     expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 10, 90, 1 }, 1, &view));
     kjit_arg argument = kjit_arg_array(view);
     kjit_launch_config config = { .size_bytes = sizeof config, .stream = other };
@@ -107,7 +107,8 @@ static void test_uses_are_joined(void **state)
   kjit_destroy_stream(other);
 }
 
-/* A stream that goes leaves its order to the default stream, which waits where it is busy. */
+/* When a stream is destroyed, the default stream takes over its order, and waits for it if it is
+ * busy. */
 static void test_streams_that_go(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -136,8 +137,8 @@ static void test_streams_that_go(void **state)
   }
 }
 
-/* Each thread has a default stream of its own: the thread itself can order it, for others the
- * device's default stream does. */
+/* Each thread has its own default stream. Only the thread itself can order this stream; for other
+ * threads the device's default stream replaces it. */
 typedef struct own_launch {
   kjit_context *context;
   kjit_kernel *kernel;
@@ -181,7 +182,8 @@ static void test_threads_streams(void **state)
   }
 }
 
-/* What cannot be ordered, because the driver refuses, waits for the next wait for the device. */
+/* Memory whose uses cannot be ordered, because the driver returns an error, is freed after the next
+ * wait for the device. */
 static void test_parked_blocks(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -229,7 +231,7 @@ static void test_out_of_memory(void **state)
   kjit_release_array(array);
 }
 
-/* ---- everything that needs memory of the driver ---- */
+/* ---- all calls that need memory of the driver ---- */
 
 typedef struct needs {
   kjit_context *context;
@@ -308,8 +310,8 @@ static void set_up_needs(needs *n, kjit_context *context)
   expect_ok(context, kjit_instantiate_graph(n->graph, &n->executable));
 }
 
-/* What the pool keeps is given back and the driver asked once more; then there is an error that
- * names the call, and nothing is left of it. */
+/* When the driver is out of memory, kjit returns the pool's memory and repeats the call. If it
+ * fails again, the error names the call, and no object is left. */
 static void test_everybody_asks_twice(void **state)
 {
   static const struct {
@@ -333,7 +335,7 @@ static void test_everybody_asks_twice(void **state)
     n.memory = rows[i].memory;
     for (int is_full = 0; is_full < 2; is_full++) {
       kjit_trim_memory(n.device, 0);
-      /* what the pool keeps; too large for any of these */
+      /* a cached block that is too large for these requests */
       kjit_release_array(make_vector(n.device, 5000, NULL));
       uint64_t flushes = memory_of(n.device).flushes;
       cuda.is_starved = !is_full;
@@ -357,7 +359,8 @@ static void test_everybody_asks_twice(void **state)
   kjit_release_array(n.array);
 }
 
-/* Before the cache is given back, a block of another stream is taken, behind an event. */
+/* Before the cached memory is returned, kjit takes a block of another stream, ordered by an
+ * event. */
 static void test_other_streams_blocks(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -379,7 +382,7 @@ static void test_other_streams_blocks(void **state)
   kjit_destroy_stream(two);
 }
 
-/* ---- a host's own allocator ---- */
+/* ---- an allocator of the application ---- */
 
 typedef struct host_pool {
   int allocated, released;
@@ -441,7 +444,7 @@ static void test_device_allocator(void **state)
     context, kjit_create_array(device, KJIT_F32, &length, 1, &array), KJIT_ERROR_DEVICE_MEMORY,
     "out of memory on cuda:0: the application's device allocator cannot allocate 512 bytes");
   pool.is_empty = false;
-  /* memory that kjit still has, because the driver has refused to order its uses */
+  /* memory that kjit still holds, because the driver could not order its uses */
   kjit_kernel *kernel = kernel_of(parse(context, add_one), "add_one");
   array = make_vector(device, 100, NULL);
   kjit_arg argument = kjit_arg_array(array);
@@ -461,7 +464,8 @@ static void test_device_allocator(void **state)
   pool.released = 1;
   array = make_vector(device, 100, NULL);
   kjit_destroy_stream(stream);
-  kjit_destroy_context(context); /* with an array that the host did not release */
+  /* the context ends with an array that the application has not released */
+  kjit_destroy_context(context);
   assert_int_equal(pool.released, 2);
   expect_nothing_left();
 }
@@ -485,7 +489,7 @@ static void test_staging(void **state)
     for (int k = 0; k < 5; k++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
     assert_int_equal(cuda.allocations, allocations);
     assert_int_equal(cuda.pinned, pinned);
-    assert_int_equal(pinned, 1); /* the large array goes without */
+    assert_int_equal(pinned, 1); /* the large array is copied without pinned memory */
   }
   for (int i = 0; i < 100; i++) assert_true(small[i] == 6);
   for (int i = 0; i < LARGE; i++) assert_true(large[i] == 6);
@@ -507,7 +511,7 @@ static void test_kinds(void **state)
   static const struct {
     kjit_memory memory;
     int32_t device_type;
-    int copies; /* that a launch on the GPU makes */
+    int copies; /* copies that a launch on the GPU makes */
     bool runs_on_cpu;
   } rows[] = { { KJIT_MEMORY_DEVICE, 2, 0, false },
                { KJIT_MEMORY_PINNED, 3, 1, true },
@@ -531,7 +535,7 @@ static void test_kinds(void **state)
     for (int k = 0; k < 100; k++) assert_true(data[k] == 3);
     assert_int_equal(cuda.bytes_in != 0, rows[i].copies);
     int launches = cuda.launches;
-    /* where the array is */
+    /* the launch must use the array's own memory */
     if (rows[i].memory == KJIT_MEMORY_MAPPED)
       expect_ok(*state, kjit_launch(kernel, NULL, &argument, 1));
     if (rows[i].memory == KJIT_MEMORY_MAPPED) assert_int_equal(cuda.launches, launches + 1);
@@ -559,7 +563,7 @@ static void test_kinds(void **state)
   assert_ptr_equal(cuda.prefetched, address_of(managed));
 }
 
-/* Memory that is not of the pool goes when it is released, behind what uses it. */
+/* Memory that does not come from the pool is freed when it is released, after its uses. */
 static void test_other_memory_goes(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -612,7 +616,7 @@ static void run_copy(const char *parameters)
 
 enum { ROWS = 6, COLUMNS = 40 };
 
-/* Every way from one place to another: contiguous, transposed, every second column, long rows of a
+/* Copies between all kinds of views: contiguous, transposed, every second column, long rows of a
  * wider array. */
 static void test_strided_copies(void **state)
 {
@@ -665,11 +669,11 @@ static void test_strided_copies(void **state)
         assert_true(elements[0][i * forms[form[0]].strides[0] + j * forms[form[0]].strides[1]] ==
                     elements[1][i * forms[form[1]].strides[0] + j * forms[form[1]].strides[1]]);
     for (int k = 0; k < ROOM; k++) written += room[k] != -1;
-    assert_int_equal(written, ROWS * COLUMNS); /* what lies between the elements is not touched */
+    assert_int_equal(written, ROWS * COLUMNS); /* bytes between the elements are not written */
   }
   assert_true(copies_by_kernel > 100);
   assert_true(cuda.rows > 10);
-  /* the rooms: what was in between is given back */
+  /* the arrays; intermediate memory was returned */
   assert_int_equal(memory_of(device).used_bytes, 2 * ((ROOM * 4 + 511) / 512 * 512));
   assert_int_equal(memory_of(device).pinned_used_bytes, 0);
   kjit_destroy_stream(stream);
@@ -751,7 +755,7 @@ static void test_peers(void **state)
   memset(address_of(array), 0, 400);
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   assert_true(((float *)address_of(array))[99] == 1);
-  kjit_release_array(array); /* after the other GPU has done its part */
+  kjit_release_array(array); /* after the work of the other GPU */
   assert_int_equal(memory_of(second).cached_bytes, 512);
   expect_ok(*state, kjit_disable_peer_access(first, second));
   assert_int_equal(cuda.peers, 0);

@@ -1,13 +1,14 @@
-/* What makes modules of modules and of expressions, with each allocation failing in turn: the
- * status is that of memory, no module is given, the same call works afterwards, and nothing is
- * leaked. */
+/* Calls that make modules from modules and from expressions, with each allocation failing in turn.
+ * The status is KJIT_ERROR_MEMORY, no module is returned, the same call works afterwards, and no
+ * memory is leaked. */
 #include <kjit/module.h>
 
 #include "failing_memory.h"
 #include "kj_test.h"
 
 static kjit_context *context;
-static kjit_module *module, *linked; /* linked: of two modules with an open `f` each */
+/* linked: a link of two modules that each have an unbound extern func `f` */
+static kjit_module *module, *linked;
 
 static double twice(double x) { return 2 * x; }
 
@@ -63,7 +64,7 @@ static kjit_status derive_kernel(kjit_module **made)
   return status ? status : kjit_get_adjoint(kernel, NULL, 0, made, &adjoint);
 }
 
-/* True: an allocation failed. */
+/* Returns whether an allocation has failed. */
 static bool try_allocation(kjit_status (*call)(kjit_module **made), long number)
 {
   kjit_module *made = NULL;

@@ -39,11 +39,11 @@ static void *launch(void *data)
 static void test_no_wait(void **state)
 {
   (void)state;
-  enum { LONG_MS = 60000 }; /* longer than a busy machine lets a thread wait */
+  enum { LONG_MS = 60000 }; /* longer than a thread waits on a busy machine */
   kj_diagnostics diagnostics = { 0 };
   cuda = (fake_driver){ .devices = 1 };
   kjit_context *context = make_fake_context();
-  context->config.code_limit_bytes = 1; /* room for the code that was loaded last */
+  context->config.code_limit_bytes = 1; /* enough for the code that was loaded last */
   assert_int_equal(kj_use_driver(context, find, NULL, &diagnostics), KJIT_OK);
   kjit_module *module = parse(context, "kernel a(x) { x[0] = 1 }\nkernel b(x) { x[0] = 2 }\n");
   kjit_array *array = make_vector(gpu(context, 0), 64, NULL);

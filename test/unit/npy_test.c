@@ -1,5 +1,5 @@
-/* The tools' reader and writer of .npy files: what numpy writes is read, what is written reads
- * back, and every broken file is refused with a reason. */
+/* The tools' reader and writer of .npy files: files from NumPy are read, written files are read
+ * back, and every broken file is rejected with a reason. */
 #include "kj_test.h"
 
 #include <driver/npy.h>
@@ -10,8 +10,8 @@
 
 static char path[] = "npy_test_XXXXXX";
 
-/* The file of a version, a dictionary and data; length_override not 0: what the header says its
- * length is. */
+/* Writes a file with this version, dictionary and data. length_override, if not 0, is the length in
+ * the header. */
 static void write_file(unsigned version, const char *dictionary, const void *data, size_t size,
                        uint32_t length_override)
 {
@@ -219,7 +219,7 @@ static void reads_structs(void **state)
   tool_destroy_memory(array.memory);
 }
 
-/* Read in time that grows with the text, not with two to the power of the levels. */
+/* The reading time grows with the length of the text, and not exponentially with the depth. */
 static void reads_deep_structs(void **state)
 {
   (void)state;

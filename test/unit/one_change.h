@@ -1,5 +1,5 @@
-/* What one process does with a cache directory: everything that may differ between two processes
- * which share one. All 0 is the default. */
+/* The actions of one process with a cache directory: everything that may differ between two
+ * processes that share the directory. A struct with zeros is the default. */
 #ifndef ONE_CHANGE_H
 #define ONE_CHANGE_H
 
@@ -31,28 +31,30 @@ typedef struct world {
   const char *text; /* has kernel k(r, x), or (r, x, n) */
   bool is_guest;
 import imports[IMPORTS];
-  const char *linked;         /* a second module, linked to the first */
-  const char *kernel;         /* NULL: k */
-  kjit_type element;          /* of x; 0: f64 */
-  structure structs[STRUCTS]; /* of the host's; the last one is x's element */
-  size_t shift_bytes;         /* from an aligned address to x */
-  bool is_in_place;           /* x is r */
-  uint32_t threads;           /* of a block; 0: one */
-  kjit_arg number;            /* n, where it has a kind */
-  const char *function;       /* n is this func of the module */
+  const char *linked; /* a second module, linked to the first */
+  const char *kernel; /* NULL: k */
+  kjit_type element;  /* element type of x; 0 means f64 */
+  /* structs of the application; the last one is the element type of x */
+  structure structs[STRUCTS];
+  size_t shift_bytes;   /* distance from an aligned address to x */
+  bool is_in_place;     /* x is r */
+  uint32_t threads;     /* threads of a block; 0 means one */
+  kjit_arg number;      /* the argument n, if it has a kind */
+  const char *function; /* if not NULL, n is this func of the module */
   uint32_t checks, rules;
   bool is_interruptible;
   const char *constant; /* which gets these elements */
   const void *data;
-  void (*host)(void);      /* bound to the extern func f */
-  const char *device_code; /* the same for GPUs */
+  void (*host)(void);      /* function to which the extern func f is bound */
+  const char *device_code; /* code to which f is bound for GPUs */
   const char *libdevice;
-  const char *asked; /* what func f returns for this signature, instead of a launch */
-  bool reduces;      /* reduces x by func f, instead of a launch */
-  /* code for a GPU, for this signature, instead of a launch */
+  /* if not NULL, asks for the result type of func f for this signature, instead of a launch */
+  const char *asked;
+  bool reduces; /* if true, reduces x with func f, instead of a launch */
+  /* if not NULL, compiles for this GPU and signature, instead of a launch */
   const char *target, *signature, *facts;
   uint32_t ptx;
-  uint32_t flips_processor, flips_build; /* as if the machine, or libkjit, were another */
+  uint32_t flips_processor, flips_build; /* changes the identity of the machine or of libkjit */
 } world;
 
 /* The outcome of one process. */
@@ -62,7 +64,7 @@ typedef struct outcome {
   uint64_t made[2]; /* digest of the code */
   char text[100];   /* name of a type */
   bool is_hit;
-  kj_digest key; /* of code for a GPU */
+  kj_digest key; /* key of code for a GPU */
 } outcome;
 
 static kjit_context *context;
@@ -284,7 +286,7 @@ static kj_target read_target(const world *w)
                       .ptx_version = w->ptx };
 }
 
-/* The request that a launch on a GPU would make: no GPU is needed for that. */
+/* Makes the request that a launch on a GPU would make. This needs no GPU. */
 static kjit_status describe(const world *w, kjit_kernel *kernel, kj_argument *arguments,
                             uint8_t *relations, kj_signature *signature,
                             kj_diagnostics *diagnostics)
@@ -353,7 +355,7 @@ static kjit_status act(const world *w, outcome *o)
   return status;
 }
 
-/* A context of its own, with a cache directory; "" is none. */
+/* Creates a context with this cache directory and performs the actions; "" means no directory. */
 static outcome live(const world *w, const char *directory)
 {
   outcome o = { 0 };

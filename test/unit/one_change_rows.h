@@ -4,15 +4,15 @@
 
 #include "one_change.h"
 
-/* Two worlds of which one thing differs. */
+/* Two worlds that differ in one thing. */
 typedef struct change {
   kj_key_part part;
   const char *name;
   world worlds[2];
-  bool is_key_only; /* the codes do not differ in this process */
+  bool is_key_only; /* the keys differ, but the codes are equal in this process */
 } change;
 
-/* ---- what worlds are made of ---- */
+/* ---- parts of worlds ---- */
 
 #define COPY "kernel k(r, x) { r[0] = x[0] }\n"
 #define TYPED "kernel k(r, x, n) { r[0] = x[0] + n }\n"

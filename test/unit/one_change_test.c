@@ -14,7 +14,8 @@ static void fail_row(const change *row, const char *what)
   failures++;
 }
 
-/* What both worlds give without a cache. A row whose worlds give the same could not fail. */
+/* Computes the results of both worlds without a cache. A row whose worlds give the same results
+ * could not fail. */
 static void live_alone(const change *row, outcome alone[2])
 {
   for (int i = 0; i < 2; i++) alone[i] = live(&row->worlds[i], "");
@@ -58,7 +59,7 @@ static void test_rows(void **state)
   assert_int_equal(failures, 0);
 }
 
-/* A blob of one world is of no use to the other one. */
+/* The other world must not use a blob of one world. */
 static void test_blobs(void **state)
 {
   (void)state;
@@ -80,7 +81,7 @@ static void test_blobs(void **state)
   assert_int_equal(failures, 0);
 }
 
-/* A part without a row would be a part that no test sees missing. */
+/* If a part of the key had no row, no test would notice that the part is missing. */
 static void test_every_part_has_a_row(void **state)
 {
   static const char *const names[] = {
@@ -96,7 +97,8 @@ static void test_every_part_has_a_row(void **state)
   }
 }
 
-/* The same in both orders hits: layout and comments do not count, nor does what is not reached. */
+/* Two worlds with different layout, comments or unreached declarations have the same key, in both
+ * orders. */
 static void test_what_does_not_count(void **state)
 {
   (void)state;
@@ -128,7 +130,8 @@ static void spoil_entry(kjit_module *module)
     kj_make_request(kernel, made->device, &made->compiled_for, kj_code_stage(made->device));
   kj_runtime *runtime = kj_get_runtime(context);
   kj_code code = made->code;
-  code.elements_a_thread++; /* advice, so that a build without assertions runs the code as well */
+  /* this field is only a hint, so a build without assertions can run the code */
+  code.elements_a_thread++;
   assert_true(kj_make_disk_key(runtime->disk, made->device, &request, &key));
   assert_true(kj_identify_compiler(runtime, &compiler));
   kj_publish_entry(runtime->disk, &key, compiler, &code);
@@ -141,7 +144,7 @@ static int hit_once(void)
   return o.status == KJIT_OK && o.is_hit ? 0 : 1;
 }
 
-/* In a process of its own, which aborts where there are assertions. */
+/* Runs in a child process, which aborts in builds with assertions. */
 static void test_a_difference_is_found(void **state)
 {
   (void)state;

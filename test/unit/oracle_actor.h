@@ -1,10 +1,10 @@
-/* Whose operations a random program consists of: what it may do, what it has, how it chooses. */
+/* An actor of a random program: a thread with its operations, its objects, and its choices. */
 #ifndef ORACLE_ACTOR_H
 #define ORACLE_ACTOR_H
 
 #include "oracle_process.h"
 
-/* Features of a program, so that one without some of them can fail alone. */
+/* Features of a program. A failing program is reduced to the features that it needs to fail. */
 typedef enum oracle_feature {
   USES_DEVICES = 1, /* more than one */
   USES_VIEWS = 2,
@@ -14,7 +14,7 @@ typedef enum oracle_feature {
   USES_MANY_STREAMS = 32,
   USES_EVENTS = 64,
   USES_CAPTURES = 128,
-  USES_HOST_CAPTURES = 256, /* which the program begins by the driver's call */
+  USES_HOST_CAPTURES = 256, /* captures that the program begins by the driver's call */
   USES_DLPACK = 512,
   USES_PROCESSES = 1024,
   USES_RESETS = 2048,
@@ -24,9 +24,9 @@ typedef enum oracle_feature {
   USES_DRIVER_FAILURES = 32768,
   USES_MALLOC_FAILURES = 65536,
   USES_ALLOCATOR = 131072, /* of the host */
-  USES_MODULES = 262144,   /* which come and go */
+  USES_MODULES = 262144,   /* modules that are loaded and unloaded */
   USES_FAULTS = 524288,
-  SPREADS_FAULTS = 1048576, /* to the other devices */
+  SPREADS_FAULTS = 1048576, /* faults spread to the other devices */
   USES_ALL = 2097151
 } oracle_feature;
 
@@ -39,7 +39,8 @@ enum {
   PREPARED = 2,
   CAPTURES = 2,
   MODULES = 2,
-  MOST_HELD = 400 /* a program has no more operations, of which each makes one array at most */
+  /* maximum number of operations of a program, of which each creates at most one array */
+  MOST_HELD = 400
 };
 
 typedef struct random_prepared {
@@ -49,13 +50,13 @@ typedef struct random_prepared {
 } random_prepared;
 
 typedef struct random_capture {
-  world_stream *stream; /* NULL: none is under way */
+  world_stream *stream; /* stream of the running capture, or NULL */
   const struct oracle_capture *capture;
   world_graph graph;
 } random_capture;
 
 /* One thread of the program. */
-/* Of one copy, as no two may use the same memory at once. */
+/* Host memory for one copy, because two copies must not use the same memory at the same time. */
 typedef struct host_memory {
   struct host_memory *next;
   float elements[32 * 64];
@@ -63,7 +64,7 @@ typedef struct host_memory {
 
 typedef struct random_actor {
   uint32_t features;
-  host_memory *host_memory; /* until the end of the program */
+  host_memory *host_memory; /* kept until the end of the program */
   world_array arrays[ARRAYS];
   world_stream streams[STREAMS];
   struct {
@@ -75,10 +76,12 @@ typedef struct random_actor {
   random_prepared prepared[PREPARED];
   random_capture captures[CAPTURES];
   kjit_module *modules[MODULES];
-  /* what was used by its address, which kjit does not know: until the end */
+  /* arrays that were passed by their address, so that kjit does not know the use; kept until the
+   * end */
   uint32_t kept_count;
   world_array kept[8];
-  /* of the program's own: what is captured on a wrapped stream, and stays until the graph goes */
+  /* a capture of the program on a wrapped stream; its objects are kept until the graph is
+   * destroyed */
   world_stream *hosts;
   uint32_t held_count, hosts_device;
   world_array held[MOST_HELD];
@@ -101,7 +104,8 @@ static bool has_blocking_capture(uint32_t device)
   return has_one;
 }
 
-/* NULL is the default stream. false: there is none that may be used for work now. */
+/* Chooses a stream; NULL is the default stream. Returns false if no stream may be used for work
+ * now. */
 static bool pick_stream(random_actor *actor, uint32_t device, uint32_t x, bool is_for_work,
                         kjit_stream **stream)
 {
@@ -111,7 +115,7 @@ static bool pick_stream(random_actor *actor, uint32_t device, uint32_t x, bool i
     *stream = NULL;
     return true;
   }
-  /* the driver orders the default stream with what is captured, which it refuses */
+  /* the driver rejects work on the default stream while a blocking stream is captured */
   if (!is_for_work || !has_blocking_capture(device)) found[count++] = NULL;
   kjit_stream *thread = NULL;
   if (x % 5 == 0 && WORLD_CALL(kjit_get_thread_stream, world.devices[device], &thread) == KJIT_OK)
@@ -163,8 +167,8 @@ static bool is_held(const random_actor *actor, const world_memory *memory)
   return false;
 }
 
-/* What a launch or copy on the stream is given: a capture there takes note of it. An array that is
- * part of a graph of the program's own stays until that graph goes. */
+/* Notes an array that a launch or copy on the stream uses, if the stream is captured. An array that
+ * a graph of the program uses is kept until the graph is destroyed. */
 static void note_captured(random_actor *actor, uint32_t device, kjit_stream *stream,
                           const world_array *array)
 {

@@ -1,5 +1,5 @@
-/* How a program of the oracle works with what it has: launches, copies, waits, other libraries and
- * processes, captures and graphs. */
+/* Operations of a program of the oracle on its objects: launches, copies, waits, exchange with
+ * other libraries and processes, captures and graphs. */
 #ifndef ORACLE_CALLS_H
 #define ORACLE_CALLS_H
 
@@ -29,7 +29,8 @@ static inline kjit_status world_fill(uint32_t device, kjit_stream *stream, const
   return WORLD_CALL(kjit_fill, world.context, &to, &value, stream);
 }
 
-/* What has returned is done. Not to be seen where other threads go on with the stream. */
+/* Checks that the work of a call that has returned is done. This cannot be checked if other threads
+ * continue to use the stream. */
 static inline void world_expect_known(const oracle_clock *clock, const char *what)
 {
   pthread_mutex_lock(&oracle.mutex);
@@ -40,7 +41,7 @@ static inline void world_expect_known(const oracle_clock *clock, const char *wha
   pthread_mutex_unlock(&oracle.mutex);
 }
 
-/* device: whose stream orders the copy. */
+/* device: the device whose stream orders the copy. */
 static inline kjit_status world_copy(uint32_t device, kjit_stream *stream, const world_array *to,
                                      const world_array *from, bool is_async)
 {
@@ -48,7 +49,7 @@ static inline kjit_status world_copy(uint32_t device, kjit_stream *stream, const
   oracle_stream *native = world_native(device, stream);
   world_order(to->memory, native);
   world_order(from->memory, native);
-  /* where elements are gathered first, on its default stream */
+  /* elements are gathered first on the default stream of this device */
   if (from->memory->device < ORACLE_DEVICES)
     world_order(from->memory, oracle.legacy[from->memory->device]);
   world_announce(to);
@@ -79,7 +80,7 @@ static inline kjit_status world_synchronize_device(uint32_t device)
 
 /* ---- DLPack ---- */
 
-/* Memory of another library, which goes on with it on a stream when it has it back. */
+/* Memory of another library, which uses the memory on a stream after kjit has returned it. */
 typedef struct world_foreign {
   kjit_managed_tensor managed;
   int64_t shape[2];
@@ -100,7 +101,7 @@ static inline void world_delete(kjit_managed_tensor *self)
   foreign->is_deleted = true;
   if (!world_is_lost(foreign->memory)) {
     oracle_clock next = oracle_next(foreign->stream);
-    /* a stream that is gone has left the rest to the default stream */
+    /* the default stream has taken over the order of a destroyed stream */
     if (foreign->stream->is_released) {
       oracle_clock other = oracle_next(oracle.legacy[foreign->memory->device]);
       oracle_join(&next, &other);
@@ -158,7 +159,8 @@ static inline world_array world_take(uint32_t device, kjit_stream *stream, const
   return made;
 }
 
-/* A consumer has the array: it uses it on its stream at once, and gives it back later. */
+/* An array that was exported to a consumer, which uses the array on its stream at once and returns
+ * it later. */
 typedef struct world_export {
   kjit_managed_tensor *managed;
   world_memory *memory;
@@ -193,7 +195,7 @@ static inline void world_take_back(world_export *given)
   *given = (world_export){ 0 };
 }
 
-/* A handle says which process it is of: another one, as it were. */
+/* Changes the process in a handle, as if another process had exported the array. */
 static inline void world_change_process(kjit_array_handle *handle)
 {
   uint64_t word, own = (uint64_t)getpid();
@@ -205,7 +207,7 @@ static inline void world_change_process(kjit_array_handle *handle)
 
 /* ---- captures and graphs ---- */
 
-/* What is captured with it is added by the program. */
+/* Makes a graph keep an object that the program has captured. */
 static inline void world_keep(world_graph *graph, world_memory *memory)
 {
   enum { MOST = sizeof graph->memories / sizeof *graph->memories };

@@ -45,27 +45,29 @@
 
 enum {
   ORACLE_DEVICES = 3,
-  ORACLE_STREAMS = 320, /* of a program, those that are gone among them */
+  ORACLE_STREAMS = 320, /* streams of a program, including destroyed ones */
   ORACLE_MOST_BLOCKS = 2048,
   ORACLE_TRACE_BYTES = 1 << 20
 };
 
-/* at[i]: how many operations of stream i come before */
+/* at[i]: number of operations of stream i that come before */
 typedef struct oracle_clock {
   uint32_t at[ORACLE_STREAMS];
 } oracle_clock;
 
 typedef struct oracle_stream {
-  const char *gone; /* why it may not be used any more; NULL: it may */
+  const char *gone; /* the reason why the stream may not be used any more, or NULL */
   uint32_t index, device;
   bool is_legacy, is_blocking;
-  bool is_released; /* the program has destroyed it; arrays that were made on it may keep it */
-  unsigned thread;  /* of a per-thread default stream; else 0 */
-  /* what the next operation comes after; what the last one that was queued came after, itself
-   * included: a wait for an event that nothing follows is not part of that */
+  /* the program has destroyed the stream; arrays that were created on it may keep it */
+  bool is_released;
+  unsigned thread; /* thread number of a per-thread default stream, otherwise 0 */
+  /* clock: the operations that precede the next operation. queued: the operations up to the last
+   * queued operation, including it; a wait for an event without a later operation is not
+   * included */
   oracle_clock clock, queued;
   struct oracle_capture *capture;
-  oracle_clock captured; /* the same of operations in the capture */
+  oracle_clock captured; /* the same for operations in the capture */
 } oracle_stream;
 
 typedef struct oracle_use {
@@ -75,30 +77,31 @@ typedef struct oracle_use {
 } oracle_use;
 
 typedef enum oracle_kind {
-  ORACLE_DEVICE,  /* of cuMemAlloc, or another library's */
+  ORACLE_DEVICE,  /* memory of cuMemAlloc, or of another library */
   ORACLE_MANAGED, /* of cuMemAllocManaged */
   ORACLE_PINNED,  /* of cuMemHostAlloc */
-  ORACLE_HOST,    /* malloc's: of arrays on the CPU */
+  ORACLE_HOST,    /* memory of malloc, for arrays on the CPU */
   ORACLE_OPENED   /* another process's */
 } oracle_kind;
 
-/* One allocation. Those that are gone stay in the table for messages. */
+/* One allocation. Freed allocations stay in the table for messages. */
 typedef struct oracle_block {
   char *address;
   size_t size;
   oracle_kind kind;
   uint32_t device, number;
   const char *gone;
-  bool is_alive;  /* an array has it */
+  bool is_alive;  /* an array owns it */
   uint32_t owner; /* the last one */
   uint32_t use_count, use_capacity;
   oracle_use *uses;
 } oracle_block;
 
-/* What the parent process reads when a program has come to its end, one way or the other. */
+/* The report that the parent process reads when a program has ended, with or without a
+ * violation. */
 typedef struct oracle_report {
   bool is_violated;
-  _Atomic uint32_t operation; /* of a random program, the one under way */
+  _Atomic uint32_t operation; /* number of the running operation of a random program */
   _Atomic uint64_t operations, driver_calls, checks;
   char message[1024];
   size_t trace_bytes;
@@ -106,49 +109,55 @@ typedef struct oracle_report {
 } oracle_report;
 
 typedef struct oracle_state {
-  pthread_mutex_t mutex; /* of all that follows */
+  pthread_mutex_t mutex; /* protects the fields below */
   oracle_clock host;
   uint32_t stream_count, block_count, owner_count;
   oracle_stream *streams[ORACLE_STREAMS];
   oracle_block blocks[ORACLE_MOST_BLOCKS];
   oracle_stream *legacy[ORACLE_DEVICES];
-  size_t memory_bytes[ORACLE_DEVICES], memory_limit; /* of a device; 0: none */
+  /* allocated bytes of each device; limit of the bytes, 0 means no limit */
+  size_t memory_bytes[ORACLE_DEVICES], memory_limit;
   uint64_t call_count;
   bool is_threaded, is_traced;
-  bool is_faulty[ORACLE_DEVICES]; /* until a reset every call gives the fault */
-  bool spreads_faults;            /* to the other devices */
-  bool checks_host_captures;      /* a capture that the host began must not be broken either */
-  uint64_t random;                /* of the pauses between threads */
-  uint64_t paused_ns;             /* that these have taken */
+  bool is_faulty[ORACLE_DEVICES]; /* every call returns the fault until a reset */
+  bool spreads_faults;            /* faults spread to the other devices */
+  /* also checks that captures of the program itself are not broken */
+  bool checks_host_captures;
+  uint64_t random;    /* random state for pauses between threads */
+  uint64_t paused_ns; /* total time of these pauses */
 } oracle_state;
 
 static oracle_state oracle;
 static oracle_report *oracle_result; /* in memory shared with the parent process */
 
-/* What this thread is doing. */
+/* The state of this thread. */
 static _Thread_local struct {
-  const char *call; /* of kjit; NULL: the program itself calls the driver */
-  uint32_t owner;   /* of memory that the call takes for itself */
-  void *context;    /* current */
+  /* the running call of kjit; NULL means that the program itself calls the driver */
+  const char *call;
+  uint32_t owner; /* owner number for memory that the call allocates for itself */
+  void *context;  /* current */
   unsigned thread;
-  /* memory of the host that the call was given */
+  /* host memory that was passed to the call */
   const void *host[4];
   uint32_t host_count;
-  const oracle_stream *joins; /* that the program lets join a capture */
-  /* the fail_at-th call of the driver that can fail gives fail_with, as do fail_more after it; 0:
-   * none */
+  const oracle_stream *joins; /* stream that the program lets join a capture */
+  /* the driver call number fail_at, of the calls that can fail, returns fail_with, and so do the
+   * next fail_more calls; 0 means that none fails */
   int fail_at, fail_more, fail_with, fail_malloc_at;
   bool is_in_driver;
-  bool is_in_function; /* that a stream has called */
-  bool may_break;      /* captures: the program itself has broken the rules, or ends them */
+  bool is_in_function; /* true inside a host function that a stream has called */
+  /* captures may break, because the program itself breaks the rules or ends them */
+  bool may_break;
 } oracle_here = { .thread = 1 };
 
-/* Called at such a moment, once, with no lock of the driver held: as another thread could do. */
+/* A function that is called once at a certain moment, without a lock of the driver, as another
+ * thread could run then. */
 typedef void (*oracle_hook)(void);
 static _Atomic(oracle_hook) oracle_after_begin; /* the driver has begun a capture */
-static _Atomic(oracle_hook) oracle_before_wait; /* somebody is about to wait for a whole device */
-static _Atomic(oracle_hook) oracle_after_wait;  /* the driver has waited for it */
-static _Atomic(oracle_hook) oracle_in_function; /* one of the host is done, and has not returned */
+static _Atomic(oracle_hook) oracle_before_wait; /* a thread is about to wait for a whole device */
+static _Atomic(oracle_hook) oracle_after_wait;  /* the driver has waited for the device */
+/* a host function has finished its work but has not returned */
+static _Atomic(oracle_hook) oracle_in_function;
 
 /* ---- telling ---- */
 
@@ -173,7 +182,7 @@ static void oracle_trace(const char *format, ...)
   pthread_mutex_unlock(&mutex);
 }
 
-/* The program ends here, in a process of its own. */
+/* Reports a violation and ends the program's process. */
 static _Noreturn void oracle_violation(const char *format, ...)
   __attribute__((format(printf, 1, 2)));
 static _Noreturn void oracle_violation(const char *format, ...)
@@ -279,7 +288,7 @@ static oracle_block *oracle_add_block(void *address, size_t size, oracle_kind ki
 {
   uint32_t i = 0;
   while (i < oracle.block_count && !oracle.blocks[i].gone) i++;
-  /* one that is gone is written over only where there is no more room */
+  /* a freed entry is reused only if the table is full */
   if (oracle.block_count < ORACLE_MOST_BLOCKS) i = oracle.block_count++;
   if (i == ORACLE_MOST_BLOCKS) abort();
   oracle_block *block = &oracle.blocks[i];
@@ -289,7 +298,7 @@ static oracle_block *oracle_add_block(void *address, size_t size, oracle_kind ki
   return block;
 }
 
-/* NULL: no memory that the oracle looks after. */
+/* Returns the block with this address, or NULL if the oracle does not track the memory. */
 static oracle_block *oracle_find_block(const void *address)
 {
   for (uint32_t i = oracle.block_count; i-- > 0;) {
@@ -301,7 +310,8 @@ static oracle_block *oracle_find_block(const void *address)
   return NULL;
 }
 
-/* All uses come before: else the first that does not is told. */
+/* Checks that all uses of the block come before the clock; otherwise reports the first one that
+ * does not. */
 static void oracle_expect_unused(const oracle_block *block, const oracle_clock *clock,
                                  const char *what)
 {
@@ -315,7 +325,7 @@ static void oracle_expect_unused(const oracle_block *block, const oracle_clock *
   }
 }
 
-/* An operation of a stream after its tick, by an owner. */
+/* Adds a use of the block by an owner: the operation that the stream has just counted. */
 static void oracle_use_block(oracle_block *block, const oracle_stream *stream, uint32_t owner,
                              const char *call)
 {
@@ -328,7 +338,7 @@ static void oracle_use_block(oracle_block *block, const oracle_stream *stream, u
                        "not waited for",
                        call, oracle_stream_text(stream), oracle_block_text(block), use->owner,
                        use->call, use->tick, oracle_stream_text(oracle.streams[use->stream]));
-    /* a later operation of the same stream comes after it, whoever asks */
+    /* a use is over if a later operation of the same stream follows it */
     bool is_over = oracle_is_before(use, &oracle.host) || use->stream == stream->index;
     if (!is_over) block->uses[count++] = *use;
   }
@@ -341,18 +351,18 @@ static void oracle_use_block(oracle_block *block, const oracle_stream *stream, u
   block->use_count = count;
 }
 
-/* The array's, or the call's that has taken it for itself. */
+/* Returns the owner of the block: its array, or the call that has allocated it for itself. */
 static uint32_t oracle_owner_of(oracle_block *block)
 {
   if (!block->is_alive) block->owner = oracle_here.owner;
   return block->owner;
 }
 
-/* Has to be asked before the memory is really given away. */
+/* Must be called before the memory is really freed. */
 static void oracle_end_block(oracle_block *block, const char *how, bool driver_waits)
 {
   oracle_clock clock = oracle.host;
-  /* for what the device's streams do, and wait for */
+  /* with driver_waits, freeing waits for the work of the device's streams */
   for (uint32_t i = 0; i < oracle.stream_count && driver_waits; i++)
     if (oracle.streams[i]->device == block->device) oracle_join(&clock, &oracle.streams[i]->clock);
   for (uint32_t i = 0; i < block->use_count; i++) {

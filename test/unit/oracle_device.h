@@ -1,4 +1,5 @@
-/* Part of oracle_driver.h: memory, copies, code, what a device has, the table of entry points. */
+/* Part of oracle_driver.h: memory, copies, code, properties of devices, the table of entry
+ * points. */
 #ifndef ORACLE_DEVICE_H
 #define ORACLE_DEVICE_H
 
@@ -34,7 +35,7 @@ static int oracle_cuMemHostAlloc(void **memory, size_t size, unsigned flags)
   ORACLE_CALL();
   return oracle_allocate(size, ORACLE_PINNED, memory);
 }
-/* The machine's memory stays until the process ends, so that no address comes twice. */
+/* Memory is kept until the process ends, so that no address is used twice. */
 static int oracle_free(void *memory, const char *call)
 {
   oracle_block *block = oracle_find_block(memory);
@@ -90,7 +91,7 @@ static int oracle_cuMemHostUnregister(void *memory)
   ORACLE_CALL();
   return 0;
 }
-/* A handle is the address; the importer sees the memory elsewhere. */
+/* A handle contains the address. The importer maps the memory at another address. */
 static int oracle_cuIpcGetMemHandle(kj_cu_ipc_handle *handle, uint64_t address)
 {
   ORACLE_CALL();
@@ -119,7 +120,7 @@ static int oracle_cuIpcCloseMemHandle(uint64_t address)
 
 /* ---- copies ---- */
 
-/* Memory of the host that is not pinned has been read or written when the call returns. */
+/* Host memory that is not pinned has been read or written when the call returns. */
 static int oracle_copy(void *handle, const void *to, const void *from, const char *call)
 {
   oracle_stream *stream = oracle_stream_of(handle, call);
@@ -234,15 +235,15 @@ static int oracle_cuModuleGetGlobal(uint64_t *address, size_t *size_bytes, void 
   return CUDA_OK;
 }
 
-/* Every word of the parameters that is an address in memory of the driver's is an array's. */
+/* Every word of the parameters that is an address in the driver's memory counts as an array. */
 static int oracle_launch(oracle_module *module, void *handle, void **extra)
 {
   oracle_stream *stream = oracle_stream_of(handle, "cuLaunchKernel");
   oracle_operation operation = { .call = "cuLaunchKernel", .module = module };
   if (module->gone) oracle_violation("cuLaunchKernel of code that is gone: %s", module->gone);
   if ((uintptr_t)handle <= 2 && module->device != oracle_current()) {
-    /* driver 580 looks at the stream of the context that is current before it looks whose the
-     * function is */
+    /* driver 580 checks the stream in the current context before it checks the context of the
+     * function */
     if (oracle_here.context) ORACLE_TRY(oracle_look_at(stream, "cuLaunchKernel"));
     return oracle_here.context ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT;
   }
@@ -292,13 +293,13 @@ static int oracle_cuCtxDisablePeerAccess(void *peer)
   return 0;
 }
 
-/* All that the context had is gone, what was queued there included. */
+/* All objects of the context are lost, including queued work. */
 static int oracle_cuDevicePrimaryCtxReset(int handle)
 {
   static const char why[] = "its device was reset";
   uint32_t device = (uint32_t)handle;
   oracle_scope scope __attribute__((cleanup(oracle_leave))) = oracle_enter(ORACLE_NAME, true);
-  if (scope.result) { /* nothing happens there any more either */
+  if (scope.result) { /* no more work runs on the device in this case either */
     oracle_begin_fault(device);
     return scope.result;
   }
@@ -315,7 +316,7 @@ static int oracle_cuDevicePrimaryCtxReset(int handle)
   for (uint32_t i = 0; i < oracle.block_count; i++) {
     oracle_block *block = &oracle.blocks[i];
     if (block->gone || block->kind == ORACLE_HOST || block->device != device) continue;
-    block->gone = why; /* whoever else uses it: the host was told not to */
+    block->gone = why; /* the program must not use the memory any more */
     block->use_count = 0;
     block->is_alive = false;
   }

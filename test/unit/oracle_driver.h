@@ -34,8 +34,8 @@ static uint64_t oracle_now_ns(void)
   return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The mutex is let go for a moment, so that other threads come in between. Where the machine has
- * much else to do a pause takes milliseconds, not a part of one: a program has some of those only.
+/* Releases the mutex for a moment, so that other threads can run. On a busy machine a pause takes
+ * milliseconds, so a program makes only a limited number of pauses.
  */
 static void oracle_pause(void)
 {
@@ -66,7 +66,7 @@ static oracle_scope oracle_enter(const char *name, bool can_fail)
   oracle_result->driver_calls++;
   oracle.call_count++;
   oracle_here.is_in_driver = true;
-  /* which context is current can be said and set all the same */
+  /* calls that query or set the current context still work */
   bool is_of_context = !strncmp(name, "cuCtx", 5) || !strncmp(name, "cuDevicePrimaryCtx", 18);
   if (oracle.is_faulty[oracle_current()] && !is_of_context)
     return (oracle_scope){ CUDA_ILLEGAL_ADDRESS };
@@ -87,7 +87,7 @@ static void oracle_leave(const oracle_scope *scope)
   oracle_here.is_in_driver = false;
   pthread_mutex_unlock(&oracle.mutex);
 }
-/* Somebody else's code runs in between. */
+/* Calls foreign code without the mutex. */
 static void oracle_call_out(void (*function)(void *user), void *user)
 {
   bool was_inside = oracle_here.is_in_driver;
@@ -108,7 +108,8 @@ static void oracle_call_hook(void *user)
     oracle_enter(__func__ + 7, can_fail); \
   if (scope_.result) return scope_.result
 #define ORACLE_CALL() ORACLE_SCOPE(true)
-/* Nobody can act on its failure, and it does not fail. */
+/* For calls that release an object: they do not fail, because a caller cannot handle the
+ * failure. */
 #define ORACLE_RELEASE() ORACLE_SCOPE(false)
 #define ORACLE_NAME (__func__ + 7)
 #define ORACLE_TRY(call) \
@@ -157,7 +158,7 @@ static oracle_stream *oracle_stream_of(void *handle, const char *call)
   return stream;
 }
 
-/* There is room left for each thread's own streams, which cannot fail. */
+/* Leaves space in the table for per-thread streams, whose creation cannot fail. */
 static int oracle_make_stream(void **stream, unsigned flags)
 {
   enum { THREADS_OWN = 32 };
@@ -197,7 +198,7 @@ static int oracle_cuStreamDestroy(void *handle)
 
 typedef struct oracle_function {
   uint32_t stream, tick;
-  bool is_called; /* by a thread, and has not returned yet */
+  bool is_called; /* a thread has called the function, and it has not returned yet */
   oracle_clock clock;
   void (*function)(void *user);
   void *user;
@@ -205,11 +206,12 @@ typedef struct oracle_function {
 
 enum { ORACLE_FUNCTIONS = 256 };
 
-/* Those that have not returned, in the order that they were queued in, and where they lie. */
+/* Host functions that have not returned, in the order in which they were queued, and their
+ * storage. */
 static struct {
   uint32_t count;
   oracle_function *items[ORACLE_FUNCTIONS];
-  oracle_function places[ORACLE_FUNCTIONS]; /* without a function: free */
+  oracle_function places[ORACLE_FUNCTIONS]; /* an entry without a function is free */
 } oracle_functions;
 static pthread_cond_t oracle_function_returns = PTHREAD_COND_INITIALIZER;
 
@@ -218,8 +220,9 @@ static bool oracle_is_function_before(const oracle_function *function, const ora
   return function->tick <= clock->at[function->stream];
 }
 
-/* A stream comes to a function when those before it have returned. NULL: to none that comes before
- * the clock; clock NULL: to none at all. */
+/* Returns the next host function that a stream can call, which is so when the functions before it
+ * have returned. Returns NULL if no such function comes before the clock. If clock is NULL, all
+ * functions are considered. */
 static oracle_function *oracle_next_function(const oracle_clock *clock)
 {
   for (uint32_t i = 0; i < oracle_functions.count; i++) {
@@ -241,8 +244,8 @@ static void oracle_remove_function(oracle_function *function)
   *function = (oracle_function){ 0 };
 }
 
-/* What comes before the function has happened when it is called, and whoever learns something from
- * it knows that, before it has returned, too. What it does itself is over when it has. */
+/* When a host function is called, all operations before it have happened, also for threads to which
+ * it passes information before it returns. The function's own work is over when it has returned. */
 static void oracle_call_function(oracle_function *function)
 {
   oracle_clock before = function->clock;
@@ -267,8 +270,8 @@ static bool oracle_has_functions(const oracle_clock *clock)
   return false;
 }
 
-/* Those that come before the clock are called, those that other threads have called are waited for.
- * Under the mutex, which is let go meanwhile. */
+/* Calls the host functions that come before the clock, and waits for those that other threads have
+ * called. The caller holds the mutex, which is released meanwhile. */
 static void oracle_run_functions(const oracle_clock *clock)
 {
   while (oracle_has_functions(clock)) {
@@ -278,7 +281,7 @@ static void oracle_run_functions(const oracle_clock *clock)
   }
 }
 
-/* Whether other threads have called some of those that come before the clock. */
+/* Returns whether other threads are running host functions that come before the clock. */
 static bool oracle_has_called_functions(const oracle_clock *clock)
 {
   for (uint32_t i = 0; i < oracle_functions.count; i++) {
@@ -288,7 +291,7 @@ static bool oracle_has_called_functions(const oracle_clock *clock)
   return false;
 }
 
-/* Some stream gets on by one. */
+/* Lets a stream run one host function. */
 static void oracle_run_function(void)
 {
   oracle_function *function = oracle_next_function(NULL);
@@ -322,7 +325,7 @@ static int oracle_cuLaunchHostFunc(void *handle, void (*function)(void *user), v
   return oracle_queue(stream, &operation);
 }
 
-/* Nothing that is queued on the device happens any more, and nothing that was uses anything. */
+/* Discards the work that is queued on the device, with its uses of memory. */
 static void oracle_stop_device(uint32_t device)
 {
   oracle.is_faulty[device] = true;
@@ -346,7 +349,7 @@ static void oracle_begin_fault(uint32_t device)
 
 /* ---- waiting ---- */
 
-/* The moment when the wait begins is what it waits for; others come in between. */
+/* Waits for the work that was queued when the wait began. Other threads can run meanwhile. */
 static void oracle_wait(oracle_clock clock)
 {
   oracle_pause();
@@ -378,7 +381,8 @@ static int oracle_cuStreamSynchronize(void *handle)
   oracle_wait(oracle_next(stream));
   return 0;
 }
-/* A stream whose host functions have been called is done: nothing else is ever seen to happen. */
+/* A stream is done when its host functions have been called, because other work does not really
+ * run. */
 static int oracle_cuStreamQuery(void *handle)
 {
   ORACLE_CALL();
@@ -397,7 +401,7 @@ typedef struct oracle_event {
   const char *gone;
   uint32_t device;
   oracle_clock clock;
-  uint64_t capture; /* number of the capture that it was recorded in; 0: none */
+  uint64_t capture; /* number of the capture in which the event was recorded, or 0 */
 } oracle_event;
 
 static oracle_event *oracle_event_of(void *handle, const char *call)

@@ -1,6 +1,6 @@
-/* Part of oracle_driver.h: operations, captures and graphs. What is captured has its order among
- * itself only to see that all streams come back to the first; a launched graph is one operation of
- * its stream. */
+/* Part of oracle_driver.h: operations, captures and graphs. The order of captured operations is
+ * only used to check that all streams of the capture join the first stream again. A launched graph
+ * is one operation of its stream. */
 #ifndef ORACLE_GRAPH_H
 #define ORACLE_GRAPH_H
 
@@ -14,7 +14,7 @@ typedef struct oracle_module {
 } oracle_module;
 static oracle_module *oracle_modules;
 
-/* What is queued on a stream, or captured. */
+/* An operation that is queued on a stream, or captured. */
 typedef struct oracle_operation {
   const char *call;
   oracle_module *module; /* of a kernel */
@@ -41,7 +41,7 @@ typedef struct oracle_capture {
   uint64_t number;
   oracle_stream *origin;
   oracle_graph *graph;
-  bool is_hosts; /* the program has begun it, not kjit */
+  bool is_hosts; /* the program has begun the capture, not kjit */
   const char *broken;
 } oracle_capture;
 static oracle_capture *oracle_captures; /* under way */
@@ -49,7 +49,7 @@ static oracle_capture *oracle_captures; /* under way */
 static void oracle_add_function(const oracle_stream *stream, void (*function)(void *user),
                                 void *user);
 
-/* address of no memory that is looked after: nothing is done */
+/* Adds an access. Ignores addresses of memory that the oracle does not track. */
 static void oracle_add_access(oracle_operation *operation, const void *address)
 {
   oracle_block *block = oracle_find_block(address);
@@ -70,7 +70,7 @@ static oracle_capture *oracle_capture_of(uint64_t number)
   return capture;
 }
 
-/* A capture that something has spoilt: its end will fail. */
+/* Marks a capture as broken, so that ending it fails. */
 static void oracle_break_capture(oracle_capture *capture, const char *how)
 {
   if (oracle_here.call && !oracle_here.may_break &&
@@ -93,9 +93,9 @@ static bool oracle_break_captures_of(uint32_t device, bool all, const char *how)
   return has_some;
 }
 
-/* Nothing but what is captured may be done with a stream that is captured, nor anything with the
- * default stream, which would be ordered with it, nor with any of a device that has failed,
- * whatever device is current. */
+/* Checks whether work on a stream is allowed. On a captured stream only work that can be captured
+ * is allowed. The default stream is not allowed while a stream that is ordered with it is captured.
+ * No stream of a failed device is allowed, whatever device is current. */
 static int oracle_look_at(const oracle_stream *stream, const char *call)
 {
   if (oracle.is_faulty[stream->device]) return CUDA_ILLEGAL_ADDRESS;
@@ -114,7 +114,7 @@ static int oracle_capture_operation(oracle_stream *stream, const oracle_operatio
   if (graph->count == ORACLE_NODES) return CUDA_OUT_OF_MEMORY;
   stream->captured.at[stream->index]++;
   graph->nodes[graph->count++] = *operation;
-  /* the host keeps the code of its own captures */
+  /* the program keeps the code of its own captures loaded */
   if (stream->capture->is_hosts) graph->nodes[graph->count - 1].module = NULL;
   oracle_trace("      %s is captured on %s\n", operation->call, oracle_stream_text(stream));
   return 0;
@@ -173,8 +173,8 @@ static bool oracle_has_blocking_capture(uint32_t device)
   }
   return false;
 }
-/* As documented: of the default stream it cannot be said while one that is ordered with it is
- * captured, and that capture goes on. */
+/* As documented, the call fails for the default stream while a stream that is ordered with it is
+ * captured, and the capture continues. */
 static int oracle_cuStreamIsCapturing(void *handle, int *state)
 {
   ORACLE_CALL();
@@ -225,7 +225,7 @@ static void oracle_drop_captures_of(uint32_t device)
   }
 }
 
-/* A capture ends, whatever the call says. */
+/* The capture ends, whatever the call returns. */
 static int oracle_cuStreamEndCapture(void *handle, void **graph)
 {
   ORACLE_SCOPE(false);

@@ -1,4 +1,5 @@
-/* Streams, captures, graphs, code and devices that ended, or were touched, at the wrong time. */
+/* Programs in which streams, captures, graphs, code or devices end, or are used, at the wrong
+ * time. */
 #include "oracle_programs.h"
 
 static void keep_a_wrapped_stream(void)
@@ -15,8 +16,8 @@ static void keep_a_wrapped_stream(void)
 static world_array at_begin;
 static void release_at_begin(void) { world_release_array(&at_begin); }
 
-/* Another thread releases an array as soon as the driver captures: the capture is of a stream that
- * has used it. */
+/* As soon as the driver captures a stream, another thread releases an array that the stream has
+ * used. */
 static void release_as_a_capture_begins(void)
 {
   world_stream own = non_blocking(0), other = non_blocking(0);
@@ -29,7 +30,7 @@ static void release_as_a_capture_begins(void)
   (void)WORLD_CALL(kjit_end_capture, other.stream, &graph);
 }
 
-/* ... or in whose order it was made. */
+/* The same, if the captured stream is the stream on which the array was created. */
 static void release_as_its_own_stream_is_captured(void)
 {
   world_stream own = non_blocking(0), other = non_blocking(0);
@@ -45,8 +46,8 @@ static void release_as_its_own_stream_is_captured(void)
 static world_stream at_wait;
 static void begin_at_wait(void) { (void)WORLD_CALL(kjit_begin_capture, at_wait.stream); }
 
-/* One thread is about to wait for the device, and another one begins a capture, which that wait
- * would break: one of the two has to come first. */
+/* One thread is about to wait for the device when another thread begins a capture, which this wait
+ * would break. kjit has to do one of the two before the other. */
 static void wait_as_a_capture_begins(void)
 {
   at_wait = non_blocking(0);
@@ -55,7 +56,7 @@ static void wait_as_a_capture_begins(void)
   (void)world_synchronize_device(0);
 }
 
-/* The same where code is unloaded. */
+/* The same, if the wait is for unloading code. */
 static void unload_as_a_capture_begins(void)
 {
   static const char source[] =
@@ -71,7 +72,8 @@ static void unload_as_a_capture_begins(void)
   WORLD_END(kjit_release_module, module);
 }
 
-/* Taken on one thread's own stream, and released by another thread: the first goes on with it. */
+/* An array is created on the per-thread stream of one thread and released by another thread, while
+ * the first thread continues to use it. */
 static void release_on_another_thread(void)
 {
   kjit_stream *thread;
@@ -99,8 +101,9 @@ static void launch_and_unload(void)
   WORLD_END(kjit_release_module, late);
 }
 
-/* One thread unloads code, and has waited; another one launches code, captures, and lets the code
- * go, which now waits for the next occasion. */
+/* One thread unloads code and has waited for the device. Before it continues, another thread
+ * launches other code, begins a capture and releases this code, which then has to stay loaded until
+ * the next wait. */
 static void unload_without_a_wait(void)
 {
   static const char source[] =
@@ -135,7 +138,7 @@ static void take_with_a_stream_of_before(void)
   world_release_array(&array);
 }
 
-/* The streams of before a reset mean nothing to the driver. */
+/* After a reset the driver does not know the streams that were created before it. */
 static void release_after_a_reset(void)
 {
   world_stream own = non_blocking(0), none = { .device = 0 };
@@ -146,7 +149,7 @@ static void release_after_a_reset(void)
   world_release_array(&array);
 }
 
-/* Its own device was not reset: that of an array was. */
+/* A graph is launched on a device that was not reset, but it uses an array of a device that was. */
 static void launch_a_graph_of_what_is_lost(void)
 {
   world_stream captured = non_blocking(1);
@@ -170,7 +173,8 @@ static void end_by_itself(const world_stream *stream)
   (void)oracle_cuGraphDestroy(graph);
 }
 
-/* The program captures a stream by itself, on which an array was used that is released meanwhile.
+/* The program captures a stream itself, with the driver. During the capture it releases an array
+ * that the stream has used.
  */
 static void release_while_the_host_captures(void)
 {
@@ -200,7 +204,7 @@ static void release_in_the_order_of_a_hosts_capture(void)
   end_by_itself(&own);
 }
 
-/* Code is unloaded while the program captures a stream by itself. */
+/* Code is unloaded while the program captures a stream itself, with the driver. */
 static void unload_while_the_host_captures(void)
 {
   enum { RELAXED = 2 };
@@ -219,7 +223,8 @@ static void unload_while_the_host_captures(void)
   end_by_itself(&wrapped);
 }
 
-/* ... the one of its thread, or another device's, which an event has brought into the capture. */
+/* The same, if the captured stream is the thread's default stream, or a stream of another device
+ * whose capture the thread's stream has joined by an event. */
 static void unload_while_a_thread_is_captured(void)
 {
   enum { RELAXED = 2 };
@@ -251,7 +256,8 @@ static void unload_while_a_thread_is_captured(void)
   }
 }
 
-/* ... or an array is exported to another process, which the host would wait for. */
+/* An array is exported to another process, which needs a wait, while the program captures a stream
+ * itself. */
 static void export_while_the_host_captures(void)
 {
   enum { RELAXED = 2 };
@@ -265,8 +271,8 @@ static void export_while_the_host_captures(void)
   end_by_itself(&wrapped);
 }
 
-/* Two objects for one stream of the program's: what is launched by the second is captured by the
- * first. */
+/* The program wraps one native stream twice. Launches on the second wrapper are part of the capture
+ * on the first wrapper. */
 static void capture_by_another_name(void)
 {
   world_stream wrapped = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true), other = wrapped;
@@ -299,8 +305,8 @@ static void prefetch_on_a_stream_of_the_cpu(void)
   (void)WORLD_CALL(kjit_prefetch_array, array.array, world.devices[0], cpus);
 }
 
-/* The program's thread has a device current that has failed: another one's capture ends all the
- * same, before the stream is the program's again. */
+/* The current device of the thread has failed. Destroying a captured stream of another device still
+ * ends the capture, before the program gets the native stream back. */
 static void destroy_what_is_captured_beside_a_fault(void)
 {
   world_stream captured = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true);
@@ -311,8 +317,8 @@ static void destroy_what_is_captured_beside_a_fault(void)
   (void)world_synchronize_device(0);
 }
 
-/* A default stream is of the context that is current: to try it there would break what is captured
- * in that one. */
+/* A default stream belongs to the current context. A launch on the default stream of another device
+ * must not use the current context, because that would break a capture in it. */
 static void launch_on_a_default_stream_elsewhere(void)
 {
   world_stream captured = world_make_stream(0, 0, true), legacy = { .device = 1 };

@@ -1,5 +1,5 @@
-/* What random programs do with arrays: their lives, launches, copies, other libraries and
- * processes. */
+/* Actions of random programs on arrays: creation and release, launches, copies, and exchange with
+ * other libraries and processes. */
 #ifndef ORACLE_MEMORY_ACTIONS_H
 #define ORACLE_MEMORY_ACTIONS_H
 
@@ -47,10 +47,11 @@ static void do_like(random_actor *actor, random_numbers x)
   world_array *array = pick_array(actor, x[0]), *place = pick_place(actor, x[1]), made = { 0 };
   if (!array || !place) return;
   const oracle_stream *stream = array->memory->stream;
-  /* of a stream that the program has destroyed it could not say what comes first */
+  /* not the stream of an array if the program has destroyed it: the program could not order its
+   * work with such a stream */
   if (stream && stream->is_released) return;
   if (WORLD_CALL(kjit_create_array_like, array->array, &made.array) != KJIT_OK) return;
-  /* the one that this thread has now: a reset gives it another one */
+  /* the thread's present stream, because a reset replaces it */
   if (stream && stream->thread) stream = world_thread_stream(stream->device);
   made.memory = world_begin_memory(made.array, array->memory->device, stream);
   *place = made;
@@ -93,14 +94,14 @@ static void do_launch(random_actor *actor, random_numbers x)
   if (device == ORACLE_DEVICES || x[2] % 4 == 0) device = pick_device(actor, x[2] / 4);
   if (!pick_stream(actor, device, x[3], true, &stream)) return;
   for (uint32_t i = 0; i < count; i++) {
-    /* the host's memory is copied, and waited for */
+    /* the call copies host memory and waits for the copies */
     if (actor->hosts && arrays[i]->memory->block->kind != ORACLE_DEVICE) return;
     note_captured(actor, device, stream, arrays[i]);
   }
   (void)world_launch(device, stream, arrays, count);
 }
 
-/* Another object for a stream of the program's, for one launch. */
+/* Wraps a native stream of the program once more, for one launch. */
 static void do_alias(random_actor *actor, random_numbers x)
 {
   const world_stream *stream = &actor->streams[x[0] % STREAMS];
@@ -117,7 +118,7 @@ static void do_alias(random_actor *actor, random_numbers x)
   WORLD_END(kjit_destroy_stream, alias);
 }
 
-/* Code that comes and goes, and may still be queued then. */
+/* Loads code, launches it, and unloads it while the launch may still be queued. */
 static void do_module(random_actor *actor, random_numbers x)
 {
   static const char source[] =
@@ -179,8 +180,8 @@ static void do_copy(random_actor *actor, random_numbers x)
   (void)world_copy(device, stream, to, from, !(x[3] & 1));
 }
 
-/* Between an array and memory of the program's own, of which every other element is meant. The
- * array's address says nothing to kjit of who may still use it. */
+/* Copies between an array and every second element of the program's own memory. The program passes
+ * the array by its address, so kjit does not know its uses. */
 static void do_host_copy(random_actor *actor, random_numbers x)
 {
   host_memory *host;
@@ -230,7 +231,8 @@ static void do_prepare(random_actor *actor, random_numbers x)
   uint32_t count = 1 + x[1] % 3;
   for (uint32_t i = 0; i < count; i++) {
     const world_array *array = pick_array(actor, x[2] >> 8 * i);
-    /* one of the host's is copied there and back by each run */
+    /* host arrays are left out, because each run of the graph would copy them to the device and
+     * back */
     if (!array || (array->memory->device == ORACLE_DEVICES && !i)) return;
     arguments[i] = kjit_arg_array(array->array);
     prepared->memories[i] = array->memory;
@@ -284,7 +286,7 @@ static void do_give(random_actor *actor, random_numbers x)
   }
 }
 
-/* As if another process had made it: a handle says which one. */
+/* Imports an array as if another process had exported it; the handle contains the process. */
 static void do_process(random_actor *actor, random_numbers x)
 {
   const world_array *array = pick_array(actor, x[0]);

@@ -1,4 +1,4 @@
-/* What random programs do with streams, events, captures, graphs and devices. */
+/* Actions of random programs on streams, events, captures, graphs and devices. */
 #ifndef ORACLE_ORDER_ACTIONS_H
 #define ORACLE_ORDER_ACTIONS_H
 
@@ -56,7 +56,7 @@ static void do_record(random_actor *actor, random_numbers x)
   }
 }
 
-/* NULL: it was not recorded in one that is under way. */
+/* Returns NULL if the event was not recorded in a capture that is still running. */
 static const oracle_capture *capture_of_event(const kjit_event *event)
 {
   const oracle_event *native = kjit_get_native_event(event);
@@ -73,12 +73,14 @@ static void do_wait_event(random_actor *actor, random_numbers x)
   if (!actor->events[i].event || !pick_stream(actor, device, x[2], true, &stream)) return;
   if (!stream) device = actor->events[i].device;
   if (!stream && has_blocking_capture(device)) return;
-  /* in a capture it would keep the other threads from the default stream, see do_begin */
+  /* in a capture, the stream would keep other threads from using the default stream, see
+   * do_begin */
   if (oracle.is_threaded && world_native(device, stream)->is_blocking &&
       capture_of_event(actor->events[i].event))
     return;
   oracle_here.joins = world_native(device, stream);
-  oracle_here.may_break = true; /* where an event of outside is waited for */
+  /* the wait breaks the capture if the event was recorded outside of it */
+  oracle_here.may_break = true;
   (void)WORLD_CALL(kjit_wait_event, stream, actor->events[i].event);
 }
 
@@ -86,7 +88,8 @@ static void do_ask_event(random_actor *actor, random_numbers x)
 {
   kjit_event *event = actor->events[x[0] % EVENTS].event;
   if (!event) return;
-  /* of a capture that the program has begun kjit knows nothing, nor does the program ask then */
+  /* kjit does not know captures that the program has begun itself, so the program does not ask
+   * about them */
   const oracle_capture *capture = capture_of_event(event);
   if (capture && capture->is_hosts) return;
   if (x[1] & 1) (void)WORLD_CALL(kjit_query_event, event);
@@ -115,7 +118,7 @@ static void do_callback(random_actor *actor, random_numbers x)
     (void)WORLD_CALL(kjit_add_host_callback, world.devices[device], stream, ignore, NULL);
 }
 
-/* A thread of the driver gets on by one host function. */
+/* Lets a thread of the driver run one host function. */
 static void do_progress(random_actor *actor, random_numbers x)
 {
   (void)actor, (void)x;
@@ -148,7 +151,7 @@ static void do_end(random_actor *actor, random_numbers x)
   kjit_stream *stream = capture->stream->stream;
   *capture = (random_capture){ 0 };
   if (WORLD_CALL(kjit_end_capture, stream, &made.graph) != KJIT_OK) {
-    /* where there was no memory for it, it goes on */
+    /* if memory was exhausted, the capture still runs */
     if (kjit_is_capturing(stream)) (void)WORLD_CALL(kjit_end_capture, stream, &made.graph);
     if (!made.graph) return;
   }
@@ -186,8 +189,8 @@ static void do_drop_graph(random_actor *actor, random_numbers x)
   }
 }
 
-/* The program captures a stream that kjit has from it, by the driver's own call, and launches the
- * graph itself, what it uses being alive until it has waited for it. */
+/* The program captures a wrapped stream by the driver's call and launches the graph itself. It
+ * keeps the memory that the graph uses until it has waited for the graph. */
 static void do_hosts_begin(random_actor *actor, random_numbers x)
 {
   enum { RELAXED = 2 };

@@ -1,5 +1,5 @@
-/* A program of the oracle in a process of its own: a violation ends it, and what is wrong with one
- * is nothing to the next. */
+/* Runs a program of the oracle in a separate process. A violation ends this process, so it does not
+ * affect the next program. */
 #ifndef ORACLE_PROCESS_H
 #define ORACLE_PROCESS_H
 
@@ -9,8 +9,9 @@
 
 #include "oracle_calls.h"
 
-/* Where memory is decides what kjit does with host arrays that lie side by side: so that a seed is
- * one program, this process starts again at fixed addresses, where the system lets it. */
+/* The addresses of host arrays that are close together decide how kjit copies them. So that a seed
+ * always gives the same program, this process starts again with fixed addresses if the system
+ * allows it. */
 static void world_fix_addresses(char **arguments)
 {
   static char buffer[1 << 16];
@@ -21,7 +22,7 @@ static void world_fix_addresses(char **arguments)
     (void)execv("/proc/self/exe", arguments);
 }
 
-/* true: it came to its end without a violation. */
+/* Returns true if the program has reached its end without a violation. */
 static bool world_run(void (*program)(void *user), void *user)
 {
   enum { LIMIT_S = 300 }; /* a program takes a second; busy machines and sanitizers are slower */

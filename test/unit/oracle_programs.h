@@ -1,6 +1,5 @@
-/* Small programs that the oracle looks at: oracle_reuse_test.c and oracle_lifetime_test.c have one
- * for each mistake that it found or was told of. Run one by its name, with everything that
- * happened:
+/* Small programs that the oracle checks: oracle_reuse_test.c and oracle_lifetime_test.c have one
+ * for each defect that was found in kjit. Run one by its name, with everything that happened:
  *
  *   build/ci/test/unit/oracle_reuse_test shared_slot
  *
@@ -35,7 +34,8 @@ static inline world_array every_other_column(const world_array *array)
   return world_slice(array, (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } });
 }
 
-/* What another thread does meanwhile. Where a lock keeps it out, it comes later. */
+/* An action of another thread at a certain moment. If the thread has to wait for a lock, the action
+ * comes later. */
 static void (*elsewhere)(void);
 static void *run_elsewhere(void *user)
 {
@@ -64,7 +64,8 @@ static inline void do_elsewhere(void)
 typedef struct row {
   const char *name;
   void (*program)(void);
-  const char *broken; /* by its name in the review; NULL: nothing, as it should be */
+  /* name of the defect that makes this program fail; NULL means that the program must pass */
+  const char *broken;
 } row;
 
 static void run_row(void *user)
@@ -88,7 +89,7 @@ static int show(const row *at)
   return has_passed ? 0 : 1;
 }
 
-/* The whole of main. */
+/* The body of main: runs the programs of the table. */
 static int run_programs(const row *rows, size_t row_count, int count, char **arguments)
 {
   int failures = 0;

@@ -1,6 +1,6 @@
-/* What random programs do: a table of actions on an actor's arrays, streams, events and graphs,
- * each by five random numbers. An action that has nothing to work on does nothing, so that a
- * program stays one when any part of it is left out. */
+/* The table of actions of random programs. An action works on the arrays, streams, events and
+ * graphs of an actor, and five random numbers determine it. An action without suitable objects does
+ * nothing, so any part of a program can be left out. */
 #ifndef ORACLE_RANDOM_H
 #define ORACLE_RANDOM_H
 
@@ -10,7 +10,8 @@
 typedef struct random_action {
   const char *name;
   void (*run)(random_actor *actor, random_numbers x);
-  uint32_t weight, features; /* one of which has to be there; 0: none has to */
+  /* features: the program needs one of them for this action; 0 means that no feature is needed */
+  uint32_t weight, features;
 } random_action;
 
 static const random_action random_actions[] = {

@@ -1,7 +1,7 @@
-/* Memory that went on while another stream used it. */
+/* Programs in which memory is reused while another stream may still use it. */
 #include "oracle_programs.h"
 
-/* More streams than a word has bits. */
+/* Memory that more streams have used than a word has bits. */
 static void use_many_streams(void)
 {
   world_stream own = non_blocking(0);
@@ -29,8 +29,8 @@ static void export_among_many_streams(void)
   (void)world_give(&array, 0, other.stream);
 }
 
-/* A block is behind an event, is taken and given back unused, and goes on to a stream that has not
- * waited for the event. */
+/* A block may be used only after an event. A first owner takes the block and returns it without
+ * using it. The next owner's stream has not waited for the event. */
 static void forget_a_join(void)
 {
   world_stream own = world_make_stream(0, 0, false), other = non_blocking(0);
@@ -42,7 +42,8 @@ static void forget_a_join(void)
   (void)array_on(0, NULL);
 }
 
-/* From a stream to the default one and on to a third, with nothing queued in between. */
+/* Memory is passed from one stream to the default stream, and from there to a third stream, without
+ * any work in between. */
 static void pass_by_the_default_stream(void)
 {
   world_stream first = world_make_stream(0, 0, false), last = world_make_stream(0, 0, false);
@@ -54,7 +55,8 @@ static void pass_by_the_default_stream(void)
   (void)array_on(0, last.stream);
 }
 
-/* Memory is short, so that the thread's stream takes it behind an event. */
+/* Little memory is left, so the per-thread stream gets a block of another stream, ordered by an
+ * event. */
 static void pass_by_the_threads_stream(void)
 {
   kjit_stream *thread;
@@ -81,7 +83,7 @@ static kjit_tensor columns = { .data = host,
                                .shape = extents,
                                .strides = strides };
 
-/* Only copies of tensors were queued on the stream, by memory in between. */
+/* The destroyed stream has only queued copies of tensors through intermediate memory. */
 static void destroy_a_stream_of_copies(void)
 {
   world_stream own = non_blocking(0), other = non_blocking(0);
@@ -95,7 +97,7 @@ static void destroy_a_stream_of_copies(void)
   (void)array_on(0, other.stream);
 }
 
-/* The last wait fails, after the copy to the other GPU was queued. */
+/* The copy to the other GPU is queued, but the wait for it fails. */
 static void fail_a_copy_between_devices(void)
 {
   for (int fail_at = 1; fail_at < 60; fail_at++) {
@@ -113,7 +115,7 @@ static void fail_a_copy_between_devices(void)
   }
 }
 
-/* Used by another GPU on which something is captured. */
+/* The released memory was used by another GPU, on which a stream is captured. */
 static void release_what_another_device_uses(void)
 {
   world_stream captured = non_blocking(1), user = non_blocking(1);
@@ -124,8 +126,8 @@ static void release_what_another_device_uses(void)
   (void)array_on(0, NULL);
 }
 
-/* ... or whose streams stand elsewhere in the list: the first of its device uses what the second of
- * the owner's may have. */
+/* The same with users on several devices, whose streams have other positions in kjit's lists than
+ * the captured stream. */
 static void release_what_many_devices_use(void)
 {
   world_stream captured = non_blocking(1);
@@ -164,7 +166,7 @@ static void delete_after_a_failed_wait(void)
   }
 }
 
-/* Memory of the driver's own, whose wait fails, is kept. */
+/* Memory that does not come from the pool is not freed if the wait for its uses fails. */
 static void free_after_a_failed_wait(void)
 {
   for (int fail_at = 1; fail_at < 12; fail_at++) {
@@ -189,7 +191,7 @@ static void free_what_a_copy_reads(void)
   world_release_array(&host);
 }
 
-/* The other process is told that the array is there. */
+/* An array is exported to another process although another device uses it. */
 static void export_what_another_device_uses(void)
 {
   world_stream user = non_blocking(1);
@@ -239,7 +241,8 @@ static void export_what_another_device_used(void)
   (void)world_give(&array, 0, NULL);
 }
 
-/* A copy between GPUs gathers on the source's default stream, and the wait for that fails. */
+/* A copy between GPUs gathers elements on the default stream of the source's device, and the wait
+ * for this stream fails. */
 static void fail_to_wait_for_a_gather(void)
 {
   for (int fail_at = 1; fail_at < 40; fail_at++) {
@@ -261,10 +264,12 @@ static void fail_to_wait_for_a_gather(void)
   }
 }
 
-/* A prepared launch queues its kernel, cannot copy back what the host has, nor wait. */
+/* A prepared launch has queued its kernel. Then copying host arrays back fails, and so does the
+ * wait. */
 static void fail_after_a_prepared_kernel(void)
 {
-  for (int fail_at = 20; fail_at; fail_at--) { /* from the end: the pools are filled then */
+  /* the failing call is counted from the end, because the pools are filled then */
+  for (int fail_at = 20; fail_at; fail_at--) {
     world_stream own = non_blocking(0), other = non_blocking(0);
     world_array array = array_on(0, own.stream),
                 host = world_make_array(ORACLE_DEVICES, KJIT_MEMORY_DEVICE, shape, NULL);
@@ -294,9 +299,9 @@ static void fail_after_a_prepared_kernel(void)
 
 static void make_on_default(void) { (void)array_on(0, NULL); }
 
-/* Memory goes on in the order of one thread's own stream, which has waited for an event and done
- * nothing since. Another thread can name the default stream only, which comes after what the other
- * one has done. */
+/* Memory is free in the order of one thread's per-thread stream, which has waited for an event and
+ * has done no work since. Another thread can only wait for the default stream, which follows the
+ * work of the per-thread stream, but not its waits. */
 static void take_what_a_threads_stream_waits_for(void)
 {
   kjit_stream *thread;
@@ -339,8 +344,8 @@ static void make_from_columns(void)
   (void)WORLD_CALL(kjit_create_array_from, world.devices[0], &columns, NULL, &made);
 }
 
-/* A copy's pinned memory is given back by a function that its stream calls, and somebody else has
- * it before that function has returned. */
+/* A host function of the stream returns the pinned memory of a copy, and another thread takes the
+ * memory before this function has returned. */
 static void take_what_a_function_gives(void)
 {
   world_stream own = non_blocking(0);
@@ -356,7 +361,8 @@ static void take_what_a_function_gives(void)
 static world_array copied;
 static void release_copied(void) { world_release_array(&copied); }
 
-/* ... or frees memory that it writes. Whoever waits for the stream waits for that. */
+/* A host function frees memory that it has written. A wait for the stream also waits for the
+ * function. */
 static void free_what_a_function_writes(void)
 {
   world_stream own = non_blocking(0);

@@ -1,7 +1,7 @@
-/* Random programs that the oracle looks at (oracle_clock.h says at what). A program is made from
- * its seed: which features it has, then operations of those. One that fails is made small - without
- * the features and operations that it fails without - and run again with everything that happens
- * printed: calls of kjit by two columns, the driver's by six; the last line is the violation.
+/* Random programs that the oracle checks (oracle_clock.h has the rules). The seed of a program
+ * determines its features and then its operations. A program that fails is reduced to the features
+ * and operations that it needs to fail. Then it runs again and prints all calls: those of kjit
+ * indented by two columns, those of the driver by six. The last line is the violation.
  *
  *   oracle_test                          2000 fixed seeds, and 500 fresh ones; 200 programs of four
  *                                        threads; a quarter of each under a sanitizer
@@ -45,7 +45,8 @@ static void make_program(program *made, uint64_t seed, uint32_t without, uint32_
 {
   uint64_t state = seed * 0xd1342543de82ef95u + 1;
   *made = (program){ .seed = seed, .threads = threads };
-  /* each about every other time; what fails is the rarer half of it */
+  /* each feature has a probability of one half; failing driver calls, failing allocations and
+   * resets have one quarter */
   made->features = next_random(&state) & USES_ALL & ~without;
   if (next_random(&state) & 1) made->features &= ~(uint32_t)USES_DRIVER_FAILURES;
   if (next_random(&state) & 1) made->features &= ~(uint32_t)USES_MALLOC_FAILURES;
@@ -92,7 +93,7 @@ static void do_operation(random_actor *actor, const program *of, uint32_t i)
 
 static void end_actor(random_actor *actor)
 {
-  pthread_mutex_lock(&oracle.mutex); /* the program has waited for all */
+  pthread_mutex_lock(&oracle.mutex); /* the program has waited for all its work */
   for (uint32_t i = 0; i < oracle.stream_count && actor->kept_count; i++)
     oracle_join(&oracle.host, &oracle.streams[i]->clock);
   pthread_mutex_unlock(&oracle.mutex);
@@ -121,8 +122,8 @@ typedef struct worker {
   random_actor *actor;
 } worker;
 
-/* Every thread has operations and objects of its own, of one context and its devices. Some arrays
- * they share, until each has released them. */
+/* Each thread has its own operations and objects, of one context and its devices. The threads share
+ * some arrays, until each thread has released them. */
 static void share_array(worker *workers, uint32_t threads, uint32_t device, uint32_t place)
 {
   world_array array = world_make_array(device, KJIT_MEMORY_DEVICE, (int64_t[]){ 16, 16 }, NULL);
@@ -179,7 +180,8 @@ static void run_program(void *user)
 
 /* ---- making one that fails small ---- */
 
-/* Without digits and what a stream or memory is, so that mistakes of one kind look alike. */
+/* Removes digits and the names of streams and memory from a message, so that violations of one kind
+ * have the same text. */
 static void kind_of(const char *message, char *kind, size_t size)
 {
   static const char *const left_out[] = { "non-blocking ", "default ", "thread's ", "device ",
@@ -210,7 +212,8 @@ static void make_small(program *of, const char *kind)
     uint32_t before = of->features | bit;
     if (!fails_alike(of, kind)) of->features = before;
   }
-  /* what is left out changes what the rest chooses from: so once more */
+  /* leaving out an operation changes the objects from which later operations choose, so a second
+   * pass can remove more */
   for (uint32_t size = of->count / 2, again = 2; size; size = size > 1 || !again-- ? size / 2 : 1)
     for (uint32_t first = 0; first < of->count; first += size) {
       bool was_there[MOST_OPERATIONS] = { false }, has_some = false;
@@ -297,7 +300,7 @@ static uint64_t read_number(const char *text)
   return number;
 }
 
-/* Builds with sanitizers, which take ten times as long, run a quarter. */
+/* Builds with sanitizers take ten times as long and run a quarter of the programs. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SHARE = 4 };
 #else
@@ -329,7 +332,8 @@ int main(int count, char **arguments)
   }
   if (seed && !seeds) {
     make_program(&room, seed, without, threads);
-    room.is_traced = threads > 1; /* which do something else each time */
+    /* programs with several threads are traced in the first run, because each run is different */
+    room.is_traced = threads > 1;
     uint32_t tries = threads > 1 ? TRIES : 1;
     while (tries && world_run(run_program, &room)) tries--;
     if (!tries) {

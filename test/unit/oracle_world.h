@@ -1,6 +1,6 @@
-/* What a program of the oracle has, and how it calls kjit: every call is announced with what it is
- * about, and looked at when it has returned. A program keeps the rules of the public headers, so
- * that a violation is kjit's. */
+/* The objects of a program of the oracle, and its calls of kjit. The program announces each call
+ * with its objects to the oracle, which checks the call when it has returned. The program obeys the
+ * rules of the public headers, so that each violation is a defect of kjit. */
 #ifndef ORACLE_WORLD_H
 #define ORACLE_WORLD_H
 
@@ -8,7 +8,7 @@
 
 #include <malloc.h>
 
-/* ---- malloc, which fails when a program wants it; free, which the oracle looks at ---- */
+/* ---- malloc, which can fail on request, and free, which the oracle checks ---- */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -44,7 +44,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
   return world_has_memory() ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
-/* Arrays may be anywhere in what goes. */
+/* Ends the memory of all arrays in a range that is freed. */
 static void world_end_memory(void *memory, size_t size, const char *how)
 {
   pthread_mutex_lock(&oracle.mutex);
@@ -68,16 +68,19 @@ int __wrap_munmap(void *memory, size_t size)
   return __real_munmap(memory, size);
 }
 
-/* ---- what there is ---- */
+/* ---- the objects ---- */
 
-/* One owner of memory, as long as the process. */
+/* An owner of memory. The struct exists as long as the process. */
 typedef struct world_memory {
   oracle_block *block;
-  uint32_t owner, device, generation; /* device ORACLE_DEVICES: the CPU */
-  _Atomic uint32_t references;        /* arrays, views and exports of the program */
-  _Atomic bool is_used_by_others;     /* which kjit does not know, or other threads */
-  const oracle_stream *stream;        /* in whose order it is; NULL: of none */
-  oracle_clock ready;                 /* what comes before its first use */
+  /* number of the owner; number of the device, or ORACLE_DEVICES for the CPU; generation of the
+   * device */
+  uint32_t owner, device, generation;
+  _Atomic uint32_t references; /* arrays, views and exports of the program */
+  /* true if kjit does not know all uses, or if other threads use the memory */
+  _Atomic bool is_used_by_others;
+  const oracle_stream *stream; /* stream in whose order the memory is allocated, or NULL */
+  oracle_clock ready;          /* the operations that must precede its first use */
 } world_memory;
 
 typedef struct world_stream {
@@ -103,7 +106,7 @@ typedef struct world_state {
   kjit_context *context;
   kjit_device *devices[ORACLE_DEVICES], *cpu;
   uint32_t generations[ORACLE_DEVICES]; /* counts resets */
-  kjit_kernel *kernels[3];              /* of 1, 2 and 3 arrays */
+  kjit_kernel *kernels[3];              /* kernels with 1, 2 and 3 arrays */
   kjit_module *module;
   bool is_closing;
 } world_state;
@@ -112,8 +115,8 @@ static world_state world;
 
 /* ---- calls ---- */
 
-/* Of several threads: a capture of the program's own begins while none of them is in a call, which
- * may have asked before whether the stream is captured. */
+/* In programs with several threads, the program begins a capture itself only while no thread is in
+ * a call of kjit. Such a call may have asked before whether the stream is captured. */
 static pthread_rwlock_t world_calls = PTHREAD_RWLOCK_INITIALIZER;
 
 static void world_begin(const char *name)
@@ -137,7 +140,7 @@ static kjit_status world_end(kjit_status status)
   if (oracle.is_threaded) pthread_rwlock_unlock(&world_calls);
   return status;
 }
-/* The status of function(arguments), a function of kjit. */
+/* Calls a function of kjit and returns its status. */
 #define WORLD_CALL(function, ...) (world_begin(#function), world_end(function(__VA_ARGS__)))
 #define WORLD_END(function, ...) (world_begin(#function), function(__VA_ARGS__), world_end(KJIT_OK))
 
@@ -160,7 +163,7 @@ static const char world_source[] =
   "kernel two(x, y) {\n  for i in grid_range(x.shape) { x[i] = y[i] }\n}\n"
   "kernel three(x, y, z) {\n  for i in grid_range(x.shape) { x[i] = y[i] + z[i] }\n}\n";
 
-/* The tests' compiler, whose own allocations do not fail. */
+/* The compiler of the tests, whose own allocations never fail. */
 static kjit_status world_compile(kj_compiler *compiler, const kj_compile_request *request,
                                  kj_diagnostics *diagnostics, kj_code *code)
 {
@@ -170,8 +173,8 @@ static kjit_status world_compile(kj_compiler *compiler, const kj_compile_request
   return status;
 }
 
-/* The host's own memory for arrays: what it has back is free in the order of a stream, and whoever
- * has it next is no longer kjit's business. */
+/* The application's allocator for arrays. Memory that it gets back is free in the order of a
+ * stream, and its next owner does not concern kjit. */
 static void *world_give_memory(void *user, kjit_device *device, size_t size_bytes,
                                kjit_stream *stream)
 {
@@ -194,7 +197,7 @@ static void world_take_memory(void *user, kjit_device *device, void *memory, siz
   const oracle_stream *native = world_native((uint32_t)device->info.ordinal, stream);
   pthread_mutex_lock(&oracle.mutex);
   oracle_block *block = oracle_find_block(memory);
-  if (block) { /* else it was lost with its device */
+  if (block) { /* otherwise the memory was lost with its device */
     oracle_clock next = oracle_next(native);
     oracle_trace("      the host has %s back, on %s\n", oracle_block_text(block),
                  oracle_stream_text(native));
@@ -217,7 +220,7 @@ static void world_open(uint64_t code_limit, bool has_allocator)
   cuda = (fake_driver){ .devices = ORACLE_DEVICES, .stack_bytes = 1024 };
   oracle_here.context = NULL;
   world = (world_state){ .context = make_fake_context() };
-  world.context->config.variant_limit = 1; /* no compilation beside the program's threads */
+  world.context->config.variant_limit = 1; /* no compilation in background threads */
   world.context->config.code_limit_bytes = code_limit;
   if (has_allocator) world.context->config.device_allocator = &world_allocator;
   interface = fake_interface;
@@ -236,7 +239,8 @@ static void world_open(uint64_t code_limit, bool has_allocator)
   for (int i = 0; i < 3; i++) world.kernels[i] = kernel_of(world.module, names[i]);
 }
 
-/* Whatever the program has left is the context's to free, in order too. */
+/* Destroys the context, which frees the objects that the program has left, in the right order as
+ * well. */
 static void world_close(void)
 {
   world.is_closing = true;
@@ -266,7 +270,8 @@ static world_stream world_make_stream(uint32_t device, uint32_t flags, bool is_w
   return made;
 }
 
-/* What a host does when kjit_destroy_stream says that a wrapped stream may go. */
+/* Destroys a wrapped native stream after kjit_destroy_stream has returned, as an application
+ * does. */
 static void world_destroy_stream(world_stream *stream)
 {
   if (!stream->stream) return;
@@ -287,7 +292,7 @@ static void world_destroy_stream(world_stream *stream)
 
 /* ---- memory ---- */
 
-/* An array's memory begins, in the order of a stream; NULL: the CPU's. */
+/* Begins the life of an array's memory in the order of a stream. NULL means memory of the CPU. */
 static world_memory *world_begin_memory(kjit_array *array, uint32_t device,
                                         const oracle_stream *stream)
 {
@@ -295,7 +300,8 @@ static world_memory *world_begin_memory(kjit_array *array, uint32_t device,
   world_memory *memory = calloc(1, sizeof *memory);
   if (!memory) abort();
   pthread_mutex_lock(&oracle.mutex);
-  /* what is captured runs at any time */
+  /* captured work has no place in the order of the stream, because it runs when the graph is
+   * launched */
   oracle_clock first = stream && !stream->capture ? oracle_next(stream) : oracle.host;
   oracle_block *block = oracle_find_block(tensor->data);
   if (!block && device == ORACLE_DEVICES)
@@ -326,7 +332,7 @@ static bool world_is_lost(const world_memory *memory)
   return memory->device < ORACLE_DEVICES && memory->generation != world.generations[memory->device];
 }
 
-/* The program's last reference goes: graphs of kjit may keep the memory. */
+/* Drops the program's last reference. Graphs of kjit may still keep the memory. */
 static void world_drop_memory(world_memory *memory)
 {
   if (--memory->references) return;
@@ -336,7 +342,8 @@ static void world_drop_memory(world_memory *memory)
   pthread_mutex_unlock(&oracle.mutex);
 }
 
-/* device ORACLE_DEVICES: the CPU. stream NULL: the default stream. */
+/* Creates an array. The device ORACLE_DEVICES is the CPU, and the stream NULL is the default
+ * stream. */
 static world_array world_make_array(uint32_t device, kjit_memory memory, const int64_t shape[2],
                                     kjit_stream *stream)
 {
@@ -373,9 +380,9 @@ static world_array world_slice(const world_array *array, const kjit_array_slice 
   return made;
 }
 
-/* Before an array is used on a stream: the program has seen to it that what comes before its first
- * use has passed there, with events of its own. A stream that is captured: see
- * world_launch_graph. */
+/* Called before an array is used on a stream. Makes sure that the operations that must precede the
+ * first use of the array precede this use, as a program does by its events. For captured streams
+ * see world_launch_graph. */
 static void world_order(const world_memory *memory, oracle_stream *stream)
 {
   pthread_mutex_lock(&oracle.mutex);

@@ -1,5 +1,6 @@
-/* Parser and printer beyond what the verifier lets through: the whole grammar prints as itself;
- * literals, newlines, limits; types; accesses; diagnostics of a context. */
+/* Tests of the parser and the printer, also with texts that the verifier rejects: the printed text
+ * of each construct equals its source; literals, newlines, limits; types; accesses; diagnostics of
+ * a context. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -27,7 +28,8 @@ static int tear_down(void **state)
   return 0;
 }
 
-/* Parses without verifying; NULL on an error, whose first message goes to *message. */
+/* Parses without verifying and returns the printed text. Returns NULL after an error and stores the
+ * first message in *message. */
 static char *read_and_print(const char *text, char **message)
 {
   kj_diagnostics diagnostics = { 0 };
@@ -365,7 +367,7 @@ static void accesses(void **state)
   expect_accesses("func set(a, i, v) { a[i] = v }\nkernel k(x, y) { set(x, 0, y[0]) }", "wr");
   expect_accesses("func pick(a, b) { return a }\nkernel k(x, y) { let v = pick(x, y)\n v[0] = 1 }",
                   "ww");
-  /* what op gives may be a view of what is bound to it */
+  /* the result of op may be a view of the array that is bound to it */
   expect_accesses(
     "func add(a, b) { return a + b }\nkernel k(op: func, r, x) { r[0] = op(x[0], x[1]) }", "rwr");
   /* arrays of rank 0 as their elements */
@@ -373,7 +375,7 @@ static void accesses(void **state)
   expect_accesses("struct P { a: f32 }\nkernel k(r, by) { r[0] = by }", "wr");
   expect_accesses("struct P { a: f32 }\nkernel k(r, by) { by.a = r[0] }", "rw");
   expect_accesses("func set(a) { a[0] = 1 }\nkernel k(op: func, x) { op(x) }", "-b");
-  /* what a bound func hands out */
+  /* the result of a bound func */
   expect_accesses(
     "func row(i, a) { return a[i] }\nfunc clear(f: func) { let v = f(0)\n v[0] = 0 }\n"
     "kernel k(x, y) { clear(bind_back(row, x)) }",
@@ -433,7 +435,7 @@ static void diagnostics_by_thread(void **state)
   assert_int_equal(kjit_parse_module(context, "warned", "#define A\nkernel k() { }", 24, &module),
                    KJIT_OK);
   assert_int_equal(count, 3);
-  /* a call that succeeds leaves the last failure alone */
+  /* a call that succeeds does not change the diagnostics of the last failure */
   assert_string_equal(kjit_get_diagnostic(context, 0)->file, "a");
   assert_string_equal(kjit_get_kernel_name(module, 0), "k");
   assert_null(kjit_get_kernel_name(module, 1));
@@ -453,8 +455,8 @@ static void *fail_here(void *user)
   return (void *)(uintptr_t)(before ? 1 : has_failed ? 2 : 3);
 }
 
-/* What a thread has failed with is its own, and not that of the next one whose pthread_t is the
- * same. */
+/* The diagnostics of a thread are its own. A later thread with the same pthread_t does not get
+ * them. */
 static void diagnostics_of_threads(void **state)
 {
   (void)state;
@@ -470,12 +472,12 @@ static void diagnostics_of_threads(void **state)
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_int_equal((uintptr_t)result, 2);
   }
-  assert_true(is_same); /* else this has tested nothing */
+  assert_true(is_same); /* otherwise the test has tested nothing */
   assert_null(kjit_get_diagnostic(context, 0));
   kjit_destroy_context(context);
 }
 
-/* What a configuration is refused for is told although there is no context. */
+/* The reason why a configuration is rejected is reported, although there is no context. */
 static void keep_message(void *user, const kjit_diagnostic *diagnostic)
 {
   snprintf(user, 256, "%s", diagnostic->message);
@@ -502,7 +504,7 @@ static void misused_config(void **state)
   kjit_device_allocator allocator = { .size_bytes = sizeof allocator };
   kjit_cache_store store = { .size_bytes = sizeof store };
   kjit_compile_limits limits = { .size_bytes = 1 };
-  /* what a host brings has all that is called */
+  /* an executor or allocator must have all functions that kjit calls */
   expect_no_context((kjit_config){ .executor = &executor }, "executor->run is NULL");
   expect_no_context((kjit_config){ .device_allocator = &allocator }, "device_allocator->allocate");
   expect_no_context((kjit_config){ .cache_store = &store }, "cache_store->load is NULL");

@@ -1,4 +1,5 @@
-/* Paths by patterns, beside glob(3), and with each allocation failing in turn. */
+/* Searches paths by patterns and compares them with glob(3), and lets each allocation fail in
+ * turn. */
 #include <glob.h>
 
 #include "cache_folder.h"
@@ -45,7 +46,7 @@ static void expect_as_glob(const char *pattern)
   kj_free_paths(&found);
 }
 
-/* True: an allocation failed, and nothing was found. */
+/* Returns whether an allocation has failed and therefore nothing was found. */
 static bool try_allocation(const char *pattern, long number)
 {
   kj_paths found = { 0 };
@@ -76,7 +77,7 @@ static void test_paths(void **state)
   }
 }
 
-/* The folder of this program, from where a path may lead up. */
+/* A path relative to the folder of this program, which may contain "..". */
 static void test_own_folder(void **state)
 {
   static const char up[] = KJ_OWN_FOLDER "/../unit/paths_memory_te*t";

@@ -1,6 +1,6 @@
-/* Many threads that make, use and release arrays on streams of their own and on shared ones: nobody
- * gets memory that somebody else has, and the counts are right at the end. The entry points that
- * they use are locked here; the fake driver itself is for one thread. */
+/* Many threads create, use and release arrays on their own streams and on shared streams. No thread
+ * gets memory that another thread still has, and the counts of the pool are correct at the end. The
+ * fake driver supports only one thread, so its entry points take a lock here. */
 #include "gpu_test.h"
 
 #include <pthread.h>
@@ -74,7 +74,7 @@ enum { THREADS = 6, ROUNDS = 300, HELD = 4 };
 typedef struct shared {
   kjit_context *context;
   kjit_device *device;
-  kjit_stream *stream; /* of all threads, for arrays */
+  kjit_stream *stream; /* stream of all threads for arrays */
 } shared;
 
 typedef struct worker {
@@ -89,7 +89,7 @@ static uint32_t draw(uint32_t *seed, uint32_t below)
   return (*seed >> 8) % below;
 }
 
-/* Whether all elements are what this thread has written. */
+/* Returns whether all elements have the values that this thread has written. */
 static bool holds(kjit_context *context, kjit_array *array, kjit_stream *stream, uint32_t value)
 {
   uint32_t found[2048];
@@ -111,7 +111,7 @@ static void *work(void *data)
   for (int round = 0; round < ROUNDS; round++) {
     uint32_t slot = draw(&seed, HELD), value = w->number << 16 | (uint32_t)round;
     if (round % 50 == 0) {
-      kjit_destroy_stream(own); /* arrays that were made on it keep it */
+      kjit_destroy_stream(own); /* arrays that were created on the stream keep it alive */
       w->failures += kjit_create_stream(s->device, &own) != KJIT_OK;
     }
     kjit_stream *streams[] = { NULL, own, s->stream }, *stream = streams[draw(&seed, 3)];

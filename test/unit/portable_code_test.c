@@ -1,5 +1,5 @@
-/* Code that is compiled ahead for a named target runs without a compiler on arrays of any alignment
- * and overlap; what is missing is named. */
+/* Code that was compiled for a named target runs without a compiler on arrays of any alignment and
+ * overlap. If code is missing, the error names it. */
 #include "kj_test.h"
 
 #include <kjit/code.h>
@@ -37,7 +37,7 @@ static kjit_kernel *parse(kjit_context *context, const char *text, kjit_module *
   return kernel;
 }
 
-/* Compiles the kernel for the target; blob has the code. */
+/* Compiles the kernel for the target and exports the code to `blob`. */
 static void make_blob(const char *target)
 {
   kjit_device *device = NULL;
@@ -65,8 +65,8 @@ static kjit_tensor describe(float *data)
   };
 }
 
-/* A launch without a compiler: r and x are `offset` elements into their memory; x is r where they
- * are the same. Returns the status; values are compared where it is OK. */
+/* Launches without a compiler. r and x begin `offset` elements after the start of their memory;
+ * is_same means that x is r. Returns the status and compares the values if it is OK. */
 static kjit_status launch(kjit_context *context, kjit_kernel *kernel, int offset, bool is_same,
                           uint32_t block)
 {
@@ -109,7 +109,8 @@ static void test_any_arrays(void **state)
   assert_int_equal(kjit_destroy_context(context), KJIT_OK);
 }
 
-/* Launches without a compiler with code that does not fit: the message has all of the words. */
+/* Launches without a compiler, with code that does not fit the call, and expects a message with all
+ * these words. */
 static void expect_refused(const char *text, uint32_t block, bool imports, const char *const *words)
 {
   kjit_module *module = NULL;

@@ -50,7 +50,8 @@ static kjit_tensor on_gpu(float *data, int64_t *length)
   };
 }
 
-/* The fake's block of axpy: a pointer, extent and stride for an array, the scalar between them. */
+/* The parameter block that the fake compiler lays out for axpy: a pointer, an extent and a stride
+ * for each array, with the scalar between the arrays. */
 typedef struct block {
   uint64_t r;
   int32_t r_extent, r_stride;
@@ -103,7 +104,7 @@ static void test_run(void **state)
   kjit_prepared *prepared = prepare(*state, &f);
   assert_int_equal(cuda.launches, 0);
   int64_t gone = 512;
-  memset(&f, 0, sizeof f); /* tensors are kept by value */
+  memset(&f, 0, sizeof f); /* a prepared launch has a copy of the tensor */
   for (int i = 1; i <= 3; i++) {
     expect_ok(*state, kjit_run_prepared(prepared, NULL));
     assert_int_equal(cuda.launches, i);
@@ -145,7 +146,8 @@ static void test_scalar_in_place(void **state)
   kjit_destroy_prepared(prepared);
 }
 
-/* Another array of the same facts keeps the code; other facts, extents and relations are seen. */
+/* After an argument is replaced by an array with the same facts, the next run uses the same code.
+ * Changed facts, extents and relations are noticed. */
 static void test_arrays(void **state)
 {
   fixture f;
@@ -162,7 +164,8 @@ static void test_arrays(void **state)
   argument = kjit_arg_tensor(&unaligned);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 0, &argument));
   argument = kjit_arg_tensor(&f.x);
-  /* now it overlaps: nothing is compiled for what is between two runs */
+  /* now the arrays overlap; no code is compiled for them, because the argument is replaced again
+   * before the next run */
   expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
   argument = kjit_arg_tensor(&other);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
@@ -174,7 +177,8 @@ static void test_arrays(void **state)
 
   argument = kjit_arg_tensor(&same);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 0, &argument));
-  expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument)); /* into its own input */
+  /* the result is the input itself */
+  expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   assert_int_equal(fake.compilations, 3);
   assert_int_equal(fake.relations[2], KJ_RELATION_SAME);
@@ -183,7 +187,7 @@ static void test_arrays(void **state)
   kjit_destroy_prepared(prepared);
 }
 
-/* An extent is made of the scalar: replacing it makes another grid. */
+/* An extent depends on the scalar, so replacing the scalar changes the grid. */
 static void test_extent_of_scalar(void **state)
 {
   kjit_kernel *kernel = kernel_of(
@@ -223,7 +227,7 @@ static void test_streams_and_devices(void **state)
   assert_string_equal(
     last_message(*state),
     "the stream belongs to cuda:1, but the work to queue on it belongs to cuda:0");
-  cuda.current = NULL; /* the host changes it behind kjit's back */
+  cuda.current = NULL; /* the application changes the current context */
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   cuda.current = &fake_primary[1];
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -231,7 +235,7 @@ static void test_streams_and_devices(void **state)
   kjit_destroy_prepared(prepared);
 }
 
-/* A run that fails leaves a prepared launch that can be put right. */
+/* After a failed run, the prepared launch can be repaired by replacing the argument. */
 static void test_failed_run(void **state)
 {
   fixture f;
@@ -250,13 +254,13 @@ static void test_failed_run(void **state)
 }
 
 /* Code with tensor maps that another launch has unloaded: each run encodes its maps. Builds with
- * assertions also see that a run looks at the code only while it holds it. */
+ * assertions also check that a run reads the code only while it holds the specialization. */
 static void test_unloaded_maps(void **state)
 {
   enum { ROUNDS = 4, ENCODE_AND_LAUNCH = 1 + FAKE_DEFAULT_LAUNCH };
   static const char maps[] = "kernel m(x) { x[threadIdx.x, 0] = 1 }\nkernel o(x) { }\n";
   kjit_context *context = *state;
-  context->config.code_limit_bytes = 1; /* room for the code that was loaded last */
+  context->config.code_limit_bytes = 1; /* enough for the code that was loaded last */
   kjit_module *module = parse(context, maps);
   kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   kjit_array *array;
@@ -370,7 +374,7 @@ static kjit_status launch_patiently(fixture *f)
 {
   kjit_launch_config config = { .size_bytes = sizeof config, .flags = KJIT_LAUNCH_NO_WAIT };
   kjit_status status = kjit_launch(f->kernel, &config, f->arguments, 4);
-  /* a busy machine comes to it late */
+  /* on a busy machine the compilation starts late */
   for (int i = 0; i < 100000 && status == KJIT_NOT_READY; i++) {
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     status = kjit_launch(f->kernel, &config, f->arguments, 4);
@@ -396,7 +400,7 @@ static void test_no_wait(void **state)
   assert_int_equal(cuda.launches, 1);
 }
 
-/* A launch that may wait joins the compilation under way. */
+/* A launch that may wait waits for the running compilation. */
 static void test_waiting_for_background(void **state)
 {
   fixture f;
@@ -419,7 +423,7 @@ static void test_failure_in_background(void **state)
   assert_int_equal(fake.compilations, 2);
 }
 
-/* The module is released, then the context destroyed, while the compilation is under way; another
+/* The module is released and the context is destroyed while one compilation is running and another
  * one has not begun. */
 static void test_end_in_background(void **state)
 {
@@ -447,7 +451,7 @@ static void run_empty(const void *parameters, const kj_cpu_grid *grid, uint64_t 
   (void)scratch;
 }
 
-/* Every thread goes between two specializations and a prepared launch of its own. */
+/* Each thread alternates between two specializations and its own prepared launch. */
 static void *launch_many(void *data)
 {
   kjit_kernel *kernel = data;

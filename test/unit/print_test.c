@@ -1,5 +1,5 @@
-/* Lines of kernels on a GPU: the ring between the device, here a function of the test, and the
- * host. And of a host without on_print. */
+/* Lines that kernels on a GPU print: the ring buffer between the device (here a function of the
+ * test) and the host; and an application without on_print. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void take_warning(void *user, const kjit_diagnostic *diagnostic)
   snprintf(p->warning, sizeof p->warning, "%s", diagnostic->message);
 }
 
-/* What code on a device does. */
+/* Writes a line to the ring, as code on a device does. */
 static bool print_line(uint32_t site, const uint64_t *values, uint32_t count)
 {
   kn_print_ring *ring = (kn_print_ring *)(uintptr_t)cuda.global[0];
@@ -99,7 +99,7 @@ static int set_up(void **state)
   config.user = &f->p;
   config.on_print = take_text;
   config.on_diagnostic = take_warning;
-  config.print_buffer_bytes = 100; /* the least there is */
+  config.print_buffer_bytes = 100; /* the minimum size of the ring */
   memset(&fake, 0, sizeof fake);
   fake.prints = lines;
   number = 0;
@@ -141,7 +141,7 @@ static void test_lines_come_when_waited_for(void **state)
   assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
   assert_string_equal(f->p.text, "x = -7\nonly text\n3 of 0.1\n\n");
   assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
-  assert_int_equal(f->p.size_bytes, strlen(f->p.text)); /* no line comes twice */
+  assert_int_equal(f->p.size_bytes, strlen(f->p.text)); /* no line is delivered twice */
 }
 
 static void test_kernels_share_the_ring_in_order(void **state)
@@ -156,7 +156,7 @@ static void test_kernels_share_the_ring_in_order(void **state)
   assert_int_equal(cuda.pinned, 1);
 }
 
-/* Many times the size of the ring, waited for now and then. */
+/* Prints many times the size of the ring, with a wait from time to time. */
 static void test_the_ring_goes_round(void **state)
 {
   fixture *f = *state;
@@ -192,14 +192,15 @@ static void test_lines_before_the_end_of_the_context(void **state)
 {
   fixture *f = *state;
   launch(f, "k", print_all);
-  kjit_release_module(f->module); /* waits for the device, and calls nobody */
+  kjit_release_module(f->module); /* releasing waits for the device, but must not call on_print */
   assert_string_equal(f->p.text, "");
   kjit_destroy_context(f->context);
   f->context = NULL;
   assert_string_equal(f->p.text, "x = -7\nonly text\n3 of 0.1\n\n");
 }
 
-/* ---- on_print takes a lock of the host's, whose holder calls kjit meanwhile ---- */
+/* ---- on_print takes a lock of the application while the thread that holds the lock calls kjit
+ * ---- */
 
 static pthread_mutex_t of_host = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool is_printing, is_late;
@@ -208,10 +209,10 @@ static void print_locked(void *user, const char *text, size_t size_bytes)
 {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += 60; /* longer than a busy machine lets the holder wait */
+  until.tv_sec += 60; /* longer than the holder waits on a busy machine */
   is_printing = true;
   if (pthread_mutex_timedlock(&of_host, &until)) {
-    is_late = true; /* the holder waits for this thread */
+    is_late = true; /* the holder of the lock waits for this thread */
     return;
   }
   take_text(user, text, size_bytes);
@@ -230,7 +231,7 @@ static void *destroy(void *user)
   return NULL;
 }
 
-/* Until the thread is in on_print, if it ever comes there. */
+/* Waits until the thread is in on_print, for a limited time. */
 static void await_printing(void)
 {
   for (int i = 0; i < 200 && !is_printing; i++)
@@ -249,7 +250,7 @@ static void test_a_lock_of_the_host(void **state)
   assert_int_equal(pthread_create(&thread, NULL, synchronize, f), 0);
   await_printing();
   assert_true(is_printing);
-  launch(f, "other", print_number); /* is loaded, and connected with the ring */
+  launch(f, "other", print_number); /* the kernel is loaded and connected with the ring */
   assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
   assert_int_equal(kjit_create_stream(f->device, &stream), KJIT_OK);
   kjit_destroy_stream(stream);
@@ -259,7 +260,7 @@ static void test_a_lock_of_the_host(void **state)
   assert_string_equal(f->p.text, "x = -7\nonly text\n3 of 0.1\n\nx = 1\n");
 }
 
-/* A stream that goes while another one is captured is waited for. */
+/* kjit waits for a stream that is destroyed while another stream is captured. */
 static void test_a_stream_that_goes(void **state)
 {
   fixture *f = *state;

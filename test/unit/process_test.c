@@ -1,6 +1,6 @@
-/* Programs that show machine code, substituted by scripts that are found through PATH: what they
- * print, and every way in which they can go wrong. The host keeps no child, no descriptor and no
- * file of it. */
+/* Runs programs that show machine code. Scripts in PATH replace these programs; they print
+ * something, or fail in every possible way. Afterwards the test process has no child, no open
+ * descriptor and no file of them left. */
 #include "gpu_test.h"
 
 #include <kjit/code.h>
@@ -38,13 +38,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-  assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, dead or alive */
+  assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child process is left, running or ended */
   assert_int_equal(errno, ECHILD);
   assert_int_equal(count_descriptors(), descriptors);
   return remove_folder(state);
 }
 
-/* An executable in the test's folder. */
+/* Writes an executable script to the test's folder. */
 static void write_script(const char *name, const char *lines)
 {
   FILE *file = fopen(path_in(name), "w");
@@ -62,7 +62,7 @@ typedef struct result {
   size_t bytes;
 } result;
 
-/* name: in the test's folder. */
+/* Runs the script `name` in the test's folder. */
 static result run(const char *name, bool has_result, uint32_t limit_ms, uint32_t limit_bytes)
 {
   char *path;
@@ -102,7 +102,7 @@ static void expect_output(result r, const char *expected)
   free(r.output);
 }
 
-/* expected: what comes after the path of the program in the message. */
+/* expected: the message after the path of the program. */
 static void expect_failure(result r, kjit_status status, const char *expected)
 {
   assert_int_equal(r.status, status);
@@ -119,7 +119,7 @@ static void test_results(void **state)
   (void)state;
   expect_output(run_lines("echo warning >&2; cat $1; echo", false), "input\n");
   expect_output(run_lines("echo noise; cat $1 > $2; printf ', more' >> $2", true), "input, more");
-  expect_output(run_lines("cat; echo end", false), "end\n"); /* nothing on its standard input */
+  expect_output(run_lines("cat; echo end", false), "end\n"); /* the standard input is empty */
 }
 
 static void test_failures(void **state)
@@ -136,7 +136,8 @@ static void test_failures(void **state)
   expect_failure(run_lines("echo done", true), KJIT_ERROR_COMPILE, " gave nothing:\ndone");
   expect_failure(run("missing", false, 1000, 1000), KJIT_ERROR_IO,
                  " cannot be run: No such file or directory");
-  FILE *file = fopen(path_in("broken"), "w"); /* the kernel refuses it: neither ELF nor a script */
+  /* the operating system rejects the file, which is neither ELF nor a script */
+  FILE *file = fopen(path_in("broken"), "w");
   fputs("\177ELF", file);
   fclose(file);
   chmod(path_in("broken"), 0755);
@@ -144,9 +145,10 @@ static void test_failures(void **state)
                  " cannot be run: Exec format error");
 }
 
-/* More than a pipe holds, on both streams in turn: whoever reads one after the other waits for
- * ever. */
-/* A host may limit the size of its files, and the signal that comes of it would end it. */
+/* The script writes more than a pipe holds, to both streams in turn. A reader that reads the
+ * streams one after the other would wait forever. */
+/* An application may limit the size of its files. The signal for exceeding the limit would end the
+ * application. */
 static void test_file_size_limit(void **state)
 {
   (void)state;
@@ -201,11 +203,12 @@ static void test_hanging(void **state)
 {
   (void)state;
   expect_hanging("echo begin; exec sleep 1000", ":\nbegin");
-  expect_hanging("exec sleep 1000 >&- 2>&-", ""); /* whose ends are closed */
+  expect_hanging("exec sleep 1000 >&- 2>&-", ""); /* the script closes its ends of the pipes */
   expect_hanging("trap '' TERM INT HUP; echo begin; exec sleep 1000", ":\nbegin");
 }
 
-/* What a host does with its signals is not the program's, and the other way around. */
+/* The signal settings of the application do not affect the program, and the program does not affect
+ * them. */
 static void test_signals(void **state)
 {
   (void)state;
@@ -246,7 +249,7 @@ static void test_descriptors(void **state)
   close(low);
   close(given);
   expect_output(r, "end\n");
-  /* a host without standard streams */
+  /* an application without standard streams */
   int saved[3];
   for (int i = 0; i < 3; i++) saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 50);
   for (int i = 0; i < 3; i++) close(i);
@@ -256,7 +259,7 @@ static void test_descriptors(void **state)
     dup2(saved[i], i);
     close(saved[i]);
   }
-  assert_int_equal(bare.status, KJIT_ERROR_COMPILE); /* there is no such descriptor */
+  assert_int_equal(bare.status, KJIT_ERROR_COMPILE); /* the script finds no open descriptor */
   free(bare.message);
   expect_output(to_file, "input");
 }
@@ -323,7 +326,7 @@ static void test_specialization(void **state)
   kjit_free(context, cubin);
   char *home = getenv("PATH"), *path = strdup(home);
   setenv("PATH", "/nowhere", 1);
-  /* not where a toolkit is installed */
+  /* not tested if a toolkit is installed */
   if (!kj_find_program("nvdisasm") && !kj_find_program("cuobjdump")) {
     assert_null(sass_of(made, KJIT_ERROR_NO_COMPILER));
     assert_string_equal(
@@ -343,7 +346,8 @@ static void test_specialization(void **state)
   assert_null(sass_of(made, KJIT_ERROR_COMPILE));
   assert_non_null(strstr(last_message(context),
                          "nvdisasm failed with status 255:\nnvdisasm fatal: unknown architecture"));
-  assert_int_equal(fake.compilations, compilations); /* what is shown is what was loaded */
+  /* the loaded code is shown, and nothing is compiled */
+  assert_int_equal(fake.compilations, compilations);
   kjit_device *cpu;
   expect_ok(context, kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu));
   expect_ok(context, kjit_specialize(made->kernel, cpu, "f32[:] C", &made));
@@ -353,7 +357,7 @@ static void test_specialization(void **state)
   tear_down_gpus(state);
 }
 
-/* Without a device, and so with an assembler. */
+/* kjit_compile, which has no device and therefore needs an assembler. */
 static void test_compile(void **state)
 {
   (void)state;

@@ -8,8 +8,8 @@
 #include "code/disk.h"
 #include "kj_test.h"
 
-/* The features of each level, as the kernel calls them. A system that saves no wide registers has
- * no `avx` in the list. */
+/* The features of each level, by the names of the Linux kernel. A system that saves no wide
+ * registers has no `avx` in the list. */
 typedef struct row {
   const char *level, *features;
 } row;
@@ -20,7 +20,7 @@ static const row rows[] = {
   { "armv8-a", "fp asimd" },
 };
 
-/* The words of the first line of features, each between blanks. */
+/* Returns the words of the first line of features, each enclosed in blanks. */
 static char *read_features(void)
 {
 #if defined __aarch64__
@@ -62,7 +62,7 @@ static void test_levels(void **state)
 {
   (void)state;
   char *features = read_features();
-  if (!features) skip(); /* an emulator may show the file of another processor */
+  if (!features) skip(); /* an emulator may show /proc/cpuinfo of another processor */
   bool has = true;       /* a level includes those before it */
   kj_cpu_level highest = KJ_CPU_OWN;
   for (int level = KJ_CPU_OWN + 1; level < KJ_CPU_LEVEL_COUNT; level++) {
@@ -76,7 +76,8 @@ static void test_levels(void **state)
   }
   free(features);
   assert_null(kj_find_missing_feature(KJ_CPU_OWN));
-  kj_cpu_level found = kj_find_level(); /* OWN: registers are wider than those of the level */
+  /* OWN means that registers are wider than those of the named level */
+  kj_cpu_level found = kj_find_level();
   assert_true(found == highest || found == KJ_CPU_OWN);
 }
 
@@ -103,7 +104,7 @@ static void test_identity(void **state)
 
 int main(void)
 {
-  /* first, so that the threads are the first to read the processor */
+  /* this test comes first, so that its threads are the first to read the processor's identity */
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_identity),
                                       cmocka_unit_test(test_levels) };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* Named ranges, as a profiler gets them: names, nesting, threads; no profiler, one that is not
- * there, one that refuses. Each in a process of its own, as a profiler is looked for once. */
+/* Named ranges as a profiler receives them: names, nesting, threads; without a profiler, with a
+ * missing one, and with one that refuses to start. Each case has its own process, because a process
+ * looks for a profiler only once. */
 #include "kj_test.h"
 
 #include <dlfcn.h>
@@ -49,7 +50,7 @@ static kjit_context *make_context(void)
   return context;
 }
 
-/* The child's failures are this process's. */
+/* Runs a test in a child process and fails if the child fails. */
 static void in_a_process(const char *path, void (*test)(void))
 {
   fflush(NULL);
@@ -86,7 +87,7 @@ static void *run_thread(void *context)
 static void tell_ranges(void)
 {
   kjit_context *context = make_context(), *other = make_context();
-  EXPECT(!*recorded()); /* looked for at the first range */
+  EXPECT(!*recorded()); /* the first range loads the profiler */
   EXPECT(kjit_begin_range(context, "outer") == 1);
   EXPECT(kjit_begin_range(other, "inner, \303\251") == 2);
   pthread_t thread;
@@ -128,7 +129,7 @@ static void *run_many(void *context)
   return NULL;
 }
 
-/* The first ranges of all threads at once: the profiler starts once. */
+/* All threads begin their first range at the same time. The profiler starts once. */
 static void tell_from_threads(void)
 {
   kjit_context *context = make_context();
@@ -152,7 +153,7 @@ static void test_threads(void **state)
   in_a_process(recorder, tell_from_threads);
 }
 
-/* A context of the parent tells nothing from a child. */
+/* A context of the parent reports no ranges in a child. */
 static void fork_in_range(void)
 {
   kjit_context *context = make_context();
@@ -176,8 +177,8 @@ static void test_fork(void **state)
   in_a_process(recorder, fork_in_range);
 }
 
-/* NVIDIA's own header, where it is, in the same process and under the same profiler: one count of
- * ranges. */
+/* NVIDIA's own header, if it is installed, in the same process and with the same profiler: both
+ * count ranges together. */
 static void tell_with_header(void)
 {
 #ifdef HAS_HEADER

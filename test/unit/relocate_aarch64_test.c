@@ -9,7 +9,7 @@
 
 #include "kj_test.h"
 
-/* The library of another architecture lacks these functions, and that of this one has them, too. */
+/* Renamed, because the library for this architecture may have functions with these names. */
 #define kj_relocate relocate_aarch64
 #define kj_write_stub write_stub_aarch64
 #define kj_stub_bytes stub_bytes_aarch64
@@ -40,7 +40,8 @@ static uint64_t field(uint32_t instruction, unsigned first, unsigned bits)
   return instruction >> first & (((uint32_t)1 << bits) - 1);
 }
 
-/* What the instruction computes or where it branches to; base is the value of its register. */
+/* Returns the value that the instruction computes, or the address to which it branches. base is the
+ * value of its register. */
 static uint64_t execute(uint32_t i, uint64_t place, uint64_t base)
 {
   uint64_t adr = field(i, 5, 19) << 2 | field(i, 29, 2);
@@ -54,9 +55,9 @@ static uint64_t execute(uint32_t i, uint64_t place, uint64_t base)
     return place + (uint64_t)(sign_extend(field(i, 5, 19), 19) * 4);
   if ((i & 0x7e000000) == 0x36000000) /* tbz, tbnz */
     return place + (uint64_t)(sign_extend(field(i, 5, 14), 14) * 4);
-  if ((i & 0xffc00000) == 0x91000000) /* add of 64 bits */
+  if ((i & 0xffc00000) == 0x91000000) /* 64-bit add */
     return base + field(i, 10, 12);
-  assert_int_equal(i & 0x3b000000, 0x39000000); /* a load or store at a number of elements */
+  assert_int_equal(i & 0x3b000000, 0x39000000); /* a load or store, whose offset counts elements */
   bool is_wide = field(i, 26, 1) && field(i, 23, 1) && !field(i, 30, 2);
   return base + (field(i, 10, 12) << (is_wide ? 4 : field(i, 30, 2)));
 }
@@ -83,10 +84,11 @@ static const char *apply(uint32_t type, size_t offset, uint64_t symbol, int64_t 
   return kj_relocate(&r);
 }
 
-/* An instruction whose field has random bits before, and how far it reaches. */
+/* An instruction whose field has random bits before the relocation, and the distance that it can
+ * reach. */
 typedef struct row {
   uint32_t type, instruction, field;
-  int64_t least, most; /* of the distance from the place; 0: any within 1 GiB */
+  int64_t least, most; /* range of the distance from the place; 0 means any distance within 1 GiB */
   unsigned alignment;  /* of the address */
 } row;
 
@@ -113,7 +115,7 @@ static bool is_page(const row *r)
   return r->type == R_AARCH64_ADR_PREL_PG_HI21 || r->type == R_AARCH64_ADR_GOT_PAGE;
 }
 
-/* What the instruction has to compute. */
+/* Returns the value that the instruction has to compute. */
 static uint64_t meant(const row *r, uint64_t target)
 {
   return is_page(r) ? target & ~(uint64_t)0xfff : target;
@@ -156,7 +158,8 @@ static void test_reach(void **state)
       assert_non_null(apply(r->type, 64, address_at(64) + (uint64_t)r->least - r->alignment, 0));
     }
     if (r->alignment > 1) assert_non_null(apply(r->type, 64, address_at(64) + r->alignment / 2, 0));
-    assert_non_null(apply(r->type, 66, address_at(0), 0)); /* no instruction begins there */
+    /* no instruction begins at this address */
+    assert_non_null(apply(r->type, 66, address_at(0), 0));
     assert_non_null(apply(r->type, CODE_BYTES, address_at(0), 0));
     assert_int_equal(read_code(64), r->instruction);
   }
@@ -189,8 +192,8 @@ static void test_data(void **state)
 
 /* ---- addresses in memory ---- */
 
-/* adrp and ldr give what the slot has, for a function outside, and the address itself for a symbol
- * of the object. */
+/* For a function outside of the object, adrp and ldr load the contents of the slot. For a symbol of
+ * the object they compute its address. */
 static void test_indirect(void **state)
 {
   (void)state;

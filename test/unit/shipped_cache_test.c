@@ -1,6 +1,6 @@
-/* Code that was compiled for a named target: a context that compiles it and runs nothing, and the
- * file that other contexts find it in. What must not be used is not: a file that others can write
- * to, a damaged one, one of another build, code for a guest, other math functions. */
+/* Code for a named target: one context compiles it and runs nothing, and other contexts find it in
+ * a file. kjit does not use a file that other users can write to, that is damaged or that belongs
+ * to another build, nor code for a guest, nor code with other math functions. */
 #include "kj_test.h"
 
 #include <kjit/algorithm.h>
@@ -18,9 +18,9 @@ static const char source[] =
   "kernel k(r, x) { for i in grid_range(len(r)) { r[i] = 3 * x[i] + 1 } }\n"
   "kernel again(r, x) { for i in grid_range(len(r)) { r[i] = 5 * x[i] } }\n";
 
-/* How one context is made, and what became of it. */
+/* The configuration of a context, and the results of its launches. */
 typedef struct life {
-  const char *target, *shipped, *cache; /* kjit_config; cache NULL: none */
+  const char *target, *shipped, *cache; /* fields of kjit_config; cache NULL means no disk cache */
   bool is_guest, has_other_build;
   char remarks[2048];
   size_t remark_count;
@@ -89,7 +89,7 @@ static kjit_array *make_array(kjit_context *context, kjit_device *device, float 
   return array;
 }
 
-/* Launches one kernel and, unless the context is a GPU's, compares with the same in C. */
+/* Launches one kernel and, on the CPU, compares the result with the same computation in C. */
 static void launch(kjit_context *context, const life *l, const char *name)
 {
   kjit_module *module = NULL;
@@ -157,7 +157,7 @@ static life compile_for(const char *target, const char *path)
   return l;
 }
 
-/* All of it with what the file has. */
+/* Creates a context with the file and launches all kernels. */
 static life live(life l)
 {
   kjit_context *context = begin(&l);
@@ -171,7 +171,7 @@ static life live(life l)
 static const char *own_level(void)
 {
   kj_cpu_level level = kj_find_level();
-  if (level == KJ_CPU_OWN) skip(); /* wider registers than its level has */
+  if (level == KJ_CPU_OWN) skip(); /* the processor has wider registers than its level */
   return kj_level_name(level);
 }
 
@@ -184,7 +184,7 @@ static int set_up(void **state)
   return 0;
 }
 
-/* ---- what is found ---- */
+/* ---- code that is found ---- */
 
 static void test_found(void **state)
 {
@@ -195,14 +195,14 @@ static void test_found(void **state)
   assert_int_equal(used.remark_count, 0);
   assert_int_equal(used.counts.compilations, 0);
   assert_int_equal(used.counts.imports, made.counts.compilations);
-  /* the user's own disk cache is asked first, and gets no copy of code that needs no driver */
+  /* the user's disk cache is searched first; code that needs no driver is not copied to it */
   used = live((life){ .shipped = shipped, .cache = folder });
   assert_int_equal(used.counts.compilations, 0);
   assert_int_equal(count_entries(), 1); /* the file itself */
 }
 
-/* The levels of other machines have other keys, and a context without a disk cache takes nothing
- * that it is not given. */
+/* The levels of other machines have other keys. A context without a disk cache does not use the
+ * installed file unless the configuration names it. */
 static void test_not_found(void **state)
 {
   (void)state;
@@ -275,9 +275,10 @@ static void test_names_of_targets(void **state)
   }
 }
 
-/* ---- what is not used ---- */
+/* ---- files that are not used ---- */
 
-/* The file is not used, one remark says why, and everything is compiled. */
+/* Expects that the file is not used, that one remark has the reason, and that all kernels are
+ * compiled. */
 static void expect_unused(life l, const char *why)
 {
   l.shipped = shipped;
@@ -312,7 +313,7 @@ static void test_untrusted(void **state)
   assert_int_equal(chown(folder, 0, 0), 0);
 }
 
-/* A link in a safe directory is as safe as the file that it leads to. */
+/* A link in a trusted directory is as trusted as the file to which it points. */
 static void test_links(void **state)
 {
   (void)state;
@@ -367,7 +368,7 @@ static void test_damaged(void **state)
   write_file(shipped, bytes, size_bytes, 0644);
   expect_unused((life){ 0 }, "the compiled code is damaged: its checksum is wrong");
   bytes[100] ^= 1;
-  /* the entries: each is read when it is needed, and then is a miss */
+  /* damages the entries: each is read when it is needed, and is then a miss */
   memset(bytes + size_bytes / 2, 0x41, size_bytes - size_bytes / 2);
   write_file(shipped, bytes, size_bytes, 0644);
   life used = live((life){ .shipped = shipped });
@@ -375,7 +376,7 @@ static void test_damaged(void **state)
   assert_true(used.counts.compilations > 0);
 }
 
-/* A file that is shortened while it is in use is a miss, and no signal. */
+/* If a file is shortened while it is in use, the process gets a cache miss and not a signal. */
 static void test_shortened(void **state)
 {
   (void)state;
@@ -392,7 +393,7 @@ static void test_shortened(void **state)
   assert_true(l.counts.compilations >= 2);
 }
 
-/* Neither does a guest's module find code in a file, nor is its code written into one. */
+/* A guest's module does not find code in a file, and its code is not written to a file. */
 static void test_guests(void **state)
 {
   (void)state;

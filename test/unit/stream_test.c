@@ -17,7 +17,7 @@ static void test_making_streams(void **state)
   assert_int_equal(greatest, -5);
   /* the nearest */
   expect_ok(*state, kjit_create_stream_with(device, -100, KJIT_STREAM_NON_BLOCKING, &stream));
-  /* which builds with assertions see at each use */
+  /* builds with assertions keep a list of the native streams that are alive */
   const void *nearest = kjit_get_native_stream(stream);
   assert_int_equal(kj_is_alive(device, nearest), KJ_HAS_ASSERTIONS);
   kjit_destroy_stream(stream);
@@ -29,7 +29,8 @@ static void test_making_streams(void **state)
   expect_ok(*state, kjit_get_default_stream(device, &same));
   assert_ptr_equal(stream, same);
   assert_null(kjit_get_native_stream(stream));
-  kjit_destroy_stream(stream); /* is not the host's */
+  /* the default stream does not belong to the application, so this call has no effect */
+  kjit_destroy_stream(stream);
   expect_ok(*state, kjit_synchronize_stream(stream));
   expect_ok(*state, kjit_get_thread_stream(device, &thread));
   assert_ptr_equal(kjit_get_native_stream(thread), (void *)2);
@@ -88,7 +89,8 @@ static void test_asking(void **state)
   kjit_destroy_stream(other);
 }
 
-/* An event of the host's own, and one of kjit's in its hands. */
+/* A native event of the application that kjit wraps, and a native event of kjit that the
+ * application uses. */
 static void test_events_of_the_host(void **state)
 {
   kjit_device *device = gpu(*state, 0), *cpu;
@@ -111,7 +113,7 @@ static void test_events_of_the_host(void **state)
                                           kjit_get_native_event(own), 0),
                    0);
   assert_ptr_equal(cuda.ordered[1][0], kjit_get_native_stream(other));
-  kjit_destroy_event(wrapped); /* leaves the host's alone */
+  kjit_destroy_event(wrapped); /* does not destroy the application's event */
   assert_int_equal(cuda.events, 2);
   assert_int_equal(fake_cuEventDestroy(native), 0);
   assert_int_equal(kjit_wrap_event(device, NULL, &wrapped), KJIT_ERROR_MISUSE);
@@ -128,7 +130,7 @@ static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t
                        uint64_t last, void *scratch)
 {
   (void)grid, (void)scratch;
-  if (first == 0 && last) run_add_one(parameters); /* the first block does it all */
+  if (first == 0 && last) run_add_one(parameters); /* the first block computes all elements */
 }
 
 typedef struct sequence {
@@ -166,7 +168,8 @@ static void end(sequence *s)
   kjit_destroy_stream(s->side);
 }
 
-/* x = value; x += 1 twice, once prepared; y = x on another stream; a call of the host. */
+/* Captures: x = value; x += 1 twice, once by a prepared launch; y = x on another stream; a host
+ * callback. */
 static kjit_graph *capture(sequence *s, double value)
 {
   kjit_graph *graph = NULL;
@@ -209,7 +212,7 @@ static void check_graph(kjit_context *context, kjit_device *device)
   kjit_graph *graph = capture(&s, 10), *other = capture(&s, 20), *shorter;
   int calls = s.calls;
   expect_ok(context, kjit_instantiate_graph(graph, &executable));
-  kjit_destroy_graph(graph); /* what was made of it lives on */
+  kjit_destroy_graph(graph); /* the executable graph stays valid */
   for (int i = 0; i < 3; i++)
     expect_ok(context, kjit_launch_graph(executable, i ? s.stream : NULL));
   expect_values(&s, 12);
@@ -229,7 +232,7 @@ static void check_graph(kjit_context *context, kjit_device *device)
                  "the graph has other operations, or another order, than the instantiated graph; "
                  "instantiate the graph again");
   kjit_destroy_graph(shorter);
-  kjit_release_array(s.x); /* the graph keeps them */
+  kjit_release_array(s.x); /* the graph keeps the arrays alive */
   kjit_release_array(s.y);
   expect_ok(context, kjit_launch_graph(executable, s.stream));
   expect_values(&s, 22);
@@ -246,7 +249,8 @@ static void test_graphs_on_cpu(void **state)
   check_graph(*state, cpu);
 }
 
-/* What waits, and what cannot be kept, is refused, and the capture goes on. */
+/* Calls that wait, and work whose objects cannot be kept alive, are rejected, and the capture
+ * continues. */
 static void check_refusals(kjit_context *context, kjit_device *device, bool is_gpu)
 {
   sequence s;
@@ -301,7 +305,7 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
   expect_refused(context, kjit_wait_event(s.side, s.forked), KJIT_ERROR_MISUSE,
                  "the event was recorded in a capture that has ended");
   kjit_destroy_graph(graph);
-  expect_ok(context, kjit_begin_capture(s.stream)); /* and is never ended */
+  expect_ok(context, kjit_begin_capture(s.stream)); /* this capture is never ended */
   expect_ok(context, kjit_launch(s.kernel,
                                  &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                                         .stream = s.stream },
@@ -312,8 +316,8 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
   if (is_gpu) expect_ok(context, kjit_synchronize_device(device));
 }
 
-/* Where the driver gives a capture up, nothing of it is left, and the streams run what is queued on
- * them. */
+/* If the driver invalidates a capture, no part of it is left, and the streams run the work that is
+ * queued on them. */
 static void test_failing_end(void **state)
 {
   enum { UNJOINED = 904 };
@@ -353,7 +357,7 @@ static void test_refusals_on_cpu(void **state)
   check_refusals(*state, cpu, false);
 }
 
-/* A context that ends in the middle of everything. */
+/* A context is destroyed while captures, graphs and queued work exist. */
 static void test_end_of_context(void **state)
 {
   kjit_device *devices[] = { gpu(*state, 0), NULL };
@@ -364,7 +368,7 @@ static void test_end_of_context(void **state)
     begin(&s, *state, devices[i]);
     kjit_graph *graph = capture(&s, 1);
     expect_ok(*state, kjit_instantiate_graph(graph, &executable));
-    s.x = make_vector(s.device, 100, s.side); /* younger than the graphs */
+    s.x = make_vector(s.device, 100, s.side); /* created after the graphs */
     expect_ok(*state, kjit_begin_capture(s.stream));
     kjit_arg x = kjit_arg_array(s.x);
     expect_ok(*state, kjit_launch(s.kernel,
@@ -374,7 +378,8 @@ static void test_end_of_context(void **state)
   }
 }
 
-/* Streams of one capture may be different threads': what it keeps is added by one at a time. */
+/* The streams of one capture may belong to different threads. They add objects to the capture one
+ * at a time. */
 enum { CALLBACKS = 20000 };
 static void do_nothing(void *user) { (void)user; }
 
@@ -414,8 +419,9 @@ static void test_threads_in_one_capture(void **state)
   for (int i = 0; i < 2; i++) kjit_destroy_stream(streams[i]);
 }
 
-/* What an operation of a graph calls the host for, here kernels and a callback, may launch the
- * graph again, replace what it launches, and destroy it: no lock is held, and what runs is kept. */
+/* Application code that an operation of a graph calls (here kernels and a callback) may launch the
+ * graph again, update it, and destroy it. kjit holds no lock during the call, and keeps the running
+ * operations alive. */
 static struct {
   kjit_executable_graph *executable;
   kjit_graph *other;
@@ -471,7 +477,8 @@ static void test_graph_inside_of_itself(void **state)
   kjit_destroy_graph(graph);
   expect_ok(*state, kjit_launch_graph(nested.executable, s.stream));
   assert_true(nested.kernels == 4 && nested.calls == 2);
-  assert_true(s.x_data[0] == 4 && s.y_data[0] == 0); /* the outer launch went on as it was */
+  /* the outer launch continued with its own operations */
+  assert_true(s.x_data[0] == 4 && s.y_data[0] == 0);
   expect_ok(*state, kjit_launch_graph(nested.executable, s.stream));
   assert_true(nested.kernels == 6 && nested.calls == 3);
   assert_true(s.x_data[0] == 4 && s.y_data[0] == 2);
@@ -480,8 +487,8 @@ static void test_graph_inside_of_itself(void **state)
   end(&s);
 }
 
-/* Two executable graphs of one graph are launched by a thread each, and neither waits for the
- * other: their kernels end only together. */
+/* Two threads launch an executable graph each, both created from one graph. Neither launch waits
+ * for the other: their kernels end only after both have started. */
 static pthread_barrier_t both;
 
 static void meet(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last,
@@ -530,8 +537,8 @@ static void test_two_of_one_graph(void **state)
   end(&s);
 }
 
-/* Memory that is allocated in a capture is used later, beside what the stream has queued: it is
- * none that was used before. */
+/* Memory that is allocated during a capture is used later, concurrently with work that is queued on
+ * the stream. So it must not be memory that this work uses. */
 static void test_allocation_in_capture(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -550,7 +557,7 @@ static void test_allocation_in_capture(void **state)
   kjit_destroy_stream(stream);
 }
 
-/* Releasing memory that is waited for does not disturb a capture. */
+/* Releasing memory whose uses need a wait does not disturb a capture. */
 static void test_release_in_capture(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -591,7 +598,8 @@ static void test_release_in_capture(void **state)
   kjit_destroy_stream(other);
 }
 
-/* Neither does code that goes, or memory that is short; what needs to wait is refused. */
+/* Unloading code and a lack of memory do not disturb a capture either. Calls that need to wait are
+ * rejected. */
 static void test_waiting_in_capture(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -606,7 +614,8 @@ static void test_waiting_in_capture(void **state)
   expect_ok(*state, kjit_create_stream(device, &stream));
   expect_ok(*state, kjit_create_stream(device, &other));
   expect_ok(*state, kjit_create_stream(device, &third));
-  fake.failures = "0 0 1 1 -- refused\n"; /* with a record that its threads write */
+  /* the code has a failure record that its threads can write */
+  fake.failures = "0 0 1 1 -- refused\n";
   expect_ok(*state, kjit_launch(gone, NULL, &x, 1));
   fake.failures = NULL;
   expect_ok(*state, kjit_launch(kernel, NULL, &x, 1));
@@ -639,12 +648,12 @@ static void test_waiting_in_capture(void **state)
                  "a kernel that prints cannot be loaded during a stream capture; launch it or call "
                  "kjit_specialize before the capture");
   fake.prints = NULL;
-  kjit_release_array(make_vector(device, 5000, other)); /* free behind that stream */
-  kjit_release_array(parked);                           /* free when the device was waited for */
+  kjit_release_array(make_vector(device, 5000, other)); /* free in the order of that stream */
+  kjit_release_array(parked);                           /* free after a wait for the device */
   cuda.is_starved = true;
   if (kjit_create_array_with(&config, &large) == KJIT_OK) kjit_release_array(large);
   cuda.is_starved = false;
-  assert_int_equal(cuda.orders, orders); /* no stream was put behind another one */
+  assert_int_equal(cuda.orders, orders); /* no stream waits for another one */
   expect_ok(*state, kjit_launch(kernel,
                                 &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
                                                        .stream = stream },

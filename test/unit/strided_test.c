@@ -49,7 +49,7 @@ static uint32_t draw(uint32_t below)
 
 enum { ROOM = 1 << 20 };
 
-/* A view inside a room, whose dimensions follow each other in any order with gaps. */
+/* Returns a view inside an allocation, whose dimensions are in any order and have gaps. */
 static kj_view make_view(uint32_t rank, const int64_t *shape, uint32_t element_bytes,
                          const unsigned char *room)
 {
@@ -131,7 +131,7 @@ static void test_fills(void **state)
   free(expected);
 }
 
-/* Of every rank, contiguous or not, for an old and a new GPU. */
+/* Compiles the kernels for every rank, for contiguous and other views, for an old and a new GPU. */
 static void test_gpus(void **state)
 {
   (void)state;

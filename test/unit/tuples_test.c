@@ -1,5 +1,6 @@
-/* Tuples among the arguments of a launch: which are taken apart how, and which are refused in which
- * words. What kernels see of them is compared with sums that are made here. */
+/* Tuples among the arguments of a launch: how kjit flattens them, and which tuples it rejects with
+ * which messages. The test compares the values that kernels receive with sums that it computes
+ * itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +84,7 @@ static void test_nested(void **state)
   kjit_arg list[] = { kjit_arg_tensor(&w->result), kjit_arg_tuple(box, 3), kjit_arg_i64(5) };
   ok(w, kjit_launch(w->add, &w->config, list, 3));
   expect_sums(w, 3, 7, 5);
-  /* the default of what follows, the tables of the code that is there, other types of items */
+  /* the default values of later parameters, the tables of existing code, and other item types */
   box[0] = kjit_arg_f64(-2);
   ok(w, kjit_launch(w->add, &w->config, list, 2));
   expect_sums(w, -2, 7, 2);
@@ -94,7 +95,7 @@ static void test_nested(void **state)
     ok(w, kjit_launch(w->add, &w->config, list, 3));
     expect_sums(w, 4, i, 5);
   }
-  /* one after the other, as hosts without tuples have it */
+  /* the same arguments without tuples, as an application without tuples passes them */
   kjit_arg flat[] = { list[0], kjit_arg_f64(8), inner[0], kjit_arg_f64(9), kjit_arg_i64(1) };
   ok(w, kjit_launch(w->add, &w->config, flat, 5));
   expect_sums(w, 8, 9, 1);
@@ -103,8 +104,8 @@ static void test_nested(void **state)
   ok(w, kjit_launch(w->nothing, &w->config, NULL, 0));
 }
 
-/* The text of a module has the tuples, so that what is parsed from it takes them; so does a module
- * that was made of another one. */
+/* The text of a module contains the tuple parameters, so a module that is parsed from the text
+ * takes tuples. A module that was derived from another module takes them as well. */
 static void test_text(void **state)
 {
   world *w = *state;

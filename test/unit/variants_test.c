@@ -1,6 +1,6 @@
-/* Several specializations for the same types: code for fewer facts at once and better code later,
- * how many there may be, signatures ahead of time and in the background, sealed kernels, unloading,
- * blobs. */
+/* Several specializations for the same types: launches run code for fewer facts at once and better
+ * code later; limits of the number of variants; signatures compiled ahead of time and in the
+ * background; sealed kernels; unloading; blobs. */
 #include "kj_test.h"
 
 #include <kjit/code.h>
@@ -49,7 +49,7 @@ static int tear_down(void **state)
   return 0;
 }
 
-/* The same with another configuration. */
+/* Replaces the context by one with the test's configuration. */
 static void replace_context(void **state)
 {
   kjit_destroy_context(*state);
@@ -65,7 +65,8 @@ static void expect_ok(kjit_context *context, kjit_status status)
 _Alignas(64) static float data[256];
 static int64_t length[] = { 16 };
 
-/* Four vectors, 16 elements apart; offset in elements: 1 is not aligned. */
+/* Launches with four vectors that begin 16 elements apart, moved by `offset` elements; with an
+ * offset of 1 they are not aligned. */
 static kjit_status launch(kjit_context *context, kjit_kernel *kernel, int r_offset, int x_at,
                           uint32_t flags)
 {
@@ -87,7 +88,8 @@ static kjit_status launch(kjit_context *context, kjit_kernel *kernel, int r_offs
   return kjit_launch(kernel, &config, arguments, 4);
 }
 
-/* What is waited for comes late on a busy machine: only a defect takes so long. */
+/* Maximum time for an event of another thread. Even on a busy machine, only a defect takes so
+ * long. */
 enum { PATIENCE_MS = 100000 };
 
 static void wait_for_loads(int count)
@@ -108,8 +110,8 @@ static kjit_specialization_info info_of(kjit_kernel *kernel, size_t index)
 
 /* ---- fewer facts now, better code later ---- */
 
-/* What is being compiled for a call fills the last place, and is what the next such call waits
- * for: it does not make that one drop its facts. */
+/* The variant that is being compiled takes the last place of the limit. The next call with the same
+ * key waits for it and does not drop its facts. */
 static void test_last_variant(void **state)
 {
   config_of_test.variant_limit = 1;
@@ -127,12 +129,12 @@ static void test_last_variant(void **state)
 static void test_fallback_code(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
-  expect_ok(*state, launch(*state, kernel, 1, 65, 0)); /* nothing but y is aligned */
+  expect_ok(*state, launch(*state, kernel, 1, 65, 0)); /* only y is aligned */
   assert_int_equal(fake.compilations, 1);
   fake.is_held = true;
   expect_ok(*state, launch(*state, kernel, 0, 64, 0)); /* everything is */
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
-  assert_int_equal(info_of(kernel, 0).launches, 3); /* on the code that was there */
+  assert_int_equal(info_of(kernel, 0).launches, 3); /* the launch used the existing code */
   fake.is_held = false;
   wait_for_loads(2);
   for (int i = 0; i < PATIENCE_MS && !kjit_get_specialization(kernel, 1); i++)
@@ -146,11 +148,12 @@ static void test_fallback_code(void **state)
     info_of(kernel, 1).facts,
     "aligned16(r, x, y) offsets32 grid32 disjoint(r, x) disjoint(r, y) block(256, 1, 1)");
   assert_int_equal(fake.compilations, 2);
-  expect_ok(*state, launch(*state, kernel, 0, 8, 0)); /* overlaps: neither serves it */
+  /* the arrays overlap, so neither variant can run the call */
+  expect_ok(*state, launch(*state, kernel, 0, 8, 0));
   assert_int_equal(fake.compilations, 3);
 }
 
-/* What nobody waits for and fails is not tried by every launch. */
+/* If a compilation fails for which no launch waits, not every launch tries it again. */
 static void test_failing_improvement(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
@@ -173,8 +176,8 @@ static void test_variant_limit(void **state)
   replace_context(state);
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   expect_ok(*state, launch(*state, kernel, 0, 64, 0)); /* aligned, disjoint */
-  expect_ok(*state, launch(*state, kernel, 0, 0, 0));  /* the same array twice */
-  /* not aligned: the third, for no facts at all */
+  expect_ok(*state, launch(*state, kernel, 0, 0, 0));  /* one array is passed twice */
+  /* not aligned: the third variant, which relies on no facts */
   expect_ok(*state, launch(*state, kernel, 1, 64, 0));
   assert_string_equal(info_of(kernel, 2).facts, "block(256, 1, 1)");
   expect_ok(*state, launch(*state, kernel, 1, 1, 0));
@@ -243,7 +246,8 @@ static void test_async(void **state)
                    KJIT_ERROR_MISUSE);
 }
 
-/* Those that the end of the context finds in the queue are told so, once. */
+/* Compilations that are still queued when the context ends are reported to their callbacks, each
+ * once. */
 static void test_async_at_the_end(void **state)
 {
   config_of_test.compile_threads = 1;
@@ -251,7 +255,8 @@ static void test_async_at_the_end(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   async_result results[8] = { 0 };
   char signature[64];
-  fake.delay_ms = 300; /* four of them: longer than a busy machine takes to begin the end */
+  /* four compilations take longer than a busy machine needs to start destroying the context */
+  fake.delay_ms = 300;
   fake.is_held = true;
   for (int i = 0; i < 8; i++) {
     snprintf(signature, sizeof signature, "f32[:] C, %s, f32[:] C, f32[:] C",
@@ -270,8 +275,8 @@ static void test_async_at_the_end(void **state)
   assert_true(given_up >= 4);
 }
 
-/* A thread that compiles, and calls back, may wait for what is queued behind it: nobody else is
- * there to do it. */
+/* A callback on the only compiling thread waits for a compilation that is queued after it. No other
+ * thread could do this compilation. */
 typedef struct nested {
   kjit_context *context;
   kjit_kernel *kernel;
@@ -285,7 +290,7 @@ static void wait_in_callback(void *user, kjit_status status, kjit_specialization
   (void)status, (void)specialization;
   nested *n = user;
   while (!n->is_queued) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
-  /* its code is queued behind this very job */
+  /* the code of this launch is queued after the running job */
   n->launch_status = launch(n->context, n->kernel, 0, 64, 0);
   kjit_specialize_item items[] = {
     { .size_bytes = sizeof items[0], .kernel = n->kernel, .signature = f64_signature },
@@ -304,7 +309,7 @@ static void test_waiting_in_callback(void **state)
   config_of_test.compile_threads = 1;
   replace_context(state);
   nested n = { .context = *state, .kernel = kernel_of(parse(*state, axpy), "axpy") };
-  alarm(PATIENCE_MS / 1000); /* instead of waiting for ever */
+  alarm(PATIENCE_MS / 1000); /* ends the test if it would wait forever */
   expect_ok(*state,
             kjit_specialize_async(n.kernel, cpu_of(*state), "i64[:] C, i64, i64[:] C, i64[:] C",
                                   wait_in_callback, &n));
@@ -319,7 +324,7 @@ static void test_waiting_in_callback(void **state)
   alarm(0);
 }
 
-/* A launch that waits does not wait for what was queued before it. */
+/* A launch does not wait for compilations that were queued before its own. */
 static void test_overtaking(void **state)
 {
   config_of_test.compile_threads = 1;
@@ -327,7 +332,7 @@ static void test_overtaking(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   async_result results[20] = { 0 };
   char signature[64];
-  fake.is_held = true; /* the thread that compiles gets no further than its first job */
+  fake.is_held = true; /* the compiling thread stops in its first job */
   for (int i = 0; i < 20; i++) {
     snprintf(signature, sizeof signature, "f64[:] C, %s, f64[:] C, f64[:] %s",
              (const char *[]){ "f32", "f64", "i32", "i64", "u32", "u64", "i16", "i8", "u8",
@@ -337,7 +342,7 @@ static void test_overtaking(void **state)
               kjit_specialize_async(kernel, cpu_of(*state), signature, take_result, &results[i]));
   }
   assert_int_equal(launch(*state, kernel, 0, 64, KJIT_LAUNCH_NO_WAIT), KJIT_NOT_READY);
-  while (!fake.running) fake_pause(); /* the thread that compiles has begun the first one */
+  while (!fake.running) fake_pause(); /* the compiling thread has begun its first job */
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
   assert_in_range(fake.compilations, 1, 2); /* of 21 */
   fake.is_held = false;
@@ -386,7 +391,7 @@ static void test_all(void **state)
   assert_int_equal(kjit_specialize_all(*state, device, items, 3, NULL, NULL), KJIT_ERROR_MISUSE);
 }
 
-/* They are compiled at once. */
+/* All items are compiled at the same time. */
 static void test_all_in_parallel(void **state)
 {
   config_of_test.compile_threads = 4;
@@ -486,7 +491,8 @@ static void test_ambiguous(void **state)
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 3));
 }
 
-/* An array in any order for a signature that takes any strides; facts are compiled as they come. */
+/* Arrays of any layout match a signature that accepts any strides; kjit compiles variants for the
+ * facts of the calls. */
 static void test_sealed_layouts(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel turn(r) { r[0, 1] = 1 }\n"), "turn");
@@ -520,7 +526,8 @@ static void test_sealed_layouts(void **state)
 
 static void test_eviction(void **state)
 {
-  config_of_test.code_limit_bytes = 12; /* the fake's code is as long as the kernel's name */
+  /* code of the fake compiler has as many bytes as the kernel's name */
+  config_of_test.code_limit_bytes = 12;
   replace_context(state);
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_specialization *made[4];
@@ -548,7 +555,7 @@ static void test_eviction(void **state)
   assert_int_equal(fake.loads - fake.unloads, 3);
 }
 
-/* A prepared launch finds its code again. */
+/* A prepared launch loads its evicted code again. */
 static void test_eviction_of_prepared(void **state)
 {
   config_of_test.code_limit_bytes = 4;
@@ -575,7 +582,7 @@ static void test_eviction_of_prepared(void **state)
   kjit_destroy_prepared(prepared);
 }
 
-/* Threads that launch four kernels in turn, of which at most two are loaded at a time. */
+/* Threads launch four kernels in turn, but the code of at most two is loaded at a time. */
 enum { THREADS = 6, ROUNDS = 300 };
 
 typedef struct crew {
@@ -603,8 +610,9 @@ static void *launch_all_types(void *user)
     kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t),
                              kjit_arg_tensor(&t) };
     crew->failures += kjit_launch(crew->kernel, &config, arguments, 4) != KJIT_OK;
-    kjit_specialization_info info = { .size_bytes =
-                                        sizeof info }; /* of code that others load and unload */
+    kjit_specialization_info info = {
+      .size_bytes = sizeof info
+    }; /* the properties of code that other threads load and unload */
     kjit_get_specialization_info(kjit_get_specialization(crew->kernel, (size_t)i % 4), &info);
     crew->failures += info.signature && strncmp(info.signature + 3, "[:] C", 5) != 0;
   }
@@ -626,7 +634,8 @@ static void run_evicting_crew(void **state, bool is_sealed)
     expect_ok(*state, kjit_specialize(crew.kernel, cpu_of(*state), signature, &made));
   }
   if (is_sealed) expect_ok(*state, kjit_seal_kernel(crew.kernel));
-  fake.delay_ms = is_sealed; /* while code comes back, others look at what it is for */
+  /* while one thread loads code again, other threads read its signature */
+  fake.delay_ms = is_sealed;
   for (int i = 0; i < THREADS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, launch_all_types, &crew), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
@@ -644,10 +653,11 @@ static void run_evicting_crew(void **state, bool is_sealed)
 static void test_eviction_under_launches(void **state)
 {
   run_evicting_crew(state, false);
-  run_evicting_crew(state, true); /* which look at all signatures */
+  run_evicting_crew(state, true); /* launches of sealed kernels read all signatures */
 }
 
-/* Better code that was unloaded comes back beside launches that other code serves. */
+/* Better code that was unloaded is loaded again in the background, while launches run other
+ * code. */
 static void test_eviction_of_improvement(void **state)
 {
   config_of_test.code_limit_bytes = 8;
@@ -668,7 +678,8 @@ static void test_eviction_of_improvement(void **state)
   }
   assert_true(is_out);
   uint64_t launches = info_of(kernel, 1).launches;
-  expect_ok(*state, launch(*state, kernel, 0, 64, 0)); /* on the code for fewer facts */
+  /* the launch used the code for fewer facts */
+  expect_ok(*state, launch(*state, kernel, 0, 64, 0));
   assert_int_equal(info_of(kernel, 1).launches, launches);
   for (int i = 0; i < PATIENCE_MS && !info_of(kernel, 1).is_loaded; i++)
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -686,7 +697,7 @@ static void *launch_some(void *user)
   pthread_barrier_wait(&all_here);
   for (int i = 0; i < ROUNDS; i++)
     crew->failures += launch(crew->context, crew->kernel, 0, 64, 0) != KJIT_OK;
-  pthread_barrier_wait(&all_here); /* every thread has its slot at the same time as all others */
+  pthread_barrier_wait(&all_here); /* all threads have a slot at the same time */
   return NULL;
 }
 
@@ -696,7 +707,7 @@ static void test_many_threads(void **state)
   crew crew = { .context = *state, .kernel = kernel_of(parse(*state, axpy), "axpy") };
   pthread_t threads[MANY];
   pthread_barrier_init(&all_here, NULL, MANY);
-  /* the second round takes the slots that the first gave back */
+  /* the second round uses the slots that the threads of the first round have returned */
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < MANY; i++)
       assert_int_equal(pthread_create(&threads[i], NULL, launch_some, &crew), 0);

@@ -1,5 +1,6 @@
-/* The threads that help launches on the CPU: how many run at once, that nobody waits for one that
- * has not begun, forks, their end; and how many a launch is worth, by a clock of the test's own. */
+/* Worker threads for launches on the CPU: how many run at once; that no launch waits for a worker
+ * that has not begun; forks; the end of the threads. Also how many threads kjit uses for a launch,
+ * with a simulated clock. */
 #include "kj_test.h"
 
 #include <dirent.h>
@@ -21,7 +22,8 @@ static unsigned count_process_threads(void)
   return count;
 }
 
-/* ThreadSanitizer has a thread of its own from the first one on, and ends a child that starts one.
+/* ThreadSanitizer starts a thread of its own with the first thread, and ends a forked child that
+ * starts a thread.
  */
 #if defined(__SANITIZE_THREAD__)
 enum { IS_WATCHED = 1 };
@@ -29,7 +31,8 @@ enum { IS_WATCHED = 1 };
 enum { IS_WATCHED = 0 };
 #endif
 
-/* A thread that was joined is listed until the system has put it away: or this hangs. */
+/* Waits until the process has this number of threads. The system lists a joined thread for a short
+ * time. */
 static void wait_for_threads(unsigned count)
 {
   while (!IS_WATCHED && count_process_threads() > count) sched_yield();
@@ -40,7 +43,7 @@ static void wait_for_threads(unsigned count)
 typedef struct shared {
   _Atomic uint32_t inside, most, counts[MOST_INDICES];
   pthread_t caller;
-  _Atomic bool is_foreign; /* index 0 ran elsewhere */
+  _Atomic bool is_foreign; /* index 0 ran on another thread */
 } shared;
 
 static void note(void *data, size_t index)
@@ -89,7 +92,7 @@ static void test_sharing(void **state)
   }
 }
 
-/* ---- one bound for all launches ---- */
+/* ---- one limit for all launches ---- */
 
 static shared all;
 
@@ -123,13 +126,12 @@ static void test_bound(void **state)
     assert_int_equal(pthread_create(&threads[i], NULL, share_all, NULL), 0);
   (void)share_all(NULL);
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
-  assert_true(all.most <=
-              most + 2); /* until the workers leave that the two others are too many for */
+  assert_true(all.most <= most + 2); /* until the workers leave because of the two other launches */
   wait_for_threads(most);
   kj_close_workers();
 }
 
-/* ---- all workers are busy: a launch does not wait for them ---- */
+/* ---- a launch does not wait for busy workers ---- */
 
 static _Atomic uint32_t held;
 static _Atomic bool is_free;
@@ -166,7 +168,7 @@ static void test_busy(void **state)
   kj_close_workers();
 }
 
-/* ---- launches that want less than all cores, together have all ---- */
+/* ---- several launches that each want a part of the cores use all cores together ---- */
 
 static void *hold_three(void *nothing)
 {
@@ -190,7 +192,7 @@ static void test_two_launches(void **state)
   kj_close_workers();
 }
 
-/* ---- a worker that has left for another launch comes back when that has ended ---- */
+/* ---- a worker that has left for another launch returns when the other launch has ended ---- */
 
 static _Atomic uint32_t helping;
 static _Atomic bool is_long_over;
@@ -236,7 +238,8 @@ static void test_return(void **state)
   kj_close_workers();
 }
 
-/* ---- workers run where the process may, not where the first launching thread does ---- */
+/* ---- workers run on all cores of the process, not only on those of the first launching thread
+ * ---- */
 
 static cpu_set_t cores_of_worker;
 
@@ -297,11 +300,12 @@ static void test_child(void **state)
   kj_close_workers();
 }
 
-/* ---- how many threads a launch is worth ---- */
+/* ---- the number of threads for a launch ---- */
 
-/* A made-up machine: what a launch takes on so many threads. */
+/* A simulated machine, which determines the time of a launch for each number of threads. */
 typedef struct machine {
-  double unit_ns, start_ns, efficiency; /* of a second thread; below 0: they hinder each other */
+  /* efficiency of a second thread; a negative value means that threads slow each other down */
+  double unit_ns, start_ns, efficiency;
 } machine;
 
 static double time_on(const machine *m, const kj_cpu_work *work, uint32_t workers)
@@ -316,7 +320,7 @@ static uint32_t next_random(uint32_t *seed)
   return *seed >> 8;
 }
 
-/* One launch; what it took. One in 64 is interrupted for milliseconds. */
+/* Simulates a launch and returns its time. One launch in 64 is interrupted for milliseconds. */
 static double launch_on(const machine *m, kj_cpu_cost *cost, const kj_cpu_work *work,
                         uint32_t *seed)
 {
@@ -376,16 +380,17 @@ static void test_choices(void **state)
                          .units = next_random(&seed) % 2 ? size : 1 + next_random(&seed) % size,
                          .most = 2 + next_random(&seed) % 15 };
     kj_cpu_cost cost = { 0 };
-    /* few long blocks that hinder each other: one thread is not tried with all of them */
+    /* few long blocks that slow each other down: one thread is not tried for all blocks */
     if (m.efficiency < 0 && work.units < 64 && m.unit_ns * (double)size > 2e4) continue;
     expect_good(&m, &cost, &work, &seed);
-    m.efficiency = 0; /* others have the cores now, and later they are free again */
+    m.efficiency = 0; /* other processes use the cores now; later the cores are free again */
     for (int j = 0; j < 40; j++) (void)median_of(&m, &cost, &work, &seed);
     if (m.unit_ns * (double)size > 1e6) expect_good(&m, &cost, &work, &seed);
   }
 }
 
-/* A kernel whose launches of one size take now nothing and now very long is spread where they do.
+/* Launches of one size take very different times. The launches that take long are spread over
+ * several threads.
  */
 static void test_varied(void **state)
 {

@@ -1,4 +1,5 @@
-/* Writes an array that it was handed before, through a type that does not say so. */
+/* Writes to an array that it received in an earlier call, although the parameter types of this call
+ * do not show it. */
 #include <stdint.h>
 
 static float *kept;

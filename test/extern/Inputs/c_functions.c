@@ -1,4 +1,4 @@
-/* A C program that calls what kjit made of library.kir. */
+/* A C program that calls the functions that kjit compiled from library.kir. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A project outside kjit's tree: parses a module, prints it, runs a kernel, which needs the
- * compiler that was installed beside the library. */
+/* A program outside of kjit's source tree. It parses a module, prints it, and runs a kernel, which
+ * needs the compiler that is installed next to the library. */
 #include <kjit/kjit.h>
 #include <stdio.h>
 #include <string.h>

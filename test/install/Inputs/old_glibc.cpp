@@ -1,4 +1,4 @@
-/* Uses the names of lib/old_glibc, and says what came of it. */
+/* Uses the names of lib/old_glibc and prints the results. */
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +39,7 @@ static void try_files()
   unlink(path);
 }
 
-/* Two more files are open here than in the child. */
+/* This process has two more open files than the child. */
 static void try_child()
 {
   int more[2];

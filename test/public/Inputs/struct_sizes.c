@@ -1,5 +1,6 @@
-/* A host that uses every struct which may grow; compiled with today's headers, older and newer ones
- * (NEWER), it finds the same. What is behind its structs is neither read nor written. */
+/* An application that uses every struct that can grow. It gets the same results if it is compiled
+ * with the present headers, older headers or newer headers (NEWER). kjit neither reads nor writes
+ * memory after the structs. */
 #include <kjit/kjit.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
   } while (0)
 
 enum { GUARD = 64, FILL = 0x7e };
-/* A struct with bytes behind it that mean nothing. */
+/* Declares a struct with meaningless bytes after it. */
 #define GUARDED(type, name) \
   struct { \
     type value; \
@@ -44,7 +45,7 @@ static int says(const char *text)
   return found && strstr(found->message, text);
 }
 
-/* Sizes that are none are refused with a sentence that names the function and the struct. */
+/* Expects that invalid sizes are rejected with a message that names the function and the struct. */
 #define EXPECT_REFUSED(call, name, text) \
   do { \
     static const uint32_t wrong[] = { 0, 1, 4, 1u << 20, UINT32_MAX }; \
@@ -56,7 +57,7 @@ static int says(const char *text)
   } while (0)
 
 #ifdef NEWER
-/* What a newer host sets, and this kjit does not know, is refused. */
+/* Expects that a field which this version of kjit does not know is rejected if it is set. */
 #define EXPECT_NEWER_REFUSED(call, name, text) \
   do { \
     (name).newer_too = 1; \
@@ -71,7 +72,7 @@ static int says(const char *text)
 #define EXPECT_CLEARED(name) (void)0
 #endif
 
-/* A function that fills in a struct. */
+/* Tests a function that fills in a struct. */
 #define EXPECT_FILLED(call, name, text) \
   do { \
     SPOIL((name).value); \
@@ -81,7 +82,7 @@ static int says(const char *text)
     EXPECT_REFUSED(call, (name).value, text); \
   } while (0)
 
-/* One that reads it. */
+/* Tests a function that reads a struct. */
 #define EXPECT_READ(call, name, text) \
   do { \
     EXPECT((call) == KJIT_OK); \
@@ -137,7 +138,7 @@ static void make_context(void)
   EXPECT_NEWER_REFUSED(kjit_create_context(&config.value, &made), store.value, "");
   EXPECT_NEWER_REFUSED(kjit_create_context(&config.value, &made), allocator.value, "");
   EXPECT(kjit_create_context(&config.value, &context) == KJIT_OK);
-  /* they are the context's own from now on */
+  /* the context has copied them */
   memset(&executor, FILL, sizeof executor);
   memset(&store, FILL, sizeof store);
   memset(&allocator, FILL, sizeof allocator);
@@ -163,7 +164,7 @@ static void check_launches(kjit_kernel *kernel, kjit_device *cpu)
   config.value.device = cpu;
   config.value.grid[0] = N / 256;
   config.value.block[0] = 256;
-  for (int i = 0; i < 4; i++) /* the first one compiles, the others are of a kernel that is known */
+  for (int i = 0; i < 4; i++) /* the first launch compiles, and the others find the code */
     EXPECT_READ(kjit_launch(kernel, &config.value, &argument, 1), config,
                 "kjit_launch: the size_bytes of a kjit_launch_config is ");
   EXPECT(is_run);
@@ -220,7 +221,8 @@ static void check_code(kjit_kernel *kernel, kjit_device *cpu)
   EXPECT_GUARD(all);
   EXPECT_REFUSED(kjit_specialize_all(context, cpu, all.items, 3, NULL, NULL), all.items[0],
                  "kjit_specialize_all: the size_bytes of a kjit_specialize_item is ");
-  /* one of another size than the first is not read: so many bytes are not in the array */
+  /* an item with another size than the first one is rejected and not read, because the array does
+   * not have so many bytes */
   all.items[2].size_bytes = 4096;
   EXPECT(kjit_specialize_all(context, cpu, all.items, 3, NULL, NULL) == KJIT_ERROR_MISUSE);
   EXPECT(strstr(kjit_get_diagnostic(context, 0)->message, "size_bytes of item 2 is 4096"));
@@ -264,7 +266,7 @@ static void check_algorithms(void)
   EXPECT(sum == 6);
 }
 
-/* x = 2, of the matrix (3). */
+/* Solves for x = 2 with the matrix (3). */
 static void check_solvers(void)
 {
   GUARDED(kjit_solve_options, options);

@@ -1,5 +1,5 @@
-/* A plugin that embeds kjit: the library is opened, launches on two of the host's threads, and is
- * closed again, ten times, while one of these threads lives on. */
+/* A plugin that embeds kjit. Ten times, the library is opened, launches run on two threads of the
+ * application, and the library is closed again while one of these threads continues to run. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <kjit/kjit.h>
@@ -34,7 +34,7 @@ static void *find(const char *name)
 #define TRY(name, ...) \
   if (CALL(name, __VA_ARGS__) != KJIT_OK) stop(#name)
 
-/* Several threads share the work, also on a machine with one core. */
+/* Launches on several threads, also on a machine with one core. */
 static void launch(float *r, float *x)
 {
   kjit_config config = { .size_bytes = sizeof config, .cache_directory = "", .cpu_threads = 4 };
@@ -83,7 +83,7 @@ int main(int count, char **arguments)
     pthread_barrier_wait(&barrier);
     launch(r, x);
     pthread_barrier_wait(&barrier);
-    /* a thread that was joined is listed until the system has put it away: or this hangs */
+    /* the system lists a joined thread for a short time */
     while (count_threads() > 2) sched_yield();
     dlclose(library);
     if (dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD)) stop("dlclose");

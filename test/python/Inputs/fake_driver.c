@@ -1,5 +1,5 @@
-/* The driver of test/unit/fake_cuda.h as a libcuda.so.1: what a launch would have handed to a GPU
- * is looked at by whoever has opened it, too. */
+/* The driver of test/unit/fake_cuda.h as libcuda.so.1. The Python test opens this library as well,
+ * to read the parameters that a launch passes to the GPU. */
 #include "../../unit/fake_cuda.h"
 
 #define X(name, symbol, parameters) \
@@ -11,11 +11,12 @@
 #define EXPORT __attribute__((visibility("default")))
 typedef struct fake_seen {
   int64_t launches, allocations, events, streams, orders;
-  uint64_t stream, ordered[2]; /* ordered: the last stream that was put behind another one */
+  /* ordered: the last pair of streams of which one waits for the other */
+  uint64_t stream, ordered[2];
   unsigned grid[3], block[3];
   int64_t parameter_bytes;
   char parameters[1024];
-  int64_t shared_bytes; /* shared memory that the last launch asked for */
+  int64_t shared_bytes; /* shared memory of the last launch */
 } fake_seen;
 
 EXPORT void fake_set_devices(int count);

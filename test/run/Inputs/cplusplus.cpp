@@ -1,7 +1,7 @@
 /* kjit.hpp: every kind of argument, handles, failures; on the device that the argument names. */
 #include <kjit/kjit.h>
 
-/* What a host had before it went over to kjit.hpp, under a name that this has, too. */
+/* A function that a program had before it used kjit.hpp, with a name that kjit.hpp has as well. */
 inline void check(kjit_context *, kjit_status) {}
 template <typename... Ts> void make_argument(Ts &&...) {}
 
@@ -36,12 +36,12 @@ static const char text[] =
   "func is_large(v) { return v > 10 }\n"
   "kernel failing(r) @block(1) @grid(1) { raise \"no\" }\n";
 
-/* What std::mdspan has, of C++17: rows with gaps between. */
+/* The interface of std::mdspan in C++17: rows with gaps between them. */
 struct grid2d {
   float *first;
   std::size_t extents[2], steps[2];
   static constexpr std::size_t rank() { return 2; }
-  float *const &data_handle() const { return first; } /* a reference, as that of std::mdspan */
+  float *const &data_handle() const { return first; } /* returns a reference, like std::mdspan */
   std::size_t extent(std::size_t d) const { return extents[d]; }
   std::size_t stride(std::size_t d) const { return steps[d]; }
 };
@@ -198,7 +198,7 @@ static void check_funcs(const kjit::module &module)
   EXPECT(module.function("set_first").call<std::int32_t>(x) == 1 && x[0] == 5);
 }
 
-/* Empty handles, made so or moved from, are refused and end nothing. */
+/* Empty handles, default-constructed or moved from, are rejected without a crash. */
 static void check_empty(kjit::context context, const kjit::device &given)
 {
   float r[1] = {};
@@ -227,7 +227,7 @@ static void check_empty(kjit::context context, const kjit::device &given)
   EXPECT(r[0] == 7 && other_func.call<double>(3.0) == 1.5 && other_device.info().name);
 }
 
-/* Whatever is left of a context keeps it, and what lies between. */
+/* Every object keeps its context alive, and all objects on which it depends. */
 static void check_lifetimes(bool is_cuda)
 {
   const auto open = [&](const kjit::context &c) { return is_cuda ? c.cuda() : c.cpu(); };

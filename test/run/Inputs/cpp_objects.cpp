@@ -102,7 +102,7 @@ static void check_events(const kjit::device &device, const kjit::module &module)
   kjit::array<std::int64_t> total(device, {});
   kjit::plan plan;
   kjit::reduce_into(total, r, kjit::add, kjit::options().prepare(plan));
-  plan.run(first); /* clears what a capture cannot */
+  plan.run(first); /* clears the temporary storage, which a capture cannot do */
   first.synchronize();
   const kjit::graph graph = first.capture([&] {
     axpy.on(first)(r, std::int64_t(1), a);
@@ -132,7 +132,8 @@ static void check_launches(const kjit::device &device, const kjit::context &cont
   ready.run();
   EXPECT(kjit::reduce(r, kjit::add).value<std::int64_t>() == 5 * sum(x));
   kjit::arguments list;
-  list.add(r).add(std::int64_t(-5)).add(kjit::to_device(device, x)); /* which the list keeps */
+  /* the list keeps the array alive */
+  list.add(r).add(std::int64_t(-5)).add(kjit::to_device(device, x));
   axpy.launch(list);
   EXPECT(r.to_vector() == std::vector<std::int64_t>(100) && list.size() == 3);
   kjit::arguments numbers;
@@ -350,7 +351,7 @@ static void check_misuse(const kjit::device &device, const kjit::context &contex
   (void)context;
 }
 
-/* Results keep their context, and nothing else. */
+/* Results keep only their context alive. */
 static void check_lifetimes(bool is_cuda)
 {
   kjit::any_array sorted;

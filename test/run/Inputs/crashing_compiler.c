@@ -1,5 +1,5 @@
-/* A libkjit-compiler that does what no compiler should, for kernels of certain names; for all
- * others it is the real one, whose path is in KJIT_TEST_COMPILER. */
+/* A libkjit-compiler that crashes or hangs for kernels with certain names. For all other kernels it
+ * calls the real compiler, whose path is in KJIT_TEST_COMPILER. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>

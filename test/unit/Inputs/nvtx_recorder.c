@@ -1,5 +1,5 @@
-/* In place of a profiler: an NVTX injection library that keeps what it is told as text, a line
- * "THREAD push NAME" or "THREAD pop" each. NVTX_RECORDER_REFUSES makes it refuse to start. */
+/* An NVTX injection library that acts as a profiler. It records each event as a line of text,
+ * "THREAD push NAME" or "THREAD pop". NVTX_RECORDER_REFUSES makes it refuse to start. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* As the protocol has them: numbers and structs of NVIDIA's header nvtxTypes.h. */
+/* Numbers and structs of the protocol, from NVIDIA's header nvtxTypes.h. */
 typedef void (*any_function)(void);
 typedef struct callbacks {
   size_t size_bytes;
@@ -53,7 +53,8 @@ static int pop(void)
   return --depth;
 }
 
-/* Fills in all places, as a profiler does that wants to know everything: only ranges are to come.
+/* Fills in all function pointers, as a profiler does that records everything. Only ranges are
+ * expected; other calls abort.
  */
 static void unexpected(void) { abort(); }
 
