@@ -395,9 +395,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
  * dimensions, which broadcast. An operand with the signature `()` is passed as an element, a result
  * with `()` as an array with one element. Operands and results must not overlap.
  *
- * options.results reports the types that func returns and the broadcast shape, for the actual
- * result count; result_count is ignored. For results that func writes, the element type is
- * KJIT_ANY.
+ * options.results reports the types that func returns and the broadcast shape, for all results of
+ * func; result_count is ignored. For results that func writes, the element type is KJIT_ANY.
  *
  * Errors: ARGUMENT (shapes that do not broadcast, operands that overlap or cannot be written, a
  * signature that does not match), TYPE (type that func returns), SYNTAX (in the signature),
@@ -444,8 +443,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan_with_index(
  * several times for the same index. The last call counts. If options is NULL, all options have
  * their defaults; axes are not supported. Errors: see kjit_reduce. */
 
-/* Selects the elements of x whose flag is not 0. flags has the same number of elements as x. It is
- * an array or a func of the index, which can read x. */
+/* Selects the elements of x whose flag is not 0. flags is an array or a func of the index, which
+ * can read x. It has the same number of elements as x. */
 KJIT_API KJIT_CHECK kjit_status kjit_select(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *count, const kjit_operand *x,
                                             const kjit_operand *flags,
@@ -458,7 +457,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_partition(kjit_context *context, const kjit
 /* Distributes x's elements by their class: class 0 to first, class 1 to second, class 2 to
  * rest.
  *
- * classes has the same number of integers as x has elements. It is an array or a func of the index.
+ * classes is an array of integers or a func of the index, and has the same number of elements as x.
  * counts receives two integers, the number of elements in first and in second. Another class raises
  * a kernel error (KERNEL), and the element is written to rest. */
 KJIT_API KJIT_CHECK kjit_status
@@ -542,8 +541,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
 /* Sets x[places[i]] to operator(x[places[i]], values[i]) for each i, like NumPy's ufunc.at. An
  * index that occurs several times is updated each time.
  *
- * x is an array. places holds integer indices into x's first axis and can have any shape. Negative
- * indices count from the end. It is an array or a func. values is an array, a func or a single
+ * x is an array. places is an array or a func with any shape, whose elements are integer indices
+ * into x's first axis. Negative indices count from the end. values is an array, a func or a single
  * value. The shape of values is places.shape + x[0].shape, or a shape that broadcasts to it. The
  * values are converted to x's type, in which the operator computes. The operator must commute.
  *
@@ -625,9 +624,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs(kjit_context *context, const kjit_ope
  * result, function can return a single value. The results have one axis and must not overlap.
  * Messages call the results r0, r1.
  *
- * options.results reports the types that the function returns; result_count is then ignored.
- * Errors: see kjit_pairs; TYPE (the number of values differs from result_count), UNSUPPORTED (more
- * than 16 values). */
+ * options.results reports the types of all values that the function returns; result_count is then
+ * ignored. Errors: see kjit_pairs; TYPE (the number of values differs from result_count),
+ * UNSUPPORTED (more than 16 values). */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
                                                    const kjit_operand *results, size_t result_count,
                                                    const kjit_operand *function,
@@ -654,8 +653,8 @@ enum {
  * the derivatives with respect to y. Messages call the gradients g0, g1, by parameter index.
  *
  * If the last item of by is KJIT_PAIRS_VALUE, the last gradient is the result of kjit_pairs, which
- * the pass for x computes. This needs the operator "add" and a derivative with respect to x or a
- * last argument.
+ * the pass for x computes. KJIT_PAIRS_VALUE needs the operator "add" and a derivative with respect
+ * to x or a last argument.
  *
  * operator_ is "add", "logaddexp", "max" or "min". result can be NULL for "add". For "logaddexp",
  * result is the result of kjit_pairs. For "max" and "min", result holds the integers from

@@ -13,7 +13,7 @@
  * no home directory) the functions below behave as if the cache were empty. kjit_get_statistics
  * counts hits and misses.
  *
- * kjit runs the code in the cache, and its checksums only detect accidents. It therefore uses the
+ * kjit runs the code in the cache, and its checksums only detect accidents. Therefore kjit uses the
  * directory only if this user or root owns it and neither the group nor others can write to it,
  * with or without the sticky bit. The same holds for each file. kjit does not read, write or remove
  * anything in other directories; they count as misses. For a symbolic link the target counts.

@@ -58,8 +58,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(
  *
  * A launch returns ARGUMENT if no signature matches, or if two match equally well. The message
  * lists the signatures. A launch that was prepared earlier keeps its code until it checks its
- * arguments again. It does so after the application has replaced an argument other than a scalar
- * value, and after a device reset. */
+ * arguments again. It checks them after the application has replaced an argument other than a
+ * scalar value, and after a device reset. */
 KJIT_API KJIT_CHECK kjit_status kjit_seal_kernel(kjit_kernel *kernel);
 
 /* ---- what a specialization is made of ---- */

@@ -159,8 +159,8 @@ static inline kjit_arg kjit_arg_c64(float re, float im) { kjit_arg a = kjit_make
  * integer literals, other numbers are float literals. kjit_launch rejects an integer that does not
  * fit the integer type it is combined with. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
-/* Returns an untyped float literal, also for whole numbers: 4 is `4.0`. It serves front ends that
- * distinguish integers from floats, which pass integers with kjit_arg_integer. */
+/* Returns an untyped float literal, also for whole numbers: 4 is `4.0`. Front ends that distinguish
+ * integers from floats use this function for floats, and kjit_arg_integer for integers. */
 static inline kjit_arg kjit_arg_real(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_F64); a.value.f64 = v; return a; }
 /* Returns an untyped integer, for front ends that distinguish integers from floats. Like a literal,
  * it takes the annotated type or the type of the other operand. kjit_launch rejects it if that type
@@ -208,8 +208,8 @@ typedef enum kjit_launch_flags {
   /* If the code does not exist yet, compile it in the background and return KJIT_NOT_READY. */
   KJIT_LAUNCH_NO_WAIT = 4,
   /* On GPUs from sm_90 on, prepare the launch while the preceding launch in the stream still runs
-   * (programmatic dependent launch). Its threads first wait until the preceding launch ends, so
-   * results do not change. Other devices ignore the flag. */
+   * (programmatic dependent launch). The threads of the prepared launch first wait until the
+   * preceding launch ends, so results do not change. Other devices ignore the flag. */
   KJIT_LAUNCH_PROGRAMMATIC = 8
 } kjit_launch_flags;
 

@@ -143,7 +143,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_restride_array(kjit_array *array, const int
                                                     int64_t offset, kjit_array **view);
 /* Creates a view with the same shape whose elements have another scalar type.
  *
- * An element of the array has room for one or several elements of the new type. part selects one of
+ * An element of the array contains one or several elements of the new type. part selects one of
  * them: for complex numbers part 0 is the real part and part 1 the imaginary part. Errors: ARGUMENT
  * if the new type is not a scalar type, if the size of the array's elements is not a multiple of
  * the new size, or if part is too large. */

@@ -526,9 +526,9 @@ KJIT_API kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type,
  * pass a type as a call's argument, pass the type parameter's node, or
  * kjit_build_function_value(b, "f32") for a fixed type. Returns KJIT_VOID if node is not a name. */
 KJIT_API kjit_type kjit_build_type_of(kjit_builder *builder, kjit_node node);
-/* Returns a call to a built-in, func or func parameter by name, or `T(x)` for a type parameter. It
- * also returns thread indices: kjit_build_call(b, "threadIdx.x", NULL, 0), "laneid". A func can be
- * called before it is begun. */
+/* Returns a call to a built-in, func or func parameter by name, or `T(x)` for a type parameter. The
+ * names of thread indices are accepted as well: kjit_build_call(b, "threadIdx.x", NULL, 0), or
+ * "laneid". A func can be called before it is begun. */
 KJIT_API kjit_node kjit_build_call(kjit_builder *builder, const char *function,
                                    const kjit_node *arguments, size_t count);
 /* Returns the func called name as a value, for use as an argument to a call. */

@@ -366,9 +366,9 @@ typedef struct kjit_compile_limits {
  * (kjit_get_function_pointer), and contexts with debug information or kjit_config.target. On GPUs,
  * plain code is also not used for kernels without loops, whose best code compiles as fast; for
  * kernels with wgmma, @cluster or grid_sync; for cooperative launches and launches with clusters;
- * for modules with code of the application; and for contexts with compile_in_child. A launch whose
- * block needs fewer registers than plain code uses waits for the best code. Disk caches and blobs
- * never contain plain code. */
+ * for modules with code of the application; and for contexts with compile_in_child. If plain code
+ * needs too many registers for the block of a launch, the launch waits for the best code. Disk
+ * caches and blobs never contain plain code. */
 typedef enum kjit_plain_code {
   KJIT_PLAIN_DEFAULT, /* the same as KJIT_PLAIN_NEVER */
   KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
@@ -568,10 +568,10 @@ KJIT_API void kjit_stop_background(kjit_context *context);
  * FORKED. */
 KJIT_API kjit_status kjit_wait_background(kjit_context *context);
 
-/* Changes kjit_config.plain_code for launches and calls that begin afterwards. They wait for the
- * best code if the existing plain code was compiled for a value that allows more. Compilations that
- * have begun are not affected. Any thread can call it. Errors: MISUSE (context is NULL, or an
- * unknown value), FORKED. */
+/* Changes kjit_config.plain_code for launches and calls that begin afterwards. A later launch waits
+ * for the best code if the existing plain code was compiled under a value that allows more plain
+ * code. Compilations that have begun are not affected. Any thread can call it. Errors: MISUSE
+ * (context is NULL, or an unknown value), FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_plain_code(kjit_context *context,
                                                     kjit_plain_code plain_code);
 

@@ -133,9 +133,10 @@ typedef void ka_build(ka_call *call, const void *data);
 /* Executes a public call: reads the options, calls build(call, data), which adds the steps, and
  * runs or prepares the steps.
  *
- * takes contains the flags of ka_option that the call accepts; any other option is rejected. inputs
- * contains the arguments of the call, which data passes to build. The steps are kept for later
- * calls with equal inputs (kept_call.c); if inputs is NULL, each call builds its steps. */
+ * `takes` contains the flags of ka_option that the call accepts; any other option is rejected.
+ * `inputs` contains the arguments of the call, which `data` passes to `build`. The steps are kept
+ * for later calls with equal inputs (kept_call.c); if inputs is NULL, each call builds its
+ * steps. */
 kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t takes,
                             const kjit_algorithm_options *options, ka_build *build,
                             const void *data, const ka_inputs *inputs);
@@ -245,12 +246,12 @@ void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count)
 /* Like ka_check_positions, for a result whose elements must be integers. Errors: also TYPE. */
 void ka_check_index_result(ka_call *call, const ka_operand *result, uint64_t count);
 /* Rejects a func of the application that does not return a bool for two elements of this type
- * (known_operators.c). meaning describes the bool in the error message. Errors: TYPE. */
+ * (known_operators.c). `meaning` describes the bool in the error message. Errors: TYPE. */
 #define KA_ORDER "a bool, whether the first one comes before the second"
 #define KA_EQUALITY "a bool, whether they are equal"
 void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type element,
                       const char *meaning);
-/* Rejects a func of the application that cannot be called with `count` arguments. what describes
+/* Rejects a func of the application that cannot be called with `count` arguments. `what` describes
  * the arguments in the error message, for example "two values". Errors: TYPE. */
 void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);
 /* Like ka_check_arity, for the func of an operand, whose arguments are indices, the stored value,
@@ -382,7 +383,7 @@ const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
  * is unique in the source, because structs of different modules, or a declaration of the source,
  * can have the same name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
-/* Returns the name of a func in the kernel's source. For count and what see ka_check_arity. */
+/* Returns the name of a func in the kernel's source. For `count` and `what` see ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
 /* Like ka_use_function, for the func of an operand. */

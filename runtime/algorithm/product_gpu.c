@@ -104,7 +104,8 @@ static void pack_factor(ka_product_step *s, const ka_factor *factor, bool is_rig
             arrays, s->list, to, depth, is_deep ? "true" : "false");
 }
 
-/* Tables indexed by ka_product_kind: the module and the func of the library, and its constants. */
+/* Tables indexed by ka_product_kind: the module of the library, its func, and the constants of this
+ * func. */
 static const char *const module_of[] = {
   [KA_PRODUCT_TENSOR] = "product_tensor", [KA_PRODUCT_F64] = "product_f64",
   [KA_PRODUCT_BYTES] = "product_bytes",   [KA_PRODUCT_TILES] = "product_tiles",

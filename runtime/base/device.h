@@ -138,7 +138,7 @@ typedef struct kj_driver_source {
 
 /* ---- targets: target.c ---- */
 
-/* The form of a target's code, and what has to be done before the code can run. */
+/* The form of a target's code, and the steps that are needed before the code can run. */
 typedef struct kj_code_format {
   kjit_stage stage; /* the last stage of the compiler, whose output is stored and loaded */
   /* True if a driver translates the code to machine code (CUBIN) and can link it with other code.

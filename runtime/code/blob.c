@@ -94,7 +94,7 @@ static void remark(const kj_diagnostics *reasons, kj_diagnostics *diagnostics)
               "the kernels that ship with kjit are not used: %s", reasons->items[i].message);
 }
 
-/* Opens the installed file. It is no error if the file does not exist, unless the configuration
+/* Opens the installed file. If the file does not exist, this is an error only if the configuration
  * names it. */
 static void open_installed(kj_disk *disk, kj_diagnostics *diagnostics)
 {

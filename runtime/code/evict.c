@@ -244,7 +244,7 @@ void kj_unload_code(kjit_specialization *specialization)
   atomic_store(&specialization->resident_blocks, 0);
 }
 
-/* ---- what is in use ---- */
+/* ---- code that is in use ---- */
 
 uint64_t kj_count_launches(const kjit_specialization *specialization)
 {

@@ -64,8 +64,8 @@ static const code_field fields[] = {
 #include "code/code_fields.def"
 };
 
-/* An initializer with a value for each row. It does not compile if a field of kj_code has no
- * row. */
+/* An initializer with a value for each row. If a field of kj_code has no row, the initializer does
+ * not compile. */
 #pragma GCC diagnostic ignored "-Wmissing-braces"
 static const kj_code no_code = {
 #define CODE_FIELD(field, HOW) 0,

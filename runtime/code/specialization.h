@@ -82,7 +82,7 @@ static inline bool kj_is_slot_in_use(const kj_hold_slot *slot)
   return atomic_load(&slot->begun) != ended;
 }
 
-/* Ends a hold. own is kj_slot(). */
+/* Ends a hold of this thread. `own` is the result of kj_slot(). */
 static inline void kj_release_of(kjit_specialization *specialization, uint32_t own,
                                  bool is_launched)
 {
@@ -202,9 +202,9 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
                                    const kj_signature *signature, kjit_stage stage);
 /* Returns the stage that the device runs: PTX or OBJECT. */
 kjit_stage kj_code_stage(const kjit_device *device);
-/* Compiles a kernel for a device up to a stage. The code is the same for all callers, whatever they
- * do with it; only the stage differs. Loads the compiler if necessary, and links code that has to
- * be linked at compile time. */
+/* Compiles a kernel for a device up to a stage. All callers get the same code, and only the stage
+ * differs. Loads the compiler if necessary, and links code that has to be linked at compile
+ * time. */
 kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code);

@@ -325,8 +325,8 @@ static inline bool follow_arguments(const kj_launch_table *table, const kjit_lau
 
 /* ---- the launch shape ---- */
 
-/* Returns whether the stored shape applies to this launch. It does if the launch that stored it had
- * an equal configuration struct and equal shape inputs. */
+/* Returns whether the stored shape applies to this launch. The stored shape applies if the launch
+ * that stored it had an equal configuration struct and equal inputs of the shape. */
 static inline bool is_known(const kj_known_shape *known, const kjit_specialization *specialization,
                             const kj_launch_table *table, const kjit_launch_config *config,
                             const char *parameters)

@@ -204,8 +204,8 @@ static void add_range(kj_staging *staging, group added)
   staging->groups[staging->count++] = added;
 }
 
-/* Adds a byte range. If two arguments pass the same array, the range is added once. It is copied in
- * unless both arguments promise that the kernel overwrites the whole array. */
+/* Adds a byte range. If two arguments pass the same array, the range is added once. The range is
+ * copied in unless both arguments promise that the kernel overwrites the whole array. */
 static void merge_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count; i++) {

@@ -88,8 +88,8 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics);
  * DEVICE. */
 kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
                          kj_diagnostics *diagnostics);
-/* Reports an error such as "kernel `k`: the launch has 5 blocks, but cuda:0 allows at most 4". what
- * is the counted noun. whose is the subject that has the limit; NULL means the device. */
+/* Reports an error such as "kernel `k`: the launch has 5 blocks, but cuda:0 allows at most 4".
+ * `what` is the counted noun. `whose` is the subject that has the limit; NULL means the device. */
 kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit,
                       const char *whose, kj_diagnostics *diagnostics);
 /* Reports LAUNCH with "kernel `k`: ...". If diagnostics is NULL, only returns the status. */

@@ -18,7 +18,7 @@ typedef struct kj_view {
 } kj_view;
 
 static inline bool kj_is_on_host(const kj_view *view) { return view->kind == KJIT_DEVICE_CPU; }
-/* Makes a view of a tensor. element is the type that the application specified, or KJIT_ANY. what
+/* Makes a view of a tensor. element is the type that the application specified, or KJIT_ANY. `what`
  * names the tensor in messages. Errors: ARGUMENT if no array can have this form. */
 kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,
                            const char *what, kj_diagnostics *diagnostics, kj_view *view);

@@ -108,14 +108,14 @@ void kj_add_stream(kjit_stream *stream)
   unlock(device->runtime);
 }
 
-/* Whether the stream was created before a reset of its device. The driver does not know such a
- * stream any more. */
+/* Returns whether the stream was created before a reset of its device. The driver does not know
+ * such a stream any more. */
 static bool is_stale(const kjit_stream *stream)
 {
   return stream->object.generation != atomic_load(&stream->object.device->generation);
 }
 
-/* For assertions: whether this thread holds streams_mutex. */
+/* For assertions: returns whether this thread holds streams_mutex. */
 static bool is_locked(const kj_runtime *runtime)
 {
   return kj_is_locked_here(&runtime->streams_mutex);

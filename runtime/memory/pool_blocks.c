@@ -103,8 +103,8 @@ static const kj_block_kind hosts_kind = { .is_in_order = true,
 /* ---- release ---- */
 
 /* Orders the uses of a block so that only uses remain that its kind allows: no use, or the use by
- * its own stream. This stream exists if it existed when the block was taken and the device has lost
- * no stream since. */
+ * its own stream. The block's stream still exists if it existed when the block was taken, and no
+ * stream of the device was destroyed since. */
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;
@@ -185,7 +185,8 @@ kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind,
   return made;
 }
 
-/* Whether the device has no memory left. Such an error is not reported yet. */
+/* Returns whether the status means that the device has no memory left. Such an error was not
+ * reported yet. */
 static bool is_out(kjit_status status)
 {
   return status == KJIT_ERROR_DEVICE_MEMORY || status == KJIT_ERROR_MEMORY;

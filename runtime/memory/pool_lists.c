@@ -73,7 +73,7 @@ void kj_count_used(kj_pool *pool, const kj_block *block)
     pool->count.peak_bytes = pool->count.used_bytes;
 }
 
-/* Returns whether all streams have finished with the block. They have if no stream used the block
+/* Returns whether all streams have finished with the block. This is so if no stream used the block
  * when it was released, or if the host has waited for the device since. */
 static bool is_idle(const kj_block *block)
 {

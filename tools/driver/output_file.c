@@ -59,9 +59,9 @@ static bool is_open_as(int file, const struct stat *status)
   return fstat(file, &other) == 0 && is_same(&other, status);
 }
 
-/* Returns the file that a link points to. Returns NULL if the file must be written in place. This
- * is so if the file is open as standard error or no longer has a name, because its readers would
- * then not see a new file with this name. */
+/* Returns the file that a link points to. Returns NULL if the file must be written in place. A file
+ * is written in place if it is open as standard error or no longer has a name, because its readers
+ * would not see a new file with this name. */
 static char *find_target(const char *path, const struct stat *status)
 {
   struct stat other;

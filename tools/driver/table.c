@@ -265,8 +265,8 @@ static bool take_text(table *t)
   return true;
 }
 
-/* Returns whether the cell makes the column a column of texts: it is the first value of the column,
- * and it is a text. */
+/* Returns whether the column becomes a column of texts because its first value, which is in this
+ * cell, is a text. */
 static bool begins_texts(const table *t, cell_kind kind)
 {
   return kind == CELL_TEXT && t->request->column && t->request->element == KJIT_ANY &&

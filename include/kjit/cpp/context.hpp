@@ -56,8 +56,8 @@ inline function parse_expression(kjit_context *context, const keeper &on, std::s
 }
 } // namespace detail
 
-/* A context, which owns all other objects. Copies of the handle refer to the same context. It ends
- * with the last of these copies and of the handles created from it. */
+/* A context, which owns all other objects. Copies of the handle refer to the same context. The
+ * context ends when the last of these copies and of the handles that were created from it ends. */
 class context : public detail::owned<kjit_context, detail::end_context> {
 public:
   /* Creates a context with the default configuration. */

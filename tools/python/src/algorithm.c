@@ -456,8 +456,8 @@ int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorit
 
 /* run_algorithm(context, name, arguments, asked=0, axes=None, flags=0, initial=None, device=None,
  * stream=None, accumulator=None, where=None, signature=None, chunk=0, begin_bit=0, end_bit=0,
- * plan=False, epilogue=None, epilogue_operands=(), devices=None): returns None, a Plan, or, if
- * asked is not 0, a list that describes that number of results. */
+ * plan=False, epilogue=None, epilogue_operands=(), devices=None): returns None or a Plan. If
+ * `asked` is not 0, it returns a list of descriptions of the first `asked` results. */
 static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names)
 {
   (void)unused;

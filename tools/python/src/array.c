@@ -506,8 +506,8 @@ static PyObject *read_number(array_object *self)
   return binding_finish(self->context, status) ? NULL : binding_make_value(element, value.bytes);
 }
 
-/* Returns the only element of an array of numbers that has memory or is a recorded copy. Returns
- * NULL without an exception for other arrays. */
+/* Returns the only element of an array of numbers. The array has memory, or is a copy of an element
+ * that is recorded but not made yet. Returns NULL without an exception for other arrays. */
 static PyObject *get_number(array_object *self)
 {
   if (binding_get_element(self) >= KJIT_SCALAR_COUNT || binding_get_element(self) == KJIT_BF16)

@@ -107,7 +107,7 @@ typedef struct binding_producer {
 typedef struct binding_block binding_block;     /* see expression.h */
 typedef struct binding_pending binding_pending; /* see expression.h */
 
-/* Whether Python code may write to an array. If integers for all axes select an element, the
+/* Tells whether Python code may write to an array. If integers for all axes select an element, the
  * element is a copy, like a scalar of NumPy. A write to this copy would be lost, so it is an error.
  * The copy has its own memory. Views of the copy, and other libraries, may write to this memory. */
 typedef enum binding_protection {
@@ -419,7 +419,7 @@ PyObject *binding_import(context_object *context, PyObject *object);
  * array is read-only, has a stream or is not aligned; then binding_import or the caller handles the
  * object. */
 int binding_read_interface(PyObject *object, struct binding_argument *storage);
-/* Raises an exception that tells what is wrong with an object's array. Returns NULL. */
+/* Raises an exception that describes the error in an object's array. Returns NULL. */
 PyObject *binding_refuse(PyObject *object, const char *what);
 /* Checks a tensor: 0 to 8 dimensions, no negative extents, an address. Returns the error, or NULL
  * if the tensor is valid. */

@@ -22,9 +22,10 @@ void expression_set_functions(PyObject *known, PyObject *choose, PyObject *fail,
 /* How an expression is computed. */
 typedef struct choice {
   PyObject *key;
-  PyObject *function; /* func of the expression; NULL means that the operations run one by one */
-  PyObject *line;     /* line of the func, or NULL */
-  PyObject *later;    /* callable that compiles the func, or NULL */
+  /* func that computes the whole expression; NULL means that the operations run one by one */
+  PyObject *function;
+  PyObject *line;  /* line (see line.c) of the func, or NULL */
+  PyObject *later; /* callable that compiles the func, or NULL */
   /* true if an earlier call chose the func, so the code of the func probably exists */
   int is_known;
 } choice;

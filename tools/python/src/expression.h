@@ -149,11 +149,11 @@ PyObject *expression_make_key(const binding_expression *expression);
 /* ---- line.c ---- */
 
 int expression_is_line(PyObject *object);
-/* Returns the func of a line as (module, name), a borrowed reference. */
+/* Returns the func of a line (see line.c) as (module, name), a borrowed reference. */
 PyObject *expression_get_pair(PyObject *line);
-/* Computes an expression into out by the C function of a line, if the arrays are small and without
- * gaps. reader: the array that is computed. Returns 1 if done, 0 if the func has to be used, or -1
- * with an exception. */
+/* Computes an expression into `out` by the C function of a line (see line.c), if the arrays are
+ * small and contiguous. `reader` is the array that is computed. Returns 1 if done, 0 if the func
+ * has to be used, or -1 with an exception. */
 int expression_run_line(PyObject *line, const binding_expression *e, const array_object *reader,
                         kjit_array *out);
 
@@ -162,9 +162,9 @@ int expression_run_line(PyObject *line, const binding_expression *e, const array
 /* Runs the operation of a row, as the array operators do. Returns NotImplemented for operands of
  * other kinds. */
 PyObject *expression_operate(long row, PyObject *const *operands, int count);
-/* Records the copy of an element that is not in host memory. view: the element, an array without
- * dimensions. Returns NULL without an exception if such copies cannot be recorded; the caller then
- * copies the element immediately. */
+/* Records the copy of an element of an array that is not in host memory, so that the copy is made
+ * when it is needed. view: the element, as an array without dimensions. Returns NULL without an
+ * exception if such copies cannot be recorded; the caller then copies the element immediately. */
 PyObject *expression_record_element(PyObject *view);
 /* Computes the operation of a row into an array of the same shape and type. Returns 1 if done, 0 if
  * kjit.numpy has to handle the operands, or -1 with an exception. */

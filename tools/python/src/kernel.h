@@ -7,8 +7,8 @@
 /* Part of the limited API since Python 3.12. In 3.11 the flag has the same name and value, but is
  * not in the limited API. */
 #define HAS_VECTORCALL (1UL << 11)
-/* Vectorcall function of PEP 590: the values of keyword arguments, whose names are a tuple, follow
- * the positional arguments. */
+/* Vectorcall function of PEP 590. The values of keyword arguments follow the positional arguments;
+ * their names are in a tuple. */
 typedef PyObject *(*vector_function)(PyObject *object, PyObject *const *args, size_t count,
                                      PyObject *names);
 static inline Py_ssize_t count_of(size_t count) { return (Py_ssize_t)(count & SIZE_MAX >> 1); }

@@ -20,7 +20,7 @@ enum {
   QUICK_NUMBER_BYTES = 16 /* size of the largest scalar type */
 };
 
-/* Results of functions that may leave the call to the Python layer. */
+/* Results of quick functions, which may leave a call to the Python layer. */
 enum { QUICK_FAILED = -1, QUICK_LEFT, QUICK_DONE };
 
 /* The arguments of a call. */

@@ -172,8 +172,9 @@ static void add_recipe(shortcut_object *self, recipe *made)
 
 /* ---- observing a call ---- */
 
-/* The call whose algorithms are observed. Only one call is observed at a time: neither a call that
- * another thread starts meanwhile, nor a shortcut that the observed function calls, is observed. */
+/* The call whose algorithms are observed, to make a recipe. There is at most one such call: calls
+ * that other threads start meanwhile, and shortcuts that the observed function calls, are not
+ * observed. */
 static struct {
   int is_active, count; /* `count` is the number of algorithms that all threads have run since the
                            observed call began */
