@@ -89,8 +89,8 @@ static void export_array(kjit_array *array)
   kjit_managed_tensor_versioned *managed = NULL;
   kjit_status status;
   uintptr_t s = 0;
-  /* s: 1 or None is the default stream, 2 the per-thread stream, -1 no stream; any other value is a
-   * cudaStream_t */
+  /* s: 1 or None is the default stream, 2 the per-thread stream, -1 no stream;
+   * any other value is a cudaStream_t */
   kjit_stream *consumer = NULL;
   status = kjit_wrap_stream(device, (void *)s, &consumer);
   if (status == KJIT_OK) status = kjit_export_dlpack_versioned(array, consumer, &managed);
