@@ -380,10 +380,10 @@ typedef struct kj_code {
   bool uses_dynamic_shared;
   /* the size of the smallest element type and the largest alignment of these arrays */
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
-  /* The dynamic shared memory that every launch uses at least, in elements of
-   * dynamic_shared_element_bytes: the maximum of need[0], of need[1] + blockDim.x - 1, of the same
-   * sums for .y and .z, and of need[4] + the number of threads of a block - 1. An entry of 0 does
-   * not count. */
+  /* The minimum dynamic shared memory that every launch uses, in elements of
+   * dynamic_shared_element_bytes. It is the maximum of five numbers. [0] itself is the first. The
+   * others are [1] + blockDim.x - 1, the same sums of [2] and [3] with .y and .z, and [4] + the
+   * number of threads of a block - 1. An entry of 0 does not count. */
   uint32_t own_shared_need[KJ_SHARED_NEEDS];
   /* GPU: size of the static arrays that do not fit into static shared memory */
   uint32_t fixed_shared_bytes;
@@ -487,9 +487,9 @@ typedef struct kj_compiler_interface {
 } kj_compiler_interface;
 enum { KJ_COMPILER_VERSION = 6 };
 
-/* Version and build of the library that contains this variable. libkjit and a compiler of different
- * builds do not work together, because they share structs, numbers of types and built-ins, and the
- * functions that generated code calls. */
+/* Version and build of the library that contains this variable. libkjit does not work together with
+ * a compiler of another build. They must agree on structs, on the numbers of types and built-ins,
+ * and on the functions that generated code calls. */
 extern const char kj_build[];
 /* The name of the file that contains libkjit-compiler of this version. */
 extern const char kj_compiler_file[];

@@ -368,9 +368,9 @@ kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit
 
 /* ---- calls and selections ---- */
 
-/* Returns an expression for the name of a function: a func parameter or type parameter of the
- * current function, or a name that is not resolved yet. ki_finish_module resolves it, so the func
- * can be built later. */
+/* Returns an expression for the name of a function. If the current function has a func parameter or
+ * type parameter with this name, the expression refers to that parameter. Otherwise the name is
+ * resolved by ki_finish_module, so the func can be built later. */
 static ki_expr *make_name(kjit_builder *builder, const char *name, size_t length)
 {
   const ki_function *function = builder->function;

@@ -510,9 +510,9 @@ static bool at_in(const ki_parser *parser)
   return ki_at(parser, KJ_TOKEN_NAME) && !strcmp(parser->lexer.token.name->key, "in");
 }
 
-/* Rejects a formula that means something else in Python, because operators before or after `in`
- * have no parentheses: `a == b in (1, 2)` is a chain in Python, and `a & b in (1, 2)` is `(a & b)
- * in (1, 2)`. */
+/* Rejects a formula in which an operator before or after `in` has no parentheses, because Python
+ * gives it another meaning. In Python, `a == b in (1, 2)` is a chain, and `a & b in (1, 2)` is `(a
+ * & b) in (1, 2)`. */
 static void refuse_beside_in(ki_parser *parser, const char *operator)
 {
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,

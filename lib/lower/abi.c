@@ -2,10 +2,11 @@
  *
  * Scalars are passed as in C. An array is passed as several parameters: the pointer, an i64 for
  * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
- * function that kjit_call_function calls has hidden parameters, which precede all others: the
- * address of a kj_failure_record if the function may fail, and then the address of the result if it
- * is an aggregate. It takes aggregate arguments by address, and small floats as their bits. In
- * other GPU functions, small floats and complex numbers are passed and returned as in CUDA C++. */
+ * function that kjit_call_function calls has hidden parameters, which precede all others. If the
+ * function may fail, the first is the address of a kj_failure_record. If the result is an
+ * aggregate, its address follows. It takes aggregate arguments by address, and small floats as
+ * their bits. In other GPU functions, small floats and complex numbers are passed and returned as
+ * in CUDA C++. */
 #include <string.h>
 
 #include "lower/instruction.h"

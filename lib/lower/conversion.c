@@ -190,9 +190,9 @@ LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVM
  * one rounding, conversions from and to e4m3 and e5m2.
  *
  * A sum or product that is computed in f32 and then rounded to f16 or bf16 equals the result of a
- * single instruction, because the f32 mantissa has at least twice the bits of the smaller format
- * plus two (Figueroa, "When is double rounding innocuous?"). Either implementation can therefore be
- * used. This is not true of fma. */
+ * single instruction. The reason is that f32 has at least twice as many significant bits as the
+ * smaller format, plus two (Figueroa, "When is double rounding innocuous?"). Either implementation
+ * can therefore be used. This is not true of fma. */
 
 /* ---- bf16, represented by its bits ---- */
 

@@ -180,8 +180,8 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
 
 /* Returns the address of an element. 32-bit offsets are added up first, which takes half as many
  * instructions. Each partial sum is the offset of an element [i, .., 0, ..], so it does not wrap.
- * 64-bit offsets are added to the address one dimension after the other, the outermost first, so
- * that LLVM can hoist the additions that are invariant in an inner loop. */
+ * 64-bit offsets are added to the address one dimension at a time, starting with the outermost.
+ * LLVM can then hoist the additions that are invariant in an inner loop. */
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {

@@ -1,12 +1,12 @@
 /* Lowering of the typed kernel IR to LLVM IR: declarations that all targets share. kl_lower_target
  * contains everything that differs between targets.
  *
- * Representation of values: A scalar is an LLVM value of its register type, which is i1 for bool,
- * half for f16, i16 (the bits) for bf16, i64 for weak integers, and double for weak floats. A tuple
- * is a first-class struct. An array is a kl_array_value; inside tuples, and as an argument or
- * result of an LLVM function, it is packed into a struct. An i64 expression for which is_narrow is
- * set is computed in 32 bits: kl_lower_expr extends its value to i64, and kl_lower_index32 returns
- * the i32.
+ * Representation of values: A scalar is an LLVM value of its register type. The register type is i1
+ * for bool, half for f16, i16 (the bits) for bf16, i64 for weak integers, and double for weak
+ * floats. A tuple is a first-class struct. An array is a kl_array_value; inside tuples, and as an
+ * argument or result of an LLVM function, it is packed into a struct. An i64 expression for which
+ * is_narrow is set is computed in 32 bits: kl_lower_expr extends its value to i64, and
+ * kl_lower_index32 returns the i32.
  *
  * Lowering inlines functions, so that facts about array arguments remain known in them. Recursive,
  * @noinline and very large functions become LLVM functions. */
@@ -384,7 +384,7 @@ LLVMValueRef kl_add_variable(kl_lowering *l, const char *name, const char *kind,
 void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, const char *name,
                       uint64_t value);
 /* Sets the memory operand of inline assembly: the first operand is the address of a value of this
- * type. is_all: the assembly accesses no other memory. */
+ * type. If is_all is set, the assembly accesses no other memory. */
 void kl_set_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place, bool is_all);
 void kl_add_call_attribute(kl_lowering *l, LLVMValueRef call, const char *name);
 /* Sets LLVM's fast-math flags on the instruction: contraction unless @strict, and all flags for
@@ -745,7 +745,7 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop);
 
 /* A counted loop, whose body the caller builds: for (i = first; i < stop; i += step). step must be
  * positive, and i + step must not overflow as an unsigned number. kl_begin_loop moves the builder
- * into the body; kl_end_loop moves it after the loop. id: the properties of the loop. */
+ * into the body; kl_end_loop moves it after the loop. `id` holds the properties of the loop. */
 typedef struct kl_counted_loop {
   kl_loop loop; /* continue branches to next, and break to leave */
   LLVMBasicBlockRef header;

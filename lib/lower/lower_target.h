@@ -73,10 +73,10 @@ struct kl_lower_target {
    * returns the old value. NULL if LLVM's instruction is correct for the target. */
   LLVMValueRef (*small_cas)(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
                             LLVMValueRef expected, LLVMValueRef desired);
-  /* Atomics of 16 bytes. has_wide_atomics returns whether the processor supports them; NULL means
-   * that type inference has already checked this. wide_load and wide_store access an i128 with a
-   * memory order, for targets on which LLVM has only exchanges; NULL means that LLVM's loads and
-   * stores are used. */
+  /* Atomics of 16 bytes. has_wide_atomics returns whether the processor supports them. If it is
+   * NULL, type inference has already checked this. wide_load and wide_store access an i128 with a
+   * memory order. They exist for targets on which LLVM has only exchanges; NULL means that LLVM's
+   * loads and stores are used. */
   bool (*has_wide_atomics)(kl_lowering *l);
   LLVMValueRef (*wide_load)(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                             LLVMValueRef pointer);

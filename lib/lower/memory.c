@@ -243,10 +243,10 @@ void kl_set_array(kl_lowering *l, const kt_var *var, const kl_array_value *array
   kl_debug_array(l, var, array);
 }
 
-/* Layout of dynamic shared memory: first the static arrays that do not fit into static shared
- * memory, then the arrays whose extents the runtime evaluates at launch, then the array whose size
- * the launch specifies. The runtime computes the layout in the same order (kj_shared_array) and
- * passes extents and offsets as parameters. */
+/* Dynamic shared memory contains three groups of arrays, in this order: the static arrays that do
+ * not fit into static shared memory; the arrays whose extents the runtime evaluates at launch; and
+ * the array whose size the launch specifies. The runtime computes the layout in the same order
+ * (kj_shared_array) and passes extents and offsets as parameters. */
 
 enum { LEAST_ALIGNMENT = 16 };
 

@@ -518,7 +518,7 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
-/* Adds the untyped numbers of a C function, and the arrays that it can write to, as parameters.
+/* Adds as parameters the untyped numbers of a C function and the arrays to which it can write.
  * abi.c creates the actual parameters of the function, but kjit_call_function checks the limits of
  * the numbers and whether an array is read-only. */
 static void plan_checked(kl_lowering *l)

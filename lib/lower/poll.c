@@ -258,9 +258,9 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
  *
  * On a GPU, ptxas unrolls a loop less if the loop starts at a chunk or has a second exit, and
  * counting needs additional instructions. An innermost loop that can have few, short iterations
- * therefore has a version without polls, which is the same as in code that is not interruptible,
- * and a version for many iterations, which polls. Loops around it poll, and add the cost of the
- * version without polls. */
+ * therefore has two versions. The version for few iterations does not poll and is the same as in
+ * code that is not interruptible. The version for many iterations polls. Loops around it poll, and
+ * add the cost of the version without polls. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {

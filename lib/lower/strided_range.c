@@ -152,10 +152,10 @@ enum { IN_FLIGHT = 4 };
 
 /* Lowers the main part of a loop that only reads. Each thread has many iterations of such a loop,
  * so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of a warp are
- * adjacent. With a distance of a whole grid between the groups of a thread, the groups use the same
- * memory channels for some numbers of threads, which was measured to be eight times slower. That
- * distance is used only if the number of threads is not a multiple of the warp size, so that each
- * group is visited once.
+ * adjacent. If the groups of a thread were a whole grid apart, they would use the same memory
+ * channels for some numbers of threads, which was measured to be eight times slower. That distance
+ * is used only if the number of threads is not a multiple of the warp size, so that each group is
+ * visited once.
  *
  * The loop runs as long as there are enough groups for a round of the whole grid. Returns the first
  * group that remains. The bound is computed in 64 bits, because a round can have more than 2^32

@@ -29,9 +29,9 @@ enum {
   PRINT_COST = 1 << 20
 };
 
-/* The cost and the properties of code that is executed once: its number of expressions; and whether
- * it contains a loop that polls, any loop, an operation that threads must reach together, or
- * warpgroup products. */
+/* The cost and the properties of code that is executed once. The cost is the number of expressions.
+ * The flags tell whether the code contains a loop that polls, any loop, an operation that threads
+ * must reach together, and warpgroup products. */
 typedef struct cost {
   uint64_t size;
   bool polls, has_loops, meets, has_products;

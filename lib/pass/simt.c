@@ -12,9 +12,9 @@
  * executed under a mask.
  *
  * The mask is the slot variable `off`. A thread is active while its `off` is 0. In an inactive
- * thread, `off` is a code. The code says that the thread has left the kernel, or it identifies the
- * point at which the thread becomes active again: the else part or the end of a divergent if, the
- * next iteration or the end of a loop, or the end of an inlined function.
+ * thread, `off` is a code. One code means that the thread has left the kernel. Each other code
+ * identifies the point at which the thread becomes active again. This is the else part or the end
+ * of a divergent if, the next iteration or the end of a loop, or the end of an inlined function.
  *
  * A uniform assignment is moved before the run in which it occurs, unless the run has already used
  * the variable or writes to the memory from which the value is loaded.

@@ -56,9 +56,9 @@ static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
 bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch);
 /* Lists the loads and stores of the loop. */
 void kg_find_accesses(kg_loop_view *v);
-/* Returns whether two accesses with different roots are known not to overlap: because of alias
- * scopes (kl_annotate_access), or because one root is memory of the code itself and the other root
- * is an address in the parameters of the kernel. */
+/* Returns whether two accesses with different roots are known not to overlap. This is known from
+ * their alias scopes (kl_annotate_access), or if one root is memory of the code itself and the
+ * other root is an address in the parameters of the kernel. */
 bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b);
 
 /* ---- host_address.c ---- */

@@ -97,11 +97,11 @@ bool kg_is_settled(LLVMValueRef function);
 /* plain.c: returns whether the module computes the same bits at all optimization levels, except for
  * the payloads of NaNs. */
 bool kg_has_one_result(LLVMModuleRef module);
-/* Returns whether a basic block has so many loads and stores that the scheduler would take most of
- * the time, because it compares each of them with the others. */
+/* Returns whether a basic block has too many loads and stores for the scheduler. The scheduler
+ * compares each of them with all others, which would take most of the compile time. */
 bool kg_is_dense(LLVMModuleRef module);
-/* Returns whether a basic block uses a value so often that the scheduler of CPU code would take
- * most of the time, because at each use it visits all earlier uses of the value. */
+/* Returns whether a basic block uses a value too often for the scheduler of CPU code. At each use,
+ * the scheduler visits all earlier uses of the value, which would take most of the compile time. */
 bool kg_has_frequent_value(kj_arena *arena, LLVMModuleRef module);
 /* Returns whether a basic block has so many addresses at non-constant distances that the search for
  * addresses that differ by a multiple of a value would take most of the time. The search compares
@@ -148,10 +148,10 @@ void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
 
 /* A bitcode library in memory, of which only the functions that are called are linked. */
 typedef struct kg_bitcode kg_bitcode;
-/* Opens a library. If the file cannot be read or is not bitcode, returns NULL, and *reason is a
- * static string. simplify, which can be NULL, is called once for each function when it is linked
- * for the first time; its argument is a module with the function and its dependencies. Later
- * kernels link the simplified module. */
+/* Opens a library. If the file cannot be read or is not bitcode, returns NULL and sets *reason to a
+ * static string. `simplify`, which can be NULL, is called when a function is linked for the first
+ * time. Its argument is a module with the function and the function's dependencies. Later kernels
+ * link the simplified module. */
 kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
                             const char **reason);
 void kg_close_bitcode(kg_bitcode *bitcode);

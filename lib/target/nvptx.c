@@ -191,10 +191,11 @@ typedef struct nvptx_emission {
  * has already inlined functions and ptxas optimizes again.
  *
  * A kernel without loops and shared memory, such as an element-wise kernel, gets no better code
- * from optimizing code generation, because the pipeline already combines loads and stores, and
- * kg_widen_offsets uses wide products for offsets. Emission without optimization takes only a third
- * of the time. Calls of a library's f32 functions need no optimizing code generation either, unless
- * the function contains a loop. This was found by comparing the machine code of each function. */
+ * from optimizing code generation. The pipeline already combines its loads and stores, and
+ * kg_widen_offsets uses wide products for its offsets. Emission without optimization takes only a
+ * third of the time. Calls of a library's f32 functions need no optimizing code generation either,
+ * unless the function contains a loop. This was found by comparing the machine code of each
+ * function. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 /* The vectorizer combines accesses only if it knows the alignment of the first access.
@@ -279,9 +280,9 @@ static void run_after_inlining(nvptx_emission *own, bool has_externs, const char
 
 /* Returns whether plain code saves compile time and is safe. Plain code does not move local arrays
  * to registers and does not optimize loops. In a kernel without loops it saves no compile time.
- * Plain code is not safe if a kernel relies on the number of its registers: the accumulators of
- * wgmma must be in registers, and the blocks of a cooperative launch or of a cluster must be
- * resident together, which more registers could prevent. */
+ * Plain code is not safe if a kernel relies on its use of registers. The accumulators of wgmma must
+ * be in registers. The blocks of a cooperative launch or of a cluster must be resident together,
+ * which more registers for each thread could prevent. */
 static bool saves_time(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

@@ -649,9 +649,9 @@ typedef struct kt_order {
 } kt_order;
 /* Begins an operand. Call this before the operand is inferred. */
 void kt_begin_operand(kt_scope *s, kt_order *order);
-/* End an operand. The three functions are for a value (NULL for a func or a type, which is not
- * evaluated), for an lvalue, and for an element whose address is taken, which is a LOAD node that
- * loads nothing. */
+/* End an operand. The first function is for a value, which is NULL if the operand is a func or a
+ * type and not evaluated. The second function is for an lvalue. The third function is for an
+ * element whose address is taken, which is a LOAD node that loads nothing. */
 void kt_end_operand(kt_scope *s, kt_order *order, const kt_expr *value);
 void kt_end_place(kt_scope *s, kt_order *order, const kt_place *place);
 void kt_end_address(kt_scope *s, kt_order *order, const kt_expr *load);

@@ -177,8 +177,8 @@ static void start_round(kt_scope *s)
 }
 
 /* Infers the body once. A variable that has been assigned only literals stays untyped as long as
- * guesses about other variables change, because one of those variables could be assigned to it.
- * is_late: such variables get their final type in this round. */
+ * guesses about other variables change, because one of those variables could be assigned to it. If
+ * is_late is set, such variables get their final type in this round. */
 static void infer_round(kt_scope *s, bool is_late)
 {
   kt_drop_outdated(s);

@@ -202,8 +202,8 @@ static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
   s->out = body;
 }
 
-/* Infers the body as one copy. If the last statement is a jump that was decided at compile time, it
- * is removed: after a `continue` there is nothing left to skip, and after a `break` there is no
+/* Infers the body as one copy. Removes the last statement if it is a jump that was decided at
+ * compile time. A `continue` there has nothing left to skip, and a `break` is followed by no
  * further copy. */
 static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level skipped)
 {

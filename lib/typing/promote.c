@@ -2,10 +2,10 @@
  *
  * A weak value is a literal, or an expression tree whose leaves are literals and untyped numbers.
  * It stays a tree until another operand determines its type. The type then applies to its leaves:
- * `c ? 1 : 0.5` times an f32 is computed in f32. A leaf that is known only at run time is one of
- * the following: a VAR of weak type (an untyped number from the application), a CONVERT to a weak
- * type (an i64 or f64 value that is treated like a literal), or a LOAD from a constant array whose
- * element type is not known. */
+ * `c ? 1 : 0.5` times an f32 is computed in f32. There are three kinds of leaves that are known
+ * only at run time. A VAR of weak type is an untyped number from the application. A CONVERT to a
+ * weak type is an i64 or f64 value that is treated like a literal. A LOAD is from a constant array
+ * whose element type is not known. */
 #include <math.h>
 
 #include "typing/infer.h"

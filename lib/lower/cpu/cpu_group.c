@@ -2,9 +2,10 @@
  * take turns on one core (runtime/cpu/parts.c), so they can access shared data without atomic
  * instructions. Asynchronous copies are executed immediately.
  *
- * An mbarrier is a 64-bit word. Bits 0 to 19 hold the pending arrivals, bits 20 to 39 the arrivals
- * of a phase, bits 40 to 62 the pending bytes (can be negative), and bit 63 the parity of the
- * phase. An address in shared memory is an offset from the start of the block's scratch memory. */
+ * An mbarrier is a 64-bit word. Bits 0 to 19 hold the number of pending arrivals, and bits 20 to 39
+ * the number of arrivals in a phase. Bits 40 to 62 hold the number of pending bytes, which can be
+ * negative, and bit 63 the parity of the phase. An address in shared memory is an offset from the
+ * start of the block's scratch memory. */
 #include <string.h>
 
 #include "lower/instruction.h"

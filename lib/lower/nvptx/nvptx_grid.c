@@ -8,8 +8,8 @@
  *
  * Each block has a word of shared memory. Its lower half counts the threads that have arrived, and
  * its upper half the threads that have left. A thread counts itself as left before it exits.
- * grid_sync starts with a barrier, which a thread passes only when every other thread of the block
- * has arrived at the barrier or has exited. Therefore no thread leaves while other threads arrive.
+ * grid_sync starts with a barrier. A thread passes this barrier only when every other thread of the
+ * block has arrived at it or has exited. Therefore no thread leaves while other threads arrive.
  *
  * The last thread of the block is the one that makes the sum of both counts equal to the size of
  * the block; it arrives at the grid for the whole block. The thread that leaves last removes the
