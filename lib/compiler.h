@@ -245,9 +245,10 @@ struct kj_cpu_grid {
 /* ---- interrupts ---- */
 
 /* Each launch of interruptible code has a number, which is larger than the numbers of earlier
- * launches. It also has the address of one of these structs. The launch is interrupted if up_to >=
- * base + number. base is 0, except for the launches in a graph. A launch in a graph has the number
- * 0, and each launch of the graph itself writes its own number to base, in stream order. */
+ * launches. The launch also has the address of a kj_interrupt_word. The launch is interrupted if
+ * up_to >= base + number. base is 0, except for the launches in a graph. A launch in a graph has
+ * the number 0, and each launch of the graph itself writes its own number to base, in stream
+ * order. */
 typedef struct kj_interrupt_word {
   _Alignas(16) uint64_t up_to;
   uint64_t base;

@@ -1,8 +1,8 @@
 /* Adjoint kernels: declarations that the files adjoint*.c share. A kernel consists of grid loops,
  * which are loops over a grid_range, and of statements between these loops that compute values. Its
- * adjoint consists of parts. Each part belongs to one grid loop. It starts from its own copy of the
- * kernel's body, prepared for differentiation (prepare.c), and has its own variables in the
- * adjoint.
+ * adjoint consists of parts. Each part belongs to one grid loop. A part starts from a separate copy
+ * of the kernel's body, which is prepared for differentiation (prepare.c), and has separate
+ * variables in the adjoint.
  *
  * The files:
  *

@@ -11,8 +11,8 @@ typedef struct kd_kept_values {
   kt_var *array;
 } kd_kept_values;
 
-/* The variables that hold the entries of a log. An entry describes one store: the indices that it
- * wrote to, and the element that it overwrote. */
+/* The variables that hold the entries of a log. An entry describes one store: the indices of the
+ * store, and the element that the store overwrote. */
 typedef struct kd_log_memory {
   /* depth: the current number of entries. places: the indices that each store wrote to; NULL if the
    * entries need no indices */

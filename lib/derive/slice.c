@@ -54,8 +54,8 @@ static bool is_needed_any(const slicer *s, const kt_stmts *stmts)
   return false;
 }
 
-/* Returns whether the statement can end a loop. If a loop is needed, such statements in it are
- * needed as well, because they determine its trip count. */
+/* Returns whether the statement can end a loop. Such statements in a needed loop are needed as
+ * well, because they determine the trip count of the loop. */
 static bool ends_loop(const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_FAIL) return true;

@@ -132,8 +132,8 @@ kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array)
   return kept;
 }
 
-/* Returns the array expression for the derivatives of an array. It has the same type, but its root
- * can have other strides. */
+/* Returns the array expression for the derivatives of an array. The expression has the same type as
+ * the array, but its root can have other strides. */
 static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
 {
   kt_expr *other = KJ_NEW(d->arena, kt_expr);

@@ -20,9 +20,9 @@
  * compiled code, a bound function therefore has a symbol that contains `$extern`. No symbol of any
  * other function contains `$extern`.
  *
- * The address of a C function has no meaning in another process. Its symbol therefore contains the
- * number of its binding among all bindings of this name in the module. The disk cache's key maps
- * the names in the canonical text (printer.c) to these symbols.
+ * The address of a C function has no meaning in another process. The symbol of a C function
+ * therefore contains the number of the binding among all bindings of this name in the module. The
+ * disk cache's key maps the names in the canonical text (printer.c) to these symbols.
  *
  * If GPU code is given as text, the symbol contains the digest of the text, so funcs that are bound
  * to the same function share its symbol. Functions in linked code keep their names, because this

@@ -41,8 +41,8 @@ enum {
   KJ_ADDRESS = 4096,
   KJ_ARRAY = 8192, /* the first argument is a whole local array */
   /* Untrusted code (a guest) may use it (verify_guest.c). If the checks of guest code are enabled,
-   * it cannot access memory other than its operands, end the process or break the device, whatever
-   * its arguments. */
+   * no arguments of the built-in can make it access memory other than its operands, end the process
+   * or break the device. */
   KJ_GUEST = 16384,
   KJ_OPERATOR = 32768 /* the first argument is a func whose `@identity` the built-in uses */
 };

@@ -303,8 +303,8 @@ static void find_structs(ki_naming *naming, const kjit_module *module)
 
 /* Chooses the names of the declarations in a built module. Functions and structs keep their names
  * if these are valid. Constants, to which expressions refer by node, are renamed if there is a
- * conflict. If linking has combined several functions with the same name, the first one keeps it,
- * because kjit_get_kernel finds the first one. */
+ * conflict. If linking has combined several functions with the same name, the first function keeps
+ * the name, because kjit_get_kernel finds the first function. */
 static void name_module(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {

@@ -178,8 +178,8 @@ static bool is_short(const kj_library_declaration *d)
 
 /* Returns the end of the part of a declaration that is parsed for the module. In a partial module
  * (partial.c), this is only the header of a func, without its block. A short func, such as an
- * operator or the load of an element, is parsed completely: such funcs are often passed to other
- * funcs, and the analysis of accesses then needs their bodies. */
+ * operator or the load of an element, is parsed completely. Short funcs are often passed to other
+ * funcs, and the analysis of accesses then needs the bodies of the passed funcs. */
 static const char *find_end(const reacher *r, const kj_library_declaration *d)
 {
   const char *at = start_of(d), *end = end_of(d);

@@ -311,8 +311,8 @@ struct kjit_module {
   kj_sources sources;    /* source 0 is the parsed text; in a built module, it has only a name */
   /* imports that ki_read_imports has not processed yet; empty in a finished module */
   KJ_LIST(ki_import) imports;
-  /* functions, constants and structs in order; those of an importing source precede those of its
-   * imports */
+  /* functions, constants and structs in source order; the declarations of an importing source
+   * precede the declarations of its imports */
   ki_decls decls;
   uint64_t parse_time_ns;
   _Atomic uint32_t references;
@@ -338,8 +338,8 @@ struct kjit_module {
   bool
     /* it contains the declaration of a guest, so the whole module is compiled as guest code */
     has_guest;
-  /* The modules from which this module was made. It retains them, because it shares their texts and
-   * data. The list is in the arena. */
+  /* The modules from which this module was made. The module retains these modules, because it
+   * shares their texts and data. The list is in the arena. */
   KJ_LIST(kjit_module *) bases;
   ki_later *later; /* allocated in the arena; NULL means that the module is already linked */
   /* In the arena; NULL means that the module has the bodies of all its funcs. The partial module of
@@ -657,8 +657,8 @@ bool ki_is_writer(const ki_builtin *builtin);
 
 /* Determines for each array parameter of a kernel whether the kernel and the funcs that it may call
  * read or write its elements. Works on the untyped tree and is conservative: it can report too many
- * accesses. If an array is passed to a func parameter, it is assumed to be read. It is also assumed
- * to be written if any func of the module writes to one of its parameters. The result is not valid
+ * accesses. If an array is passed to a func parameter, it is assumed to be read. The array is also
+ * assumed to be written if any func of the module writes to a parameter. The result is not valid
  * for calls that pass funcs of other modules. read and written have params.count elements. */
 void ki_find_accesses(const kjit_module *module, const ki_function *function, bool *read,
                       bool *written);

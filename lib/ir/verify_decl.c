@@ -284,10 +284,9 @@ void ki_verify_constant(ki_verifier *v, ki_decl *decl)
 
 /* ---- constants that use other constants ---- */
 
-/* Functions that evaluate a constant recurse over its tree, which includes the trees of other
- * constants in it; these can be declared in any order. The functions can run on a stack of 128 KiB
- * that the application provides, so the depth is limited. An error message below contains this
- * limit. */
+/* Functions that evaluate a constant recurse over its tree and over the trees of the constants that
+ * it uses. The declarations can have any order. The functions can run on a stack of 128 KiB that
+ * the application provides, so the depth is limited. An error message below contains this limit. */
 enum { MOST_LEVELS = 500, UNDER_WAY = MOST_LEVELS + 1 };
 
 static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level);

@@ -1,5 +1,6 @@
 /* Aggregates: structs, arrays inside structs, vectors, complex numbers, tuples and pointers. This
- * file has their register form, their memory layout, and access to their components.
+ * file defines the register form and the memory layout of aggregates, and accesses their
+ * components.
  *
  * In registers, a struct, a complex number and a tuple are LLVM structs of their components'
  * register types. An array inside a struct is an LLVM array in row-major order, a vector is an LLVM

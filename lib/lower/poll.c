@@ -192,7 +192,8 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
 /* ---- chunks ----
  *
  * A loop is divided into chunks by an outer loop. The inner loop then runs only to the end of the
- * chunk. It keeps its form, so that LLVM vectorizes and unrolls it as before. */
+ * chunk. The inner loop keeps the form of the original loop, so that LLVM vectorizes and unrolls it
+ * in the same way. */
 
 /* Returns the number of iterations in a chunk. A loop that contains synchronizations (is_joint)
  * polls in each iteration. */

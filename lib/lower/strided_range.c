@@ -10,8 +10,8 @@
  * and of arguments that have these relations.
  *
  * Branches in a body, for example those of tanh, would separate the loads and the stores of the
- * copies. If such a body ends with its only store, all loads come before the first copy, and all
- * stores after the last one. */
+ * copies. If such a body ends with its only store, all loads are executed before the first copy of
+ * the body, and all stores after the last copy. */
 #include <string.h>
 
 #include "lower/instruction.h"

@@ -27,9 +27,9 @@ static inline uint32_t kn_print_source(uint64_t header) { return (uint32_t)(head
 /* ---- GPU ---- */
 
 /* The print buffer of a device, which is a ring buffer of words in host memory. A thread reserves
- * words with a compare-and-swap on *next, which is in device memory. It then writes its values, and
- * after them the header. The host side reads until it finds a header of 0, sets the words that it
- * has read to 0, and advances `read`. */
+ * words with a compare-and-swap on *next, which is in device memory. The thread then writes its
+ * values and, last, the header. The host side reads until it finds a header of 0, sets the words
+ * that it has read to 0, and advances `read`. */
 typedef struct kn_print_ring {
   uint64_t next; /* address of the counter */
   uint64_t mask; /* the number of words, which is a power of two, minus 1 */
@@ -48,8 +48,8 @@ typedef struct kn_print_port {
 
 /* ---- CPU ---- */
 
-/* The lines of a launch until they are delivered. For each line, `words` contains its block, its
- * header and its values. */
+/* The lines of a launch until they are delivered. For each line, `words` contains the number of the
+ * block, the header and the values. */
 typedef struct kn_print_sink kn_print_sink;
 struct kn_print_sink {
   pthread_mutex_t mutex;

@@ -2,8 +2,8 @@
  *
  * For each byte, the watch stores only the last plain write, and the reads and atomic accesses
  * since that write. This is sufficient to report the first race. If a plain write was not part of a
- * race, all earlier accesses happen before it. If a later access is not ordered after one of these
- * earlier accesses, it is not ordered after the write either, and races with it. */
+ * race, all earlier accesses happen before it. A later access that is not ordered after one of
+ * these earlier accesses is not ordered after the write either, so it races with the write. */
 #include "native/watch.h"
 
 #include <stdlib.h>
@@ -103,9 +103,9 @@ static kn_watch_set one_access(const kn_watch *watch, uint32_t thread)
                          .members = KJ_WATCH_ONE };
 }
 
-/* Adds the current access to the set. Removes accesses that happen before it: a later access that
- * races with a removed one also races with this one. If there is no memory for several members, the
- * set keeps only this access. */
+/* Adds the current access to the set. Removes the accesses that happen before the current access: a
+ * later access that races with a removed access also races with the current access. If there is no
+ * memory for several members, the set keeps only this access. */
 static void add_to_set(kn_watch *watch, kn_watch_set *set, uint32_t thread)
 {
   kn_watch_set one = one_access(watch, thread);

@@ -3,12 +3,12 @@
  * in shared memory. CPU code calls these functions. One worker thread runs all threads of a block,
  * one after the other.
  *
- * Two accesses to a byte race if they come from different threads, at least one of them is a write,
- * at least one of them is not atomic, and no synchronization orders them. A chain of
- * synchronizations (block barriers and syncwarps) orders two accesses if both threads take part in
- * it. Time is the number of synchronizations that have been executed. For each pair of threads, the
- * watch stores the time up to which the accesses of one thread happen before the next access of the
- * other thread. docs/architecture/checks.md has more details. */
+ * Two accesses to a byte race if all of the following is true: they come from different threads, at
+ * least one access is a write, at least one access is not atomic, and no synchronization orders the
+ * accesses. A chain of synchronizations (block barriers and syncwarps) orders two accesses if both
+ * threads take part in it. Time is the number of synchronizations that have been executed. For each
+ * pair of threads, the watch stores the time up to which the accesses of one thread happen before
+ * the next access of the other thread. docs/architecture/checks.md has more details. */
 #ifndef KJ_NATIVE_WATCH_H
 #define KJ_NATIVE_WATCH_H
 

@@ -271,8 +271,9 @@ static void count_home_use(void *data, kt_expr **expr)
 }
 
 /* Removes lets at the top level whose value only other regions used. They are removed from last to
- * first, because they can use earlier lets. If the value of a let can fail, it is not removed: the
- * other regions compute it without checks, and they may have no iterations. */
+ * first, because they can use earlier lets. A let whose value can fail is not removed, because its
+ * check must be executed: the other regions compute the value without checks, and they may have no
+ * iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {
   kt_stmts kept = { 0 }, in_order = { 0 };

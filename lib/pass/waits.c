@@ -1,5 +1,5 @@
 /* Finds loops in which a thread only waits for another thread. On the CPU, the threads of a block
- * are executed one after the other, so the other thread never runs; interruptible code reports a
+ * are executed one after the other, so the awaited thread never runs. Interruptible code reports a
  * failure in such a loop (lower/poll.c). On a GPU the other thread would run. */
 #include "pass/pass.h"
 

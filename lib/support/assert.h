@@ -10,8 +10,8 @@ _Noreturn void kj_fail_assertion(const char *condition, const char *file, int li
 
 #ifdef NDEBUG
 enum { KJ_HAS_ASSERTIONS = 0 };
-/* The condition is compiled but never evaluated. It must therefore stay valid, and variables in it
- * are treated as used, but it generates no code. */
+/* The condition is compiled but never evaluated. The condition must therefore stay valid, and its
+ * variables are treated as used, but no code is generated for it. */
 #define KJ_ASSERT(condition) ((void)(KJ_HAS_ASSERTIONS && (condition)))
 #else
 enum { KJ_HAS_ASSERTIONS = 1 };

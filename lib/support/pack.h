@@ -34,8 +34,9 @@ typedef struct kj_static_rows {
 typedef struct kj_field {
   kj_field_kind kind;
   size_t offset;
-  /* The number of elements of an array. It is either a field of the struct, given by its offset and
-   * size, or the result of measure, which can use the fields that precede this one. */
+  /* The number of elements of an array. The number is either a field of the struct, given by the
+   * offset and the size of that field, or the result of `measure`, which can use the fields that
+   * precede this field. */
   size_t count_offset, count_bytes;
   size_t (*measure)(const void *item, const void *user);
   size_t size_bytes;

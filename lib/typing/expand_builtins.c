@@ -1,6 +1,6 @@
 /* Some built-ins, the elementary functions of complex numbers, are implemented by funcs in
- * lib/library. This pass replaces such built-ins by calls of these funcs. These funcs are parsed
- * only if a kernel uses them. Lowering inlines their calls, so the code is the same as if lowering
+ * lib/library. This pass replaces the built-ins by calls of these funcs. The funcs are parsed only
+ * if a kernel uses them. Lowering inlines the calls, so the code is the same as if lowering
  * implemented the built-in itself. */
 #include "typing/infer.h"
 

@@ -359,8 +359,8 @@ kt_exprs kt_take_items(kt_scope *s, kt_expr *tuple, kj_location location);
 kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values);
 /* Reports an error unless the tuple has as many items as there are names. */
 void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location location);
-/* Returns whether the last statement is a jump. It can come from a static `if`; the statements
- * after that `if` then belong to its other branch and are not inferred. */
+/* Returns whether the last statement is a jump. The jump can come from the branch that a static
+ * `if` selects. The statements after the `if` are then never executed and are not inferred. */
 bool kt_has_jumped(const kt_stmts *out);
 
 /* ---- infer_copies.c: loops whose body is inferred several times, and loops over indices ---- */
@@ -918,8 +918,8 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
 kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value);
 /* Returns the result type of kt_make_concrete. */
 kjit_type kt_concrete_type(const kt_expr *value);
-/* Returns kt_var.wide for a weak integer. This is the type of the integer if nothing else
- * determines its type and it can need more than 32 bits. */
+/* Returns kt_var.wide for a weak integer. The integer has this type if it can need more than 32
+ * bits and nothing else determines its type. */
 kjit_type kt_wide_type(const kt_expr *value);
 /* Returns the wider of two results of kt_wide_type. */
 kjit_type kt_wider_type(kjit_type x, kjit_type y);

@@ -378,8 +378,8 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   }
 }
 
-/* Rejects a pointer in untrusted code (a guest). Such code cannot create pointers, but the
- * application's funcs can pass pointers to it or return them. */
+/* Rejects a pointer in untrusted code (a guest). Guest code cannot create pointers, but the
+ * application's funcs can pass or return pointers to guest code. */
 static void refuse_pointer(kt_scope *s, const kt_expr *value)
 {
   if (!ki_holds_pointer(s->c->types, value->type)) return;

@@ -91,9 +91,9 @@ struct kt_compilation {
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same,
     used_large;
   /* Set by pass/prove.c, for the CPU only. `hoisted` is a list of conditions on the kernel's
-   * parameters and the block. If a block satisfies them, the hoisted checks cannot fail in it, and
-   * it runs `unchecked`, the same kernel without these checks. NULL means that there is no such
-   * kernel. */
+   * parameters and the block. In a block that satisfies the conditions, the hoisted checks cannot
+   * fail. Such a block runs `unchecked`, the same kernel without these checks. NULL means that
+   * there is no such kernel. */
   kt_exprs hoisted;
   bool drops_hoisted; /* this is the compilation of the kernel without the hoisted checks */
   kt_compilation *unchecked;

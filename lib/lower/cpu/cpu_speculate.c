@@ -4,10 +4,11 @@
  *
  * An iteration records whether a divisor was 0. In that case it does not store its results. The
  * loop computes the number of the first such iteration as a minimum, which can be vectorized as
- * well. After the loop, this iteration runs again with its checks. It has had no effect before, and
- * no other iteration writes memory, variables or thread-local arrays that its checks read. The
- * iteration therefore fails at the same point as without speculation. Iterations after it have been
- * executed as well, as other threads of a GPU would have executed them.
+ * well. After the loop, this iteration runs again with its checks. The iteration has had no effect
+ * in the loop, and no other iteration writes memory, variables or thread-local arrays that the
+ * checks of this iteration read. The iteration therefore fails at the same point as without
+ * speculation. Iterations after it have been executed as well, as other threads of a GPU would have
+ * executed them.
  *
  * The program must never observe a value computed from a quotient with a zero divisor. Such a value
  * must therefore not determine the address of a load or the number of iterations of a loop. The

@@ -1,5 +1,5 @@
-/* CPU: matrix products of a warpgroup. Each warp computes its own 16 rows when it reaches the
- * product, because they do not depend on the other three warps.
+/* CPU: matrix products of a warpgroup. Each warp computes its 16 rows when it reaches the product,
+ * because these rows do not depend on the other three warps.
  *
  * A descriptor determines the layout of a matrix as described in the PTX manual ("strides",
  * "swizzling modes"). There are groups of 8 rows along the dimension other than k. A row has the

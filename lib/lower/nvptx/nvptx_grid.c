@@ -24,9 +24,9 @@
  *   bits 0-15   the number of blocks that have left
  *
  * The block that has changed the phase then adds the start value of the next round. Other blocks
- * need not wait for this addition, because without it the count cannot reach its maximum. After all
- * blocks have left, bits 0 to 30 are 0 again. A grid whose blocks are all resident has far fewer
- * than 2^15 blocks. */
+ * need not wait for this addition, because the count cannot reach its maximum before the addition.
+ * After all blocks have left, bits 0 to 30 are 0 again. A grid whose blocks are all resident has
+ * far fewer than 2^15 blocks. */
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 

@@ -153,8 +153,9 @@ LLVMValueRef kl_nvptx_stmatrix(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Matrix products of a warpgroup, sm_90a. The instruction writes the accumulator registers
- * asynchronously until wgmma_wait. For this reason, each of these instructions takes all
- * accumulators as inputs and returns them, so that no code reads or moves them in between. */
+ * asynchronously until wgmma_wait. Each of these instructions therefore takes all accumulators as
+ * inputs and returns all of them, so that no code can read or move an accumulator before
+ * wgmma_wait. */
 
 enum { MOST_WGMMA_REGISTERS = 128 };
 
