@@ -1,8 +1,9 @@
-// algorithms_cpu EXPONENT: what kjit's algorithms on the CPU are measured beside, on arrays of up
-// to 2^EXPONENT elements: loops with OpenMP, and C++17's parallel algorithms (libstdc++ with
-// oneTBB) with -DHAS_TBB. Reads lines `PEER tab ROW tab EXPONENT`, answers each
-// with the median and the least us of a call, or with `-` where the peer has no such row. Rows and data are those
-// of algorithms.c; test/bench/algorithms_cpu.py compiles both and asks them in turns.
+// algorithms_cpu EXPONENT: the peers of kjit's algorithms on the CPU, for arrays of up to
+// 2^EXPONENT elements: loops with OpenMP and, with -DHAS_TBB, C++17's parallel algorithms
+// (libstdc++ with oneTBB). The program reads lines `PEER tab ROW tab EXPONENT` and answers each
+// with the median and the minimum us of a call, or with `-` if the peer has no such row. Rows and
+// data are those of algorithms.c. test/bench/algorithms_cpu.py compiles both programs and measures
+// them in turn.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,7 +1,9 @@
-// algorithms_cub.cu: CUB's device-wide algorithms as nvcc compiles them, temporary memory made beforehand, several calls between two events. Prints a line for each row of
-// algorithms.c that CUB has: name, exponent of the number of elements, median us. Set operations are Thrust's, which makes its memory in each call and waits for the count.
+// algorithms_cub.cu: measures CUB's device-wide algorithms, compiled by nvcc. Temporary memory is
+// allocated in advance, and several calls run between two events. Prints a line for each row of
+// algorithms.c that CUB has: name, exponent of the number of elements, median us. The set
+// operations are Thrust's, which allocates memory in each call and waits for the count.
 // nvcc -O3 -std=c++17 -arch=native algorithms_cub.cu
-// a.out [NAME]: only rows in whose name this is.
+// a.out [NAME]: only the rows whose names contain NAME.
 #include <cub/cub.cuh>
 #include <thrust/execution_policy.h>
 #include <thrust/set_operations.h>

@@ -1,5 +1,7 @@
-// How fast axpy can be on a GPU at all: r = a*x + y on 2^28 floats with 16-byte accesses, over kinds of loads and stores, elements a thread and block sizes, beside one
-// element a thread. Prints the median time and GB/s of each. No kjit in it: it says what is left to gain.
+// Measures the fastest possible axpy on a GPU, without kjit: r = a*x + y on 2^28 floats with
+// 16-byte accesses, for several kinds of loads and stores, numbers of elements for each thread and
+// block sizes, compared with one element for each thread. Prints the median time and GB/s of each
+// variant.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,12 +1,13 @@
 /* calls.c DEVICE [CALLS]: measures the time of kjit's algorithms apart from their kernels; DEVICE
  * is cuda or cpu.
  *
- * `first` lines: the first call with a func that was never seen, from the func's text to the result
- * on the device, the disk cache being empty: median and least ms of CALLS (default 5), and of the
- * last call how many kernels were compiled and what they took together for parse, infer, lower,
- * optimize, emit and load (on a GPU the driver's compilation of the PTX), and their PTX or machine
- * code in bytes. Then the same call in another context of the process, from the disk cache.
- * `host` lines: us of a call that was made before and of a plan's run, on the host. */
+ * `first` lines: the first call with a new func, from the func's text to the result on the device,
+ * with an empty disk cache. The line has the median and minimum ms of CALLS (default 5). For the
+ * last call it has the number of compiled kernels, their total times for parse, infer, lower,
+ * optimize, emit and load (on a GPU the driver's compilation of the PTX), and the size of their PTX
+ * or machine code in bytes. Then follows the same call in another context of the process, with code
+ * from the disk cache.
+ * `host` lines: the host time in us of a repeated call and of a plan's run. */
 #define _GNU_SOURCE
 #include <kjit/kjit.h>
 #include <stdbool.h>

@@ -1,15 +1,22 @@
-/* compile_scale.c: compile time of generated kernels of 10 to 10,000 statements, from text to code
- * in a warm process, as processor time. Prints a line for each size and form: form, target,
- * statements, median ms, microseconds a statement.
+/* compile_scale.c: measures the compile time of generated kernels of 10 to 10,000 statements, from
+ * text to code in a warm process, as processor time. Prints a line for each size and form: form,
+ * target, statements, median ms, microseconds for each statement.
  *
- *   compile_scale [target] [most statements] [repetitions] [facts] [checks] [form]; default sm_90,
- * 10000, 3, all, none, each; target nvrtc: the same kernels in CUDA C, to PTX by NVRTC
+ *   compile_scale [target] [most statements] [repetitions] [facts] [checks] [form]
  *
- * Each repetition parses a text of its own. Forms: `lets` one long chain of values, `stores`
- * independent element updates, `blocks` ifs and loops with a few statements each, `calls` as many
- * funcs as there are ten statements, `ifs` an if with three subscripts each, in a grid_range,
- * `loops` a loop each, `sums` a loop over the array each, `sines` and `strided` one unrolled loop,
- * of calls of sin and of stores; arrays of the last three may have any strides. */
+ * The defaults are sm_90, 10000, 3, all, none, and every form. The target nvrtc compiles the same
+ * kernels in CUDA C to PTX with NVRTC.
+ *
+ * Each repetition parses another text. The forms:
+ *   lets              one long chain of values
+ *   stores            independent updates of elements
+ *   blocks            ifs and loops with a few statements each
+ *   calls             one func for every ten statements
+ *   ifs               ifs with three subscripts each, in a grid_range
+ *   loops             one loop for each statement
+ *   sums              loops over the array
+ *   sines, strided    one unrolled loop of calls of sin, or of stores
+ * The arrays of sums, sines and strided can have any strides. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <stdarg.h>

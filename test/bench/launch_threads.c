@@ -1,13 +1,13 @@
-/* Host time of one launch when 1 to 64 threads launch at once: kjit_launch of one kernel that all
- * share, prepared launches, and cuLaunchKernel of the same machine code, each thread on a stream of
- * its own; blocking: ordered with the default stream, as streams are by default, for which the
- * driver holds its lock longer. Without a GPU: kjit's own part, on kernels of one thread that do
- * next to nothing.
+/* Measures the host time of one launch when 1 to 64 threads launch at the same time: kjit_launch of
+ * one shared kernel, prepared launches, and cuLaunchKernel of the same machine code. Each thread
+ * has its own stream. With `blocking`, the streams are ordered with the default stream, as streams
+ * are by default; the driver then holds its lock longer. Without a GPU, the program measures kjit's
+ * part alone, with kernels of one thread that do nearly nothing.
  *
  *   launch_threads [cuda|cpu] [most threads] [blocking|non-blocking]
  *
- * Printed is the time of a launch as its thread sees it: the median over the threads of the least
- * of their rounds. */
+ * Each thread takes the minimum of its rounds as the time of a launch. The program prints the
+ * median over the threads. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <pthread.h>

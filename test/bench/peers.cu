@@ -1,4 +1,5 @@
-// peers.cu: the benchmark kernels in CUDA C as one writes them, compiled by nvcc -O3, timed with events. Prints a line for each: name, median us.
+// peers.cu: the benchmark kernels in plain CUDA C, compiled by nvcc -O3 and timed with events.
+// Prints a line for each kernel: name, median us.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,8 +1,8 @@
-/* plain_code.c [ROUNDS [cuda]]: first calls on the CPU or a GPU with and without plain code
- * (kjit_config.plain_code), milliseconds of wall time, the minimum of the rounds; each call in a
- * context of its own, without a disk cache. Columns: the first call that waits for the best code;
- * the first call with plain code; a later call of the plain code, and of the best code. Set
- * CUDA_CACHE_DISABLE=1 for a GPU.
+/* plain_code.c [ROUNDS [cuda]]: measures first calls on the CPU or a GPU with and without plain
+ * code (kjit_config.plain_code). Prints milliseconds of wall time, the minimum of the rounds. Each
+ * call runs in a new context without a disk cache. Columns: the first call that waits for the best
+ * code; the first call with plain code; a later call of plain code; a later call of the best code.
+ * Set CUDA_CACHE_DISABLE=1 for a GPU.
  *
  *   cc -O2 -Iinclude test/bench/plain_code.c -o plain_code -Lbuild/release/lib -lkjit
  *   LD_LIBRARY_PATH=build/release/lib ./plain_code */

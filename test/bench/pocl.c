@@ -1,6 +1,6 @@
 /* pocl.c: runs the diffusion step and the tiled product of pocl.cl on a CPU device (PoCL).
- * pocl pocl.cl [repetitions]: prints a line for each: name, median ms, least ms, largest error
- * against a plain loop, and the device. */
+ * pocl pocl.cl [repetitions]: prints a line for each kernel: name, median ms, minimum ms, largest
+ * difference from a plain loop, and the device. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Measures host times of memory operations: launches with host arrays of several sizes (copied in
  * and out), creation and release of arrays, and graphs compared with single launches.
  *
- *   staging [cuda|cpu] [rounds]          cc -O2 -Iinclude test/bench/staging.c -Lbuild/lib -lkjit
- * -o staging
+ *   cc -O2 -Iinclude test/bench/staging.c -Lbuild/lib -lkjit -o staging
+ *   staging [cuda|cpu] [rounds]
  *
  * The program prints the median of the rounds. */
 #include <kjit/kjit.h>

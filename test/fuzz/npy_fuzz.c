@@ -1,11 +1,11 @@
-/* Whatever the bytes of a .npy file are, reading it ends with an array that the file's bytes fill,
- * or with an error that names the file; and so with a conversion, and with a struct for the
- * elements. What is written of an array is read back as the same one.
+/* For any bytes of a .npy file, reading ends with an array that the file's bytes fill, or with an
+ * error that names the file. The same holds with a conversion of the elements, and with a struct as
+ * element type. An array that is written is read back unchanged.
  *
- * An input is a file, or, where it does not begin as one, the text of a header: the target puts
- * before it what belongs there and behind it as much data as it promises, if that is little. With
- * KJIT_FUZZ_KEEP=FOLDER in the environment what is taken is kept in FOLDER, N.npy and what it was
- * read as in N.txt, for a comparison with numpy.load. */
+ * An input is a file. If it does not begin like a .npy file, it is the text of a header. The target
+ * then adds the bytes before the text and, if the header promises little data, this amount of data
+ * after it. If KJIT_FUZZ_KEEP=FOLDER is in the environment, accepted files are stored as
+ * FOLDER/N.npy and the arrays that were read as FOLDER/N.txt, for a comparison with numpy.load. */
 #include <driver/argument.h>
 #include <driver/compare.h>
 #include <driver/npy.h>
@@ -69,7 +69,8 @@ static int make_file(const image *content, char path[64])
   return file;
 }
 
-/* What the header promises, from the error of a file that has no data. */
+/* Appends the data that the header promises. The size comes from the error about a file without
+ * data. */
 static void append_data(image *content, const char *error, uint32_t draw)
 {
   const char *promise = error ? strstr(error, "promises ") : NULL;

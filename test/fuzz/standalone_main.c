@@ -1,8 +1,9 @@
-/* Drives a fuzz target without libFuzzer, so that it works with every compiler: first every file of
- * the corpus as it is, then seeded mutations of them. Flags as libFuzzer's: -runs=N (mutated
- * inputs), -seed=S, -dict=FILE, -max_len=BYTES, -max_total_time=SECONDS (0: no limit),
- * -timeout=SECONDS (one input); then files and folders. Same seed and corpus: same inputs. An input
- * that ends the process is kept in crash-SEED-NUMBER; given alone it runs again. */
+/* Runs a fuzz target without libFuzzer, so that it works with every compiler. First it runs every
+ * file of the corpus unchanged, then mutations of the files, which the seed determines. The flags
+ * are those of libFuzzer: -runs=N (number of mutated inputs), -seed=S, -dict=FILE, -max_len=BYTES,
+ * -max_total_time=SECONDS (0: no limit), -timeout=SECONDS (for one input). Files and folders
+ * follow. The same seed and corpus give the same inputs. An input that ends the process is stored
+ * as crash-SEED-NUMBER; given as the only file, it runs again. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -183,7 +183,7 @@ static void test_tensors(void)
   }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void test_hostile_operands(void)
 {

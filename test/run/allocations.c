@@ -1,14 +1,15 @@
 /* Each allocation of kjit's own code fails in turn, while a module is parsed, built, changed and
- * compiled for a GPU and for the CPU, and while its kernel is launched: once alone, and once with
- * all that follow. What was wanted fails with KJIT_ERROR_MEMORY, or works without what was to be
- * kept; the context works afterwards, and nothing is leaked, which LeakSanitizer sees. LLVM's own
- * allocations are out of reach: it ends the process when one fails.
+ * compiled for a GPU and for the CPU, and while its kernel is launched: once only this allocation,
+ * and once this and all later allocations. The failing call returns KJIT_ERROR_MEMORY, or succeeds
+ * without keeping data that it would have cached. The context works afterwards, and LeakSanitizer
+ * finds no leak. Allocations of LLVM are not tested, because LLVM ends the process if one fails.
  *
- * Needs the hostile build, whose allocations ask kjit_fails_allocation. Arguments: how many of each
- * step's allocations are let fail, 0 or none: all; which ones, as a number, 0 or none: another
- * choice in each run, whose number is printed; the name of the only step, and what each failure is
- * told as is printed. Those that fail are evenly distributed over the step, from a random one on:
- * over many runs each allocation has its turn.
+ * The test needs the hostile build, whose allocations call kjit_fails_allocation. It has three
+ * optional arguments. The first is the number of allocations of each step that fail (0, the
+ * default: all). They are evenly distributed over the step, from a random one on, so that over many
+ * runs each allocation fails. The second is the number of that choice (0, the default: another
+ * choice in each run, which is printed). The third is the name of the only step to run; the result
+ * of each failure is then printed.
  * REQUIRES: hostile
  * RUN: %programs/allocations 100
  */

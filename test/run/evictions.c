@@ -1,6 +1,7 @@
-/* Threads launch the kernels of a context that holds the code of a few of them only. The disk cache
- * has the code of all, so that evictions and launches of the same code follow each other within
- * microseconds: an eviction that does not see a launch unmaps the code that the launch runs.
+/* Threads launch the kernels of a context that keeps the code of only a few kernels loaded. The
+ * disk cache has the code of all kernels, so evictions and launches of the same code follow each
+ * other within microseconds. If an eviction did not see a launch, it would unmap code that is
+ * running.
  * RUN: rm -rf %t && %programs/evictions %t
  */
 #include <pthread.h>

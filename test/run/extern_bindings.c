@@ -287,8 +287,9 @@ static void test_cached(void)
   free(blob);
 }
 
-/* Whether a key holds for one text or for two: the parts of an algorithm have an `f` each, and a
- * module whose names differ has the same canonical text as one with two of a name. */
+/* Tests that two different modules do not get the same key. Both parts of the algorithm have an
+ * `f`, and a module with different names has the same canonical text as one in which two funcs have
+ * one name. */
 static double reduce(kjit_module *elements, kjit_module *operators)
 {
   kjit_function *at, *add;

@@ -4,9 +4,8 @@
  * calls have two versions on the CPU, and kernels on a GPU.
  * RUN: %programs/hoisted_loops cpu
  * RUN: %if cuda %{ %programs/hoisted_loops cuda %}
- * With a file behind the device: loops of that file, with a line of three dashes between them
- * (test/random/loops.py).
- */
+ * If a file is given after the device, its loops are tested. Lines of three dashes separate them
+ * (test/random/loops.py). */
 #include <kjit/kjit.h>
 #include <limits.h>
 #include <stdio.h>

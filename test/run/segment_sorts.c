@@ -107,7 +107,7 @@ static void test_less(void)
   kjit_release_module(module);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void test_refused(void)
 {

@@ -236,7 +236,7 @@ static void test_failing(kjit_module *module, const arrays *a)
                   "a segment has no elements"));
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void test_refused(const arrays *a)
 {

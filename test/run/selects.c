@@ -180,7 +180,7 @@ static void test_runs(kjit_module *module, const arrays *a, bool near)
   REQUIRE(!wrong);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void test_refused(const arrays *a)
 {

@@ -149,7 +149,7 @@ static void run_line(const line *l)
   }
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void test_refused(void)
 {

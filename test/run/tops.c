@@ -83,7 +83,7 @@ static void test_many(int64_t n, int64_t k, uint32_t shift)
   kjit_release_array(p);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void test_refused(void)
 {

@@ -236,7 +236,7 @@ static void test_restride(void **state)
   expect_ok(*state,
             kjit_restride_array(array, (int64_t[]){ 4, 0 }, (int64_t[]){ 999, 1 }, 2, 99, &view));
   assert_int_equal(kjit_get_tensor(view)->shape[0], 4);
-  /* bounds are those of the view, not of the memory that it is in */
+  /* the bounds are those of the view, not those of the viewed array */
   expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 2, 1 } }, 1, &part));
   expect_ok(*state, kjit_restride_array(part, (int64_t[]){ 2 }, (int64_t[]){ -1 }, 1, 3, &again));
   EXPECT_ELEMENTS(again, 7, 6);

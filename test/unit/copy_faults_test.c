@@ -85,8 +85,7 @@ static kjit_status copy_arrays(objects *o)
   return KJIT_OK;
 }
 
-/* Host arrays of a launch: together in one piece, in two that overlap, with gaps, twice the same.
- */
+/* Host arrays of a launch: adjacent, overlapping, with gaps, and one array passed twice. */
 static kjit_status stage_arrays(objects *o)
 {
   static float memory[256];

@@ -3,9 +3,10 @@
  * each kind of error. The failure is reported, no object is leaked, and the same step works
  * afterwards.
  *
- * Before it includes this, a test defines struct objects with what use_all makes and: kjit_context
- * *context; int step, failed_in; step counts the steps that were begun, failed_in is the one in
- * which a driver call failed, 0: none. It also defines the functions declared below. */
+ * Before a test includes this header, it defines struct objects, which has the objects that use_all
+ * creates, and the members kjit_context *context and int step, failed_in. step counts the steps
+ * that have begun. failed_in is the step in which a driver call failed, or 0. The test also defines
+ * the functions that are declared below. */
 #ifndef FAULTS_H
 #define FAULTS_H
 

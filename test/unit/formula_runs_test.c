@@ -102,7 +102,8 @@ static void fill_randomly(void)
   for (int i = 0; i < ALL; i++) a[i] = (int32_t)below(9), b[i] = (int32_t)below(9);
   for (size_t i = 0; i < sizeof p; i++) p[i] = (uint8_t)below(256);
   for (int k = 0; k < 3; k++) {
-    int kind = (int)below(4); /* none is null, all are, and twice some are */
+    /* 0: no value is null; 1: all values are null; otherwise some values are null */
+    int kind = (int)below(4);
     for (size_t i = 0; i < sizeof valid[k]; i++)
       valid[k][i] = (uint8_t)(kind == 0 ? 0xff : kind == 1 ? 0 : below(256));
   }

@@ -596,8 +596,8 @@ static const char *read_view(const char *at, uint32_t rank, bool is_wide, uint32
   return at;
 }
 
-/* The library's copy of one and two dimensions. With one, the upper half of a wide extent is 0,
- * which no second extent is. */
+/* The library's copy of one and two dimensions. In a block for one dimension, the upper half of a
+ * 64-bit extent is 0, which the second extent of a matrix never is. */
 static void run_copy(const char *parameters)
 {
   int32_t second;

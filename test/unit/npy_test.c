@@ -295,7 +295,7 @@ static void every_prefix_is_refused(void **state)
   }
 }
 
-/* Any byte of the header may be wrong: the file is read or refused, never anything else. */
+/* Whichever byte of the header is changed, the file is either read or rejected. */
 static void every_changed_byte_is_survived(void **state)
 {
   const float data[] = { 1, 2 };

@@ -1,6 +1,6 @@
-/* One thing is changed between two processes that share a cache directory: each of them gets what
- * it gets in a directory of its own, in both orders. one_change_rows.h has a row for each part of
- * the key. */
+/* One thing differs between two processes that share a cache directory. Each of them gets the same
+ * results as with a separate directory, in both orders. one_change_rows.h has a row for each part
+ * of the key. */
 #include "kj_test.h"
 
 #include "one_change.h"

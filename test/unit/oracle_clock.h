@@ -1,37 +1,39 @@
-/* The oracle of the runtime's tests: who uses which memory, after what. Each stream has a vector
- * clock, as have events and the host; each allocation has the uses that are not known to be over.
- * From them follows whether memory that is handed on, freed, or given to somebody else is still in
- * use - which no run of a program shows by itself, as a driver mostly happens to be done.
+/* The oracle of the runtime's tests checks the order of all uses of memory. Each stream, each event
+ * and the host have a vector clock, and each allocation has a list of uses that may not be over
+ * yet. So the oracle knows whether memory that is reused or freed may still be in use. A run of a
+ * program rarely shows such a defect, because the driver has usually finished the work by chance.
  *
  * The parts:
  *   oracle_clock.h    clocks, memory and its owners, the rules
- *   oracle_driver.h   the substitute driver on top of them: streams, events, waiting
+ *   oracle_driver.h   the substitute driver that uses them: streams, events, waits
  *   oracle_graph.h    captures and graphs of that driver
  *   oracle_device.h   its memory, copies and code, the table of its entry points
- *   oracle_world.h    what a program has: devices, arrays, streams, and how it calls kjit
- *   oracle_calls.h    what it does with them
- *   oracle_process.h  a program in a process of its own
+ *   oracle_world.h    the objects of a program (devices, arrays, streams), and its calls of kjit
+ *   oracle_calls.h    operations on these objects
+ *   oracle_process.h  runs a program in a separate process
  *   oracle_programs.h        small scripted programs, one for each known defect:
- *   oracle_reuse_test.c      of memory that went on too early
- *   oracle_lifetime_test.c   of what ended, or was touched, at the wrong time
- *   oracle_actor.h           what random programs have, and choose from
- *   oracle_memory_actions.h, oracle_order_actions.h, oracle_random.h   what they do
- *   oracle_test.c            random programs, and how one that fails is made small
+ *   oracle_reuse_test.c      memory that was reused too early
+ *   oracle_lifetime_test.c   objects that ended, or were used, at the wrong time
+ *   oracle_actor.h           the objects of random programs, and their choices
+ *   oracle_memory_actions.h, oracle_order_actions.h, oracle_random.h   their actions
+ *   oracle_test.c            random programs, and the reduction of a failing program
  *
- * An owner is one life of memory: an array from its creation to its last release, or what one call
- * of kjit does with a block of the pool. Uses of one owner are the program's to order, and are not
- * looked at. The rules:
+ * An owner is one use of memory from its beginning to its end: an array from its creation to its
+ * last release, or the work of one call of kjit with a block of the pool. The program itself has to
+ * order the uses by one owner, which the oracle does not check. The rules:
  *   - A use of memory comes after every use by its earlier owners.
- *   - An array that is new on a stream: what that stream does next comes after every earlier use.
- *   - Memory of an array that is alive is not handed out, and a graph that is launched finds its
- *     memory with the owner that it was captured with.
- *   - Memory that goes - to the driver, by free or munmap, to a deleter - has no use pending: for
- *     the host, or for the stream that the deleter's owner goes on with.
- *   - Code that is unloaded is not queued; what was destroyed is not used.
- *   - No stream becomes part of a capture, and no capture is broken, but by what the program did.
+ *   - After an array is created on a stream, the stream's next operation comes after every earlier
+ *     use of the memory.
+ *   - Memory of an array that is alive does not get another owner, and when a graph is launched,
+ * its memory has the same owner as at the capture.
+ *   - Memory that is returned (to the driver, by free or munmap, or to a deleter) has no unfinished
+ *     use: for the host, or for the stream on which the deleter's owner continues to use it.
+ *   - Unloaded code is not queued, and destroyed objects are not used.
+ *   - Only the program adds streams to a capture, and only the program breaks a capture.
  *
- * The host is one clock, also where there are several threads: what one of them knows may have been
- * told to the others. So the oracle misses some mistakes between threads, and invents none. */
+ * The host has one clock, also if there are several threads, because one thread may have passed
+ * information to the others. So the oracle misses some defects between threads, but reports no
+ * false ones. */
 #ifndef ORACLE_CLOCK_H
 #define ORACLE_CLOCK_H
 
@@ -236,10 +238,10 @@ static bool oracle_is_before(const oracle_use *use, const oracle_clock *clock)
   return use->tick <= clock->at[use->stream];
 }
 
-/* What an operation that is queued on the stream now comes after. The default stream and those that
- * are ordered with it, other threads' own ones too, wait for each other's operations, and no more:
- * an event that one of the others waits for says nothing to the default stream. That the default
- * stream waits for one is an operation of it. */
+/* Returns the clock of the operations that precede an operation which is queued on the stream now.
+ * The default stream and the streams that are ordered with it, including per-thread streams, wait
+ * for each other's operations only. If another stream waits for an event, the default stream does
+ * not wait for it. If the default stream waits for an event, this wait is one of its operations. */
 static oracle_clock oracle_next(const oracle_stream *stream)
 {
   oracle_clock clock = stream->clock;

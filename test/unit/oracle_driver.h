@@ -1,11 +1,12 @@
-/* The driver that the oracle looks at: what is queued is not run, but its place in the order is
- * known, and what it uses. Host functions are the exception: they are called when their stream gets
- * there, at the latest when the host waits for it, by whichever thread is in the driver then.
+/* The driver of the oracle. It does not run queued work, but it knows the position of the work in
+ * the order, and the memory that the work uses. Host functions are an exception: they are called
+ * when their stream reaches them, at the latest when the host waits for them, by any thread that is
+ * in the driver at that time.
  *
- * As CUDA documents it and driver 580 does it: the default stream is ordered with the streams that
- * are not made as non-blocking, in both directions. Copies of host memory that is not pinned have
- * read or written it when the call returns. Freeing memory waits for its device, unloading code and
- * closing another process's memory for nothing. */
+ * The driver behaves as CUDA documents it and as driver 580 does. The default stream is ordered, in
+ * both directions, with the streams that were not created as non-blocking. Copies have read or
+ * written host memory that is not pinned when the call returns. Freeing memory waits for its
+ * device. Unloading code and closing memory of another process do not wait. */
 #ifndef ORACLE_DRIVER_H
 #define ORACLE_DRIVER_H
 

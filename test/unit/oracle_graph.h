@@ -80,7 +80,8 @@ static void oracle_break_capture(oracle_capture *capture, const char *how)
   if (!capture->broken) capture->broken = how;
 }
 
-/* all: also those of non-blocking streams. */
+/* Breaks the captures of a device. If `all` is true, this includes captures of non-blocking
+ * streams. */
 static bool oracle_break_captures_of(uint32_t device, bool all, const char *how)
 {
   bool has_some = false;

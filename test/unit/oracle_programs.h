@@ -1,12 +1,13 @@
 /* Small programs that the oracle checks: oracle_reuse_test.c and oracle_lifetime_test.c have one
- * for each defect that was found in kjit. Run one by its name, with everything that happened:
+ * for each defect that was found in kjit. To run one program and print all calls, give its name:
  *
  *   build/ci/test/unit/oracle_reuse_test shared_slot
  *
- * Indented by two columns are the calls of kjit, by six those of the driver; the last line is the
- * violation: who uses the memory, by which operation of which stream, and what did not wait for it.
- * A row of the table that says what is broken is expected to end in a violation: whoever mends it
- * empties that column, which a program that has come to pass demands. */
+ * Calls of kjit are indented by two columns, and calls of the driver by six. The last line is the
+ * violation: the owner of the memory, the operation and the stream that use it, and the operation
+ * that did not wait for this use. A row of the table that names a defect must end in a violation.
+ * When the defect is mended, the name has to be removed from the row, because such a program must
+ * not pass. */
 #ifndef ORACLE_PROGRAMS_H
 #define ORACLE_PROGRAMS_H
 

@@ -1,15 +1,16 @@
 /* Random programs that the oracle checks (oracle_clock.h has the rules). The seed of a program
  * determines its features and then its operations. A program that fails is reduced to the features
- * and operations that it needs to fail. Then it runs again and prints all calls: those of kjit
- * indented by two columns, those of the driver by six. The last line is the violation.
+ * and operations that it needs to fail. Then it runs again and prints all calls: calls of kjit are
+ * indented by two columns, and calls of the driver by six. The last line is the violation.
  *
  *   oracle_test                          2000 fixed seeds, and 500 fresh ones; 200 programs of four
  *                                        threads; a quarter of each under a sanitizer
- *   oracle_test --count 200000           the nightly form: fresh ones only
- *   oracle_test --seed 17                that one, made small, with what happens
+ *   oracle_test --count 200000           for nightly runs: only fresh seeds
+ *   oracle_test --seed 17                this program, reduced, with all calls
  *   oracle_test --seed 17 --without 128  without features, by the bits of oracle_feature
- *   oracle_test --threads 4              programs of so many threads, which no seed repeats;
- *                                        with --seed it tries a thousand times */
+ *   oracle_test --threads 4              programs with this number of threads, which a seed does
+ *                                        not repeat exactly; with --seed it runs a thousand times
+ */
 #include "oracle_random.h"
 
 #include <time.h>

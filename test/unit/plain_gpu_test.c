@@ -172,7 +172,7 @@ static void test_clusters(void **state)
   (void)state;
   world w = begin(always);
   expect_plain(&w, "clustered", usual, false);
-  expect_plain(&w, "ranked", usual, true); /* each block is a cluster of its own */
+  expect_plain(&w, "ranked", usual, true); /* each block forms a cluster */
   kjit_launch_config cluster = usual;
   cluster.cluster[0] = 2;
   expect_plain(&w, "sums", cluster, false);
