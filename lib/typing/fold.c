@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/values.h"
 
 const char *kt_integer_text(kj_arena *arena, __int128 value)
 {

@@ -1,247 +1,11 @@
-/* Declarations that the files of type inference share. Other parts of the compiler use only
- * typing/typed.h.
- *
- * The body of a function is inferred in rounds, each of which infers the whole body. Some facts are
- * guesses that a round can change: the type of a `var` that depends on its assignments
- * (variable_type.c), the result type, and which variables differ between threads. Each guess can
- * only change in one direction, so the number of rounds is finite. The last round changes no guess;
- * its typed tree is the result.
- * A weak type is the type of a literal or an untyped number. Another operand determines the final
- * type of a weak value (promote.c). */
+/* Functions that infer the types of the source: of modules, functions, statements and expressions.
+ * Only the files of type inference and lib/derive use this header. Other parts of the compiler use
+ * typing/typed.h. */
 #ifndef KJ_TYPING_INFER_H
 #define KJ_TYPING_INFER_H
 
-#include "typing/typed.h"
-
-/* The scope in which a value is the same in all threads: the whole grid, a block, or only a single
- * thread. The level of an expression is the highest level of its operands. */
-typedef enum kt_level { KJ_LEVEL_GRID, KJ_LEVEL_BLOCK, KJ_LEVEL_THREAD } kt_level;
-
-static inline kt_level kt_higher_level(kt_level a, kt_level b) { return a > b ? a : b; }
-
-/* A callee is either a function or a built-in; exactly one of these two fields is not NULL. */
-typedef struct kt_captured kt_captured;
-typedef struct kt_derived kt_derived;
-typedef struct kt_callee {
-  const ki_function *function;
-  const ki_builtin *builtin;
-  const kt_captured *captured; /* arguments that bind_back has added, or NULL */
-  const kt_derived *derived;   /* set if the callee is a derivative of .function, otherwise NULL */
-} kt_callee;
-
-/* A derivative: jvp(of), vjp(of) or grad(of). */
-struct kt_derived {
-  ki_builtin_id kind;
-  kt_callee of;
-  /* the source lists the chosen parameters; otherwise all parameters that hold floats are chosen */
-  bool is_chosen;
-  uint64_t chosen; /* the listed parameters: bit i for parameter i */
-};
-
-typedef enum kt_meaning_kind {
-  KJ_MEANS_NOTHING,
-  KJ_MEANS_VARIABLE, /* .var */
-  /* .value: a constant, a weak expression, or a tuple of constants, weak expressions and variables;
-   * each use gets a copy */
-  KJ_MEANS_VALUE,
-  KJ_MEANS_CALLEE, /* .callee */
-  KJ_MEANS_TYPE,   /* .type */
-  KJ_MEANS_FIELDS, /* .fields: a field of all elements of an array of structs */
-  KJ_MEANS_UNTYPED /* a var to which no typed value has been assigned so far, in any round */
-} kt_meaning_kind;
-
-/* The meaning of a declared name in the instance that is being inferred. */
-typedef struct kt_meaning {
-  kt_meaning_kind kind;
-  kt_var *var;
-  kt_expr *value;
-  kt_callee callee;
-  kjit_type type;
-  const ki_expr *fields;
-  /* a shared scalar; the name means the only element of the variable, which is an array */
-  bool is_scalar;
-  /* for a var whose type depends on its assignments: the annotation that each value must fit;
-   * KJIT_ANY means that there is none */
-  kjit_type annotation;
-  /* a variable that records whether the var has been assigned, if the request enables this check;
-   * otherwise NULL */
-  kt_var *is_set;
-} kt_meaning;
-
-/* The guesses about a declared name. They are kept between rounds. */
-typedef struct kt_guess {
-  /* for a VAR whose type depends on its assignments: the common type of the assigned values */
-  kjit_type type;
-  kj_location location; /* location of the assigned value that led to this type */
-  kt_level level;
-  bool was_read;   /* the variable was read in this round */
-  bool is_default; /* only literals have been assigned */
-} kt_guess;
-
-typedef enum kt_bound_kind {
-  KJ_BOUND_NONE,
-  KJ_BOUND_VALUE,
-  KJ_BOUND_WEAK,
-  KJ_BOUND_CONST,
-  KJ_BOUND_CALLEE,
-  KJ_BOUND_TYPE
-} kt_bound_kind;
-
-/* Describes the argument for a parameter as far as an instance depends on it. The bounds of all
- * parameters are the key by which an instance is found. */
-typedef struct kt_bound {
-  kt_bound_kind kind;
-  kjit_type type;   /* VALUE, CONST: the value's type; WEAK: the weak type; TYPE: the type itself */
-  kjit_type wide;   /* WEAK: like kt_var.wide; otherwise KJIT_ANY */
-  __int128 integer; /* CONST: as in ki_value */
-  /* VALUE, if it is a byte array in shared or local memory: the alignment of its start; otherwise
-   * 0 */
-  uint32_t start;
-  kt_callee callee;
-  /* VALUE, if it is an array of structs: the field that the parameter stands for, as an expression
-   * whose innermost operand is a placeholder for the element. NULL means that the parameter stands
-   * for the whole structs. */
-  const ki_expr *fields;
-} kt_bound;
-
-/* The arguments that bind_back appends to each call of a func. If the func is passed to another
- * func, the bounds are part of that instance's key. A value that is known only at run time becomes
- * an additional parameter of the instance; the source of the function does not declare this
- * parameter. */
-struct kt_captured {
-  size_t count;
-  kt_bound *bounds;
-  /* the values, as expressions in the function that is being inferred; NULL for a callee or a
-   * type */
-  kt_expr **values;
-};
-
-typedef struct kt_message {
-  kj_location location;
-  kjit_severity severity;
-  const char *text;
-} kt_message;
-
-/* An instance with the data that only inference uses. */
-typedef struct kt_inferred kt_inferred;
-typedef struct kt_scope kt_scope;
-struct kt_inferred {
-  kt_instance *instance;
-  const kt_bound *bounds; /* the bound of each parameter of the function */
-  bool is_done;
-  bool is_reentered; /* the function calls itself while its body is being inferred */
-  /* instance->result is known before the body is inferred, so recursive calls can use it */
-  bool has_fixed_result;
-  /* the guess, which can be weak; KJIT_ANY means that no return has been inferred yet */
-  kjit_type result;
-  /* the first guess of the result type that a call in another function has used; KJIT_ANY means
-   * that there is none */
-  kjit_type taken_result;
-  kt_scope *scope; /* not NULL while the body is being inferred */
-  /* lib/derive: the record that this record is the derivative of; NULL if this record is not a
-   * derivative */
-  kt_inferred *derived_of;
-  ki_builtin_id derivative;
-  kt_vars chosen; /* the parameters of derived_of with respect to which it is differentiated */
-  /* this is a transpose (kd_get_transpose): derived_of must be linear in the chosen parameters */
-  bool is_transpose;
-  /* types of the arguments that hold derivatives with respect to the chosen parameters */
-  kjit_type *derivative_types;
-  kt_expr *constant_result; /* the constant, if the body consists only of returning it */
-  kt_level result_level;
-  bool has_grid_range, has_block_range;
-  KJ_LIST(kt_message) messages;   /* the messages from the last round */
-  KJ_LIST(kt_inferred *) callees; /* the instances that the last round has called */
-  bool is_reached;
-  uint64_t work; /* number of inferred statements and expressions in all rounds */
-};
-
-/* A copy of the body of a static loop, which is expanded at compile time. The names that the body
- * declares have a different meaning, and separate guesses, in each copy. */
-typedef struct kt_copy kt_copy;
-struct kt_copy {
-  const ki_stmt *loop;
-  uint32_t number; /* number of the copy */
-  /* the copy that contains the loop; the outermost copy is the whole function */
-  kt_copy *outer;
-  /* the guesses about these declarations, which are saved here while another copy is inferred */
-  uint32_t first, count;
-  /* stores the guesses about these declarations while another copy is being inferred */
-  kt_guess *guesses;
-  KJ_LIST(kt_copy *) inner;
-};
-
-/* The elements of a constant of the module before their type is known. */
-typedef struct kt_constant {
-  const char *name;
-  kjit_type element; /* can be weak */
-  bool is_array;
-  uint32_t rank;
-  int64_t extents[KJ_MAX_RANK];
-  KJ_LIST(kt_expr *) elements; /* the elements in row-major order; empty if is_outside */
-  bool is_being_made;
-  bool is_outside; /* a variable that is defined by the program that loads the code */
-} kt_constant;
-
-typedef struct kt_inference {
-  kt_compilation *c;
-  KJ_LIST(kt_inferred *) records; /* during inference, instance->id is an index into this list */
-  /* the constant for each declaration of the module; indexed by declaration */
-  kt_constant **constants;
-  size_t constant_count;
-  uint32_t block[3]; /* block shape of the kernel, if its @block is constant; 0 means unknown */
-  uint32_t depth;
-  bool has_double; /* an argument is f64, so remarks about f64 arithmetic are disabled */
-  uint32_t remark_count;
-} kt_inference;
-
-/* A constant array that an instance uses with a certain element type. */
-typedef struct kt_constant_use {
-  const kt_constant *constant;
-  kjit_type element;
-  kt_var *var;
-} kt_constant_use;
-
-/* State of inference for one function. */
-struct kt_scope {
-  kt_inference *inference;
-  kt_compilation *c;
-  kj_arena *arena;
-  kt_inferred *record;
-  kt_instance *instance;
-  const ki_function *function;
-  kt_meaning *meanings; /* the meaning of each declaration; indexed by declaration, like guesses */
-  kt_guess *guesses;
-  kt_copy *copy; /* the copy that is being inferred; NULL outside of functions */
-  kt_stmts *out; /* receives the typed statements */
-  kjit_type result_annotation;
-  bool is_changed;  /* a guess has changed in this round */
-  bool may_wait;    /* statements whose types are not known yet are skipped in this round */
-  jmp_buf *on_wait; /* where to jump to skip a statement */
-  /* the reason for the first skipped statement in this round: a var, or a function that is being
-   * inferred and whose result type is unknown; NULL if no statement was skipped */
-  const ki_decl *waits_for;
-  kj_location waits_at;
-  /* No further types can be determined from other statements, so the statements inside of skipped
-   * statements are inferred as well. */
-  bool looks_inside;
-  bool is_quiet;       /* the expression that is being inferred will not be evaluated */
-  kt_level level;      /* level of the control flow at the current statement */
-  kt_level left_level; /* level of the control flow in which threads have returned */
-  /* level of the control flow in which threads have left the current iteration of the innermost
-   * loop */
-  kt_level skipped_level;
-  uint32_t range_count;   /* number of enclosing grid_range and block_range loops */
-  bool is_range_body;     /* the innermost loop is a grid_range or block_range */
-  uint32_t runtime_count; /* number of shared arrays whose extents are determined at launch */
-  uint64_t local_bytes, shared_bytes;
-  bool wraps;               /* the function has `@wrap` or `@numba` */
-  bool has_numba_types;     /* the function is `@numba` */
-  bool is_cast;             /* inside of an explicit conversion of an untyped number */
-  KJ_LIST(kt_level) levels; /* the level of each variable; indexed by variable */
-  KJ_LIST(kt_constant_use) constant_uses;
-  uint32_t temporary_count;
-};
+#include "typing/inference.h"
+#include "typing/values.h"
 
 /* ---- infer.c ---- */
 
@@ -374,17 +138,22 @@ void kt_leave_copies(kt_scope *s);
 void kt_each_guess(const kt_scope *s,
                    void (*visit)(void *data, const ki_decl *decl, kt_guess *guess), void *data);
 
-/* ---- tuple_value.c: operators on tuples, and items selected at run time ---- */
-
-/* Infers `t[i]` or `t[1:]`. */
-kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple);
-/* Infers an operator with a tuple operand: `t + u`, `t == u` or `t < u`. One of x and y is a tuple.
- * Returns NULL for other operators. */
-kt_expr *kt_make_tuple_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
-                              kj_location location);
-
 /* ---- infer_expr.c ---- */
 
+/* Infers the value of an expression: a scalar, which can be weak, an array, or a tuple. Reports an
+ * error if the expression has no value. */
+kt_expr *kt_infer_expr(kt_scope *s, const ki_expr *expr);
+/* Like kt_infer_expr, but also accepts a call without a result. */
+kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr);
+/* Infers a condition, which is a bool or an integer, and converts it to bool. */
+kt_expr *kt_infer_condition(kt_scope *s, const ki_expr *expr);
+/* Infers all expressions of a list from left to right. */
+void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values);
+/* Returns the value of an integer expression that must be known at compile time. Otherwise reports
+ * an error, in which `what` names the use of the expression. */
+int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what);
+/* Returns the type of an expression without evaluating it. */
+kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr);
 void kt_infer_print(kt_scope *s, const ki_stmt *stmt);
 
 /* ---- infer_variable.c ---- */
@@ -433,61 +202,6 @@ bool kt_try_without_waiting(kt_scope *s, void (*run)(kt_scope *s, void *data), v
 /* Called before a read of a var: if the check for uninitialized memory is enabled, emits a check
  * that fails in threads that have not assigned the var. */
 void kt_check_set(kt_scope *s, const ki_decl *decl, kj_location location);
-
-/* ---- infer_expr.c, typed.c, operators.c ---- */
-
-/* Infers the value of an expression: a scalar, which can be weak, an array, or a tuple. Reports an
- * error if the expression has no value. */
-kt_expr *kt_infer_expr(kt_scope *s, const ki_expr *expr);
-/* Like kt_infer_expr, but also accepts a call without a result. */
-kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr);
-/* Infers a condition, which is a bool or an integer, and converts it to bool. */
-kt_expr *kt_infer_condition(kt_scope *s, const ki_expr *expr);
-/* Infers all expressions of a list from left to right. */
-void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values);
-/* Returns the value of an integer expression that must be known at compile time. Otherwise reports
- * an error, in which `what` names the use of the expression. */
-int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what);
-/* Returns the type of an expression without evaluating it. */
-kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr);
-/* Converts a weak conditional expression, including both of its arms, to a type. */
-kt_expr *kt_give_arms_type(kt_scope *s, const kt_expr *cond, kjit_type type);
-/* Returns the common type of values of which one is selected: numbers, equal types, or tuples,
- * whose items are compared one by one. Returns KJIT_ANY if there is none. */
-kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
-/* Converts a value to a type that kt_join_values has returned. */
-kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
-/* Returns whether the result of an operator stays weak, because one operand is an integer and the
- * other is a var to which only float literals have been assigned. If the result is combined with a
- * float later, it gets the type of that float; otherwise it becomes f64. */
-bool kt_stays_open(const kt_scope *s, const kt_expr *x, const kt_expr *y);
-/* Converts a number to bool. */
-kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
-/* Returns the constant 1 in the given type. */
-kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location);
-kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
-kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
-/* Like the functions above, but they use the rules of kernel IR even if the function has
- * `@numba`. */
-kt_expr *kt_make_own_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
-kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
-kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y,
-                      kj_location location);
-/* Returns a tuple type. Reports an error if the tuple has too many numbers. Without this limit, a
- * chain of functions that each put their argument into a tuple twice would create huge types. */
-kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_location location);
-kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location);
-/* Returns an item of a tuple. If the tuple is a TUPLE node, returns the item's expression
- * itself. */
-kt_expr *kt_make_item(kt_scope *s, kt_expr *tuple, uint32_t index, kj_location location);
-/* Returns whether an item of a TUPLE node can be used without evaluating the other items. */
-bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index);
-kt_expr *kt_make_var(kt_scope *s, kt_var *var, kj_location location);
-static inline kt_expr *kt_copy_texpr(kt_scope *s, const kt_expr *expr)
-{
-  return kt_clone_texpr(s->c, expr, NULL, NULL);
-}
-kt_level kt_level_of(const kt_scope *s, const kt_expr *expr);
 
 /* ---- infer_type.c ---- */
 
@@ -666,102 +380,6 @@ kt_expr *kt_settle_array(kt_scope *s, kt_order *order, kt_expr *array);
 /* Evaluates the array and the indices of an lvalue now, so that the lvalue can be used twice. */
 void kt_keep_place(kt_scope *s, kt_place *place);
 
-/* ---- composed_value.c ---- */
-
-bool kt_is_struct(const kt_compilation *c, kjit_type type);
-bool kt_is_vector(const kt_compilation *c, kjit_type type);
-bool kt_is_complex(const kt_compilation *c, kjit_type type);
-bool kt_is_pointer(const kt_compilation *c, kjit_type type);
-/* Returns whether the type is that of an array field in a struct value. kt_is_array returns false
- * for such a type. */
-bool kt_is_value_array(const kt_compilation *c, kjit_type type);
-/* Returns whether the type is a struct, an array in a struct, a vector, a complex number or a
- * pointer. */
-bool kt_is_composed(const kt_compilation *c, kjit_type type);
-/* Finds a component by name: a field of a struct, a lane .x .y .z .w of a vector, .real or
- * .imag. */
-bool kt_find_component(const kt_compilation *c, kjit_type type, const char *name,
-                       ki_component *component);
-/* Returns an aggregate of these components, which must have the component types. They are evaluated
- * in order. */
-kt_expr *kt_make_composed(kt_scope *s, kjit_type type, const kt_exprs *parts, kj_location location);
-/* Converts a value to a type in order to store it. Numbers are converted as in any store. A pointer
- * can become const. Tuples and arrays with static extents can become arrays inside structs. Any
- * other conversion is an error, in which `what` describes the value, for example "the field". */
-kt_expr *kt_fit_value(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
-                      kj_location location);
-/* Returns the indices of the element with row-major number `place` in an array with static
- * extents. */
-kt_exprs kt_indices_of(kt_scope *s, const ki_type_info *array, int64_t place, kj_location location);
-/* Infers `S(a, b)`, the construction of a struct from the values of all its fields. */
-kt_expr *kt_construct_struct(kt_scope *s, const kt_exprs *values, kjit_type type,
-                             kj_location location);
-/* Returns a value of the type in which all components are 0. */
-kt_expr *kt_make_zero(kt_scope *s, kjit_type type, kj_location location);
-/* Returns the number of scalars and pointers in a value of the type. */
-uint64_t kt_count_parts(const kt_compilation *c, kjit_type type);
-
-/* ---- composed_value.c: vectors and complex numbers ---- */
-
-bool kt_has_parts(const kt_compilation *c, kjit_type type); /* vector or complex */
-/* Returns the type of the lanes of a vector, or of the real part of a complex number. Returns any
- * other type unchanged. */
-kjit_type kt_part_type(const kt_compilation *c, kjit_type type);
-kjit_type kt_vector_of(kt_scope *s, kjit_type element, uint32_t lanes);
-/* Returns a type like `like` with another component type: a vector with the same number of lanes,
- * or a complex type. */
-kjit_type kt_with_part(kt_scope *s, kjit_type like, kjit_type part);
-/* Returns a vector or complex number. Its components are the results of `make`, which gets the
- * corresponding component of a value. */
-typedef kt_expr *(*kt_make_part)(kt_scope *s, kt_expr *part, uint32_t index, const void *data);
-kt_expr *kt_map_parts(kt_scope *s, kjit_type type, kt_expr *value, kt_make_part make,
-                      const void *data, kj_location location);
-/* Implements kt_convert for vectors and complex numbers: converts each component. If the value is a
- * number, it becomes the value of all lanes, or the real part. */
-kt_expr *kt_convert_parts(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
-/* Returns whether a value of type `from` has enough components for type `to`: the same number of
- * lanes, or a complex type. This is true for every number. */
-bool kt_keeps_parts(const kt_compilation *c, kjit_type from, kjit_type to);
-/* Implements kt_promote for vectors and complex numbers. Returns KJIT_ANY if there is no common
- * type, for example because the numbers of lanes differ. */
-kjit_type kt_promote_parts(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
-/* Infers the construction of a vector or complex number: `f32x4(v.xy, 0, 1)`, `c64(re, im)`. */
-kt_expr *kt_construct_parts(kt_scope *s, const kt_exprs *values, kjit_type type,
-                            kj_location location);
-/* Infers `v.xyz`, a selection of lanes by letters. Returns NULL if the letters are not lanes of the
- * vector. */
-kt_expr *kt_infer_swizzle(kt_scope *s, const ki_expr *expr, kt_expr *vector);
-
-/* ---- dates.c ---- */
-
-/* Returns whether a type is a NumPy date (ir/date.h). */
-bool kt_is_date(const kt_scope *s, kjit_type type);
-/* Implement kt_make_binary and kt_make_unary for dates. */
-kt_expr *kt_make_date_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
-kt_expr *kt_make_date_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
-/* Implements kt_apply_rule for dates. Returns NULL if no operand is a date, or if the built-in does
- * not accept dates. */
-struct kt_operands;
-kt_expr *kt_apply_date_rule(kt_scope *s, const struct kt_operands *operands);
-/* Returns the common type of two dates. Returns KJIT_ANY if there is none or if a type is not a
- * date. */
-kjit_type kt_join_dates(kt_scope *s, kjit_type a, kjit_type b);
-/* Converts a date to the unit of a date type, or an integer to a date that has this count. Returns
- * NULL for any other value. Reports an error if the units cannot be converted. */
-kt_expr *kt_convert_date(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
-/* Returns the count of a date, converted to the number type. */
-kt_expr *kt_count_date(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
-
-/* ---- operators_lanes.c ---- */
-
-/* Implement kt_make_binary and kt_make_unary for vectors and complex numbers. */
-kt_expr *kt_make_binary_parts(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
-                              kj_location location);
-kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
-/* Implements kt_apply_rule for vectors and complex numbers. takes_lanes: the rule is applied to
- * each lane of a vector separately. Returns NULL if the rule accepts such operands as a whole. */
-kt_expr *kt_apply_rule_parts(kt_scope *s, const struct kt_operands *operands, bool takes_lanes);
-
 /* ---- infer_view.c ---- */
 
 /* A selection in one dimension of an array. */
@@ -870,81 +488,5 @@ kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_t
 /* Sets .least and .most of the kernel's parameters. Must be called after all instances are
  * inferred. */
 void kt_find_number_limits(kt_compilation *c);
-
-/* ---- numba.c: types in a function that is `@numba`; only if s->has_numba_types ---- */
-
-/* Implement kt_make_binary and kt_make_unary with Numba's table of types. If the table does not
- * contain the operands (vectors, tuples, bf16), they return NULL, and the rules of kernel IR
- * apply. */
-kt_expr *kt_make_numba_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
-                              kj_location location);
-kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
-/* Returns the type of a variable to which values of both types are assigned. Returns KJIT_ANY if
- * the table has no row for the types. */
-kjit_type kt_join_numba(kjit_type a, kjit_type b);
-/* Returns the type of the variable of a `range` loop. Returns KJIT_ANY if the table has no row for
- * the types. */
-kjit_type kt_numba_range_type(const kt_exprs *values);
-/* Return the type in which a built-in is computed, which is also its result type: for `abs`, `min`
- * and `max`, and for math functions on floats. KJIT_ANY means that the table has no row for the
- * types. */
-kjit_type kt_numba_number_type(const kt_exprs *values);
-kjit_type kt_numba_float_type(const ki_builtin *builtin, const kt_exprs *values);
-/* Returns the type that Numba gives to a literal or another weak value. */
-kjit_type kt_numba_literal_type(const kt_expr *value);
-
-/* ---- promote.c ---- */
-
-ki_type_class kt_class_of(const kt_compilation *c, kjit_type type);
-bool kt_is_integer(const kt_compilation *c, kjit_type type); /* typed or weak; not bool */
-bool kt_is_float(const kt_compilation *c, kjit_type type);   /* typed or weak */
-bool kt_is_number(const kt_compilation *c, kjit_type type);  /* bool, integers, floats, weak */
-bool kt_is_array(const kt_compilation *c, kjit_type type);
-bool kt_is_tuple(const kt_compilation *c, kjit_type type);
-/* Returns the common type of two operands of an arithmetic operator, or KJIT_ANY if there is none
- * (i64 with u64). */
-kjit_type kt_promote(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
-/* Like kt_promote, but for values that are stored and not computed with: bool and i8 keep their
- * types. */
-kjit_type kt_join(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
-/* Converts any number, including a weak expression, to a scalar type. */
-kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
-/* Converts a value in order to store it. All conversions are allowed, except those of floats to
- * integers. `what` describes the target of the store, for example "element of `x`". */
-kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
-                           kj_location location);
-/* Converts a weak value whose type nothing else determines to i32, i64 or f64. In a tuple it
- * converts each item. */
-kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value);
-/* Returns the result type of kt_make_concrete. */
-kjit_type kt_concrete_type(const kt_expr *value);
-/* Returns kt_var.wide for a weak integer. The integer has this type if it can need more than 32
- * bits and nothing else determines its type. */
-kjit_type kt_wide_type(const kt_expr *value);
-/* Returns the wider of two results of kt_wide_type. */
-kjit_type kt_wider_type(kjit_type x, kjit_type y);
-/* Returns the type of a variable that holds a weak number at run time (its carrier). */
-kjit_type kt_carrier_of(kjit_type weak, kjit_type wide);
-/* Returns a weak number whose run-time value is in `carrier`. */
-kt_expr *kt_make_weak(kt_scope *s, kt_expr *carrier, kjit_type weak, kjit_type wide);
-kt_expr *kt_new_integer(kt_scope *s, kjit_type type, __int128 value, kj_location location);
-kt_expr *kt_new_value(kt_scope *s, ki_value value, kj_location location);
-/* Returns a float constant. The double is rounded to the type. */
-kt_expr *kt_new_number(kt_scope *s, kjit_type type, double value, kj_location location);
-
-/* ---- fold.c: arithmetic at compile time ---- */
-
-/* Fold an operator whose operands are constants of one type; the count of SHL and SHR can be any
- * integer. Return NULL if the operator must not be computed at compile time. */
-kt_expr *kt_fold_unary(kt_scope *s, kjit_op op, const kt_expr *x, kj_location location);
-kt_expr *kt_fold_binary(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
-                        kj_location location);
-kt_expr *kt_fold_compare(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
-                         kj_location location);
-/* Folds a built-in whose operands are constants of one type. */
-kt_expr *kt_fold_builtin(kt_scope *s, const ki_builtin *builtin, const kt_exprs *values,
-                         kj_location location);
-/* Formats an integer in decimal. */
-const char *kt_integer_text(kj_arena *arena, __int128 value);
 
 #endif

@@ -1,5 +1,5 @@
 /* Type inference of the body of one instance. Each round infers the whole body again with the
- * guesses of the previous round, until no guess changes (infer.h). */
+ * guesses of the previous round, until no guess changes (inference.h). */
 #include <string.h>
 
 #include "typing/infer.h"

@@ -5,7 +5,7 @@
  * converts the operands and the type of the result. An operator on the converted operands then
  * follows the rules of kernel IR. Operands that the table does not contain, for example vectors or
  * bf16, follow the rules of kernel IR without such a conversion. */
-#include "typing/infer.h"
+#include "typing/values.h"
 
 typedef enum numba_key {
   KEY_NONE,
