@@ -114,9 +114,10 @@ def synchronize(name=None):
 
 
 def statistics():
-    """Returns a dictionary with the numbers of launches, compilations and cache hits since the program started. `compile_time_ns` is in
+    """Returns a dictionary with the numbers of launches, compilations, and codes loaded from the disk cache (`disk_hits`) and from
+    files of compiled kernels (`imports`) since the program started, for all kernels and functions. `compile_time_ns` is in
     nanoseconds."""
-    return _state.context().statistics()
+    return _state.statistics()
 
 
 # ---- operators and methods of arrays that kjit.numpy implements ----

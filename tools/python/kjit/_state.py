@@ -124,6 +124,14 @@ def wait_background():
         found.wait_background()
 
 
+def statistics():
+    """Returns the sums of the numbers of all contexts. Functions of `njit` and kernels with other checks
+    have contexts of their own."""
+    with _lock:
+        all_numbers = [found.statistics() for found in _contexts.values() if not found.is_forked] or [context().statistics()]
+    return {name: sum(numbers[name] for numbers in all_numbers) for name in all_numbers[0]}
+
+
 def has_contexts():
     """Returns whether libkjit has been used in this process."""
     return any(not found.is_forked for found in _contexts.values())

@@ -219,10 +219,10 @@ static PyObject *get_statistics(PyObject *object, PyObject *unused)
   kjit_statistics s = { .size_bytes = sizeof s };
   kjit_status status = kjit_get_statistics(((context_object *)object)->context, &s);
   if (status != KJIT_OK) return binding_raise((context_object *)object, status);
-  return Py_BuildValue("{sKsKsKsKsKsKsK}", "launches", s.launches, "memory_hits", s.memory_hits,
+  return Py_BuildValue("{sKsKsKsKsKsKsKsK}", "launches", s.launches, "memory_hits", s.memory_hits,
                        "compilations", s.compilations, "compile_time_ns", s.compile_time_ns,
                        "disk_hits", s.disk_hits, "disk_misses", s.disk_misses, "evictions",
-                       s.evictions);
+                       s.evictions, "imports", s.imports);
 }
 
 /* leave(seconds): called when the interpreter ends. Interrupts compilations and waits until no
