@@ -411,6 +411,9 @@ typedef struct kj_code {
   uint32_t elements_a_thread;
   uint32_t max_threads; /* @launch_bounds; 0 means none */
   kjit_type result;     /* result type of a func */
+  /* allocated with malloc: the result type as text if it is a composed type, whose number differs
+   * between processes. Only code in the disk cache and code that comes from it has this text. */
+  char *result_text;
   /* CPU: the stack size that a thread needs, not counting called functions that are not part of the
    * code. GPU: the stack size of a thread if there is recursion; 0 means that the driver computes
    * it. */
@@ -428,6 +431,7 @@ static inline void kj_free_code(kj_code *code)
   free(code->failures);
   free(code->failure_texts);
   free(code->prints);
+  free(code->result_text);
   free(code->parameters);
   *code = (kj_code){ 0 };
 }

@@ -40,7 +40,8 @@ typedef struct kjit_cache_entry {
   uint64_t file_bytes; /* size of the file */
   uint64_t used_ns;    /* time of the last write or read, Unix time */
   /* kind of code: "ptx", "cubin" (GPU machine code that ptxas generated ahead of time), "object",
-   * or "result" for the result type of a func. NULL if version is NULL. A "ptx" entry in the disk
+   * "function" for the object of a func that the application calls, or "result" for the result type
+   * of a func. NULL if version is NULL. A "ptx" entry in the disk
    * cache of the user also has the machine code that the driver generated. */
   const char *stage;
 } kjit_cache_entry;

@@ -584,8 +584,8 @@ typedef struct kjit_statistics {
    * kjit_get_function_pointer; plain code and the best code that replaces it count separately */
   uint64_t compilations;
   uint64_t compile_time_ns; /* wall time of compilations, summed over threads */
-  uint64_t disk_hits;       /* specializations loaded from the disk cache */
-  /* specializations that the disk cache did not have, or that were not usable */
+  uint64_t disk_hits;       /* specializations and funcs loaded from the disk cache */
+  /* specializations and funcs that the disk cache did not have, or that were not usable */
   uint64_t disk_misses;
   uint64_t evictions; /* specializations unloaded because of kjit_config.code_limit_bytes */
   /* specializations loaded from blobs of kjit_import_code */

@@ -223,6 +223,7 @@ static bool copy_code(const kj_code *from, kj_code *to)
     copy_block(from->failures, from->failure_count * sizeof *from->failures, &has_memory);
   made.failure_texts = copy_text(from->failure_texts, &has_memory);
   made.prints = copy_text(from->prints, &has_memory);
+  made.result_text = NULL; /* no compiler sets it */
   made.parameters =
     copy_block(from->parameters, from->parameter_count * sizeof *from->parameters, &has_memory);
   if (has_memory) *to = made;

@@ -81,6 +81,10 @@ const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
 
+/* The symbol of every func that the application calls, in the object that contains it. A request
+ * with this symbol has a record and the stage OBJECT, and its key has the stage "function". */
+#define KJ_FUNCTION_SYMBOL "kjit_function"
+
 /* The key of an entry as text: everything that the code depends on, except the compiler. The
  * identity of the compiler is not in the key but in the entry, so that a process without a compiler
  * can find the entry. */
@@ -114,6 +118,10 @@ bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compi
                         kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
+/* Appends a type and a line for each struct in it, with everything that distinguishes struct
+ * types. */
+void kj_describe_type(const ki_types *types, kjit_type type, kj_buffer *text);
+
 /* ---- disk_entry.c ---- */
 
 typedef enum kj_entry_state {
@@ -122,6 +130,9 @@ typedef enum kj_entry_state {
   KJ_ENTRY_OTHER /* the entry is valid, but belongs to another key or comes from another compiler */
 } kj_entry_state;
 
+/* Set the digests of new code: kj_code.made, and kj_code.made_from. */
+void kj_note_made(kj_code *code);
+void kj_note_sources(kj_code *code, const kj_disk_key *key);
 /* Packs an entry in a malloc'd buffer. Returns NULL if out of memory. */
 void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code,
                     size_t *size_bytes);
@@ -189,6 +200,13 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
 
 /* ---- disk_result.c ---- */
 
+/* Returns the text of a result type of the request's func, allocated with malloc. Returns NULL if
+ * another process could not read the text, or if memory is exhausted. */
+char *kj_print_result(const kj_compile_request *request, kjit_type type);
+/* Reads this text in another process, for a request with the same key. Returns false if the text
+ * names no type. */
+bool kj_read_result(const kj_compile_request *request, const char *text, kjit_type *type);
+
 /* Looks up the result type of a func. The request has is_check set. Returns true and sets type if
  * the cache contains the type. */
 bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, const kj_disk_key *key,
@@ -201,8 +219,15 @@ void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
 /* Returns the value of kj_disk.recheck_every: the default, or KJIT_RECHECK=all or a number in the
  * environment. */
 uint32_t kj_read_recheck(void);
-/* Compiles code from the cache again if its key is selected. If the code differs, an assertion that
- * names the key fails. */
+/* Returns whether code from the cache is compiled again, because its key is selected and this
+ * compiler and the same sources made it. */
+bool kj_is_rechecked(kj_runtime *runtime, const kj_code *found, bool is_imported,
+                     const kj_disk_key *key);
+/* Compares code from the cache with the result of a second compilation. If they differ, an
+ * assertion that names the key fails. */
+void kj_compare_recheck(const kj_disk_key *key, const kj_code *found, const kj_code *made,
+                        kjit_status status);
+/* Does both for a specialization. */
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 
 /* ---- disk_store.c ---- */

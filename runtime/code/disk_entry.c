@@ -15,7 +15,8 @@
 
 /* The strings of a kj_code. A string that is NULL takes no bytes. */
 static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts),
-                                offsetof(kj_code, failure_texts), offsetof(kj_code, prints) };
+                                offsetof(kj_code, failure_texts), offsetof(kj_code, prints),
+                                offsetof(kj_code, result_text) };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 static char **text_of(kj_code *code, size_t index)
@@ -33,13 +34,27 @@ typedef struct header {
   uint64_t key_bytes, parameter_count, failure_count, data_bytes, text_bytes[TEXTS];
 } header;
 
-static const char magic[8] = { 'k', 'j', 'i', 't', 'c', 'o', 'd', '2' };
+static const char magic[8] = { 'k', 'j', 'i', 't', 'c', 'o', 'd', '3' };
 enum { CHECKED_FROM = sizeof magic + sizeof(kj_digest) };
 
 kj_digest kj_digest_bytes(const void *data, size_t size_bytes)
 {
   XXH128_hash_t hash = XXH3_128bits(data, size_bytes);
   return (kj_digest){ hash.low64, hash.high64 };
+}
+
+void kj_note_made(kj_code *code)
+{
+  const kj_digest digest = kj_digest_bytes(code->data, code->size_bytes);
+  code->made[0] = digest.low;
+  code->made[1] = digest.high;
+}
+
+void kj_note_sources(kj_code *code, const kj_disk_key *key)
+{
+  const kj_digest digest = kj_digest_sources(key);
+  code->made_from[0] = digest.low;
+  code->made_from[1] = digest.high;
 }
 
 /* ---- writing ---- */

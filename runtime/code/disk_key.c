@@ -128,6 +128,7 @@ static const char *stage_name(const kj_compile_request *request)
     KJIT_STAGES(STAGE_NAME)
 #undef STAGE_NAME
   };
+  if (request->symbol) return "function";
   return request->is_check ? "result" : names[request->stage];
 }
 
@@ -202,7 +203,7 @@ static void put_type(structs *s, kjit_type type, kj_buffer *text)
   ki_print_type_by(&(ki_type_printer){ s->types, text, put_struct, s }, type);
 }
 
-/* Adds the structs of fields, recursively. */
+/* Adds a line for each struct, also for the structs of fields. */
 static void add_structs(structs *s, kj_buffer *text)
 {
   for (size_t k = 0; k < s->count; k++) {
@@ -216,6 +217,15 @@ static void add_structs(structs *s, kj_buffer *text)
     kj_append_text(text, "\n");
   }
   text->failed |= s->failed;
+}
+
+void kj_describe_type(const ki_types *types, kjit_type type, kj_buffer *text)
+{
+  structs s = { .types = types };
+  put_type(&s, type, text);
+  kj_append_text(text, "\n");
+  add_structs(&s, text);
+  free(s.items);
 }
 
 static void add_constant(const kj_argument *argument, const char *type, kj_buffer *text)
@@ -373,8 +383,10 @@ static bool make_key(kj_disk *disk, const kjit_device *device, const kj_compile_
   };
   roots r;
   /* the disk cache is used only if the fields have these values (see key_inputs.def) */
-  KJ_ASSERT(!request->symbol && !request->has_record && !request->debug &&
-            request->plain == KJ_PLAIN_NONE);
+  KJ_ASSERT(!request->debug && request->plain == KJ_PLAIN_NONE);
+  KJ_ASSERT(request->symbol ? request->has_record && request->stage == KJIT_STAGE_OBJECT &&
+                                !strcmp(request->symbol, KJ_FUNCTION_SYMBOL)
+                            : !request->has_record);
   KJ_ASSERT(request->is_check == request->is_ahead);
   if (!find_roots(request, &r)) return false;
   kj_identify_disk(disk);

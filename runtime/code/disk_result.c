@@ -1,7 +1,9 @@
 /* Stores result types of funcs in the disk cache, so that a process that needs a stored type does
- * not load the compiler. Such an entry contains the name of the type in place of code. The name of
- * a struct does not identify it. So if the type is the struct of an argument, the entry contains
- * the index of the argument, such as "=0". */
+ * not load the compiler. The entry contains the type as text instead of code.
+ *
+ * The name of a struct would not identify it. The text of an argument's type is therefore the index
+ * of the argument, such as "=0". After any other type with structs the text describes each struct,
+ * and reading compares the description with the struct that has the name. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,38 +20,64 @@ static bool names_struct(const ki_types *types, kjit_type type)
   return is_named;
 }
 
-static bool read_result(ki_types *types, const kj_signature *signature, const char *text,
-                        kjit_type *type)
+static bool read_argument_type(const kj_signature *signature, const char *text, kjit_type *type)
+{
+  char *end;
+  unsigned long index = strtoul(text, &end, 10);
+  bool is_argument = end != text && !*end && index < signature->count;
+  if (is_argument) *type = signature->arguments[index].type;
+  return is_argument;
+}
+
+/* Reads the name of a type with the module's structs. */
+static bool read_name(const kj_compile_request *request, const char *name, size_t length,
+                      kjit_type *type)
 {
   kj_diagnostics diagnostics = { 0 };
-  if (*text == '=') {
-    char *end;
-    unsigned long index = strtoul(text + 1, &end, 10);
-    bool is_argument = end != text + 1 && !*end && index < signature->count;
-    if (is_argument) *type = signature->arguments[index].type;
-    return is_argument;
-  }
-  bool is_read = ki_parse_type(types, NULL, text, &diagnostics, type) == KJIT_OK;
+  char *copy = strndup(name, length);
+  bool is_read = copy && ki_parse_type(request->module->types, request->module, copy, &diagnostics,
+                                       type) == KJIT_OK;
   kj_free_diagnostics(&diagnostics);
+  free(copy);
   return is_read;
 }
 
-/* Returns the text of the type. Returns NULL if the text would not identify the type for another
- * process, or if memory is exhausted. */
-static char *print_result(ki_types *types, const kj_signature *signature, kjit_type type)
+static bool is_described(const ki_types *types, kjit_type type, const char *description)
+{
+  kj_buffer text = { 0 };
+  kj_describe_type(types, type, &text);
+  bool is_same = !text.failed && text.text && !strcmp(text.text, description);
+  kj_free_buffer(&text);
+  return is_same;
+}
+
+bool kj_read_result(const kj_compile_request *request, const char *text, kjit_type *type)
+{
+  if (*text == '=') return read_argument_type(request->signature, text + 1, type);
+  size_t length = strcspn(text, "\n");
+  if (!read_name(request, text, length, type)) return false;
+  return !text[length] || is_described(request->module->types, *type, text + length + 1);
+}
+
+char *kj_print_result(const kj_compile_request *request, kjit_type type)
 {
   kj_buffer text = { 0 };
   kjit_type read;
   uint32_t index = 0;
+  const ki_types *types = request->module->types;
+  const kj_signature *signature = request->signature;
   while (index < signature->count && signature->arguments[index].type != type) index++;
   if (index < signature->count && !ki_is_weak(type)) {
     kj_append_format(&text, "=%u", index);
     return kj_take_text(&text);
   }
-  if (names_struct(types, type)) return NULL;
   ki_print_type(types, type, &text);
+  if (names_struct(types, type)) {
+    kj_append_text(&text, "\n");
+    kj_describe_type(types, type, &text);
+  }
   char *printed = kj_take_text(&text);
-  if (printed && read_result(types, signature, printed, &read) && read == type) return printed;
+  if (printed && kj_read_result(request, printed, &read) && read == type) return printed;
   free(printed);
   return NULL;
 }
@@ -79,7 +107,7 @@ bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, con
   bool is_found =
     (kj_keeps_code(runtime->disk) && kj_fetch_entry(runtime->disk, key, wanted, &code)) ||
     find_named(runtime, request, wanted, &code);
-  is_found = is_found && read_result(request->module->types, request->signature, code.data, type);
+  is_found = is_found && kj_read_result(request, code.data, type);
   kj_free_code(&code);
   return is_found;
 }
@@ -103,7 +131,7 @@ void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
   static char entry[] = "result";
   bool is_target = runtime->context->config.target != NULL;
   if (!kj_can_publish(runtime->disk) && !is_target) return;
-  char *text = print_result(request->module->types, request->signature, type);
+  char *text = kj_print_result(request, type);
   kj_code code = { .entry = entry, .data = text, .size_bytes = text ? strlen(text) : 0 };
   if (text && kj_can_publish(runtime->disk) && kj_identify_compiler(runtime, &compiler))
     kj_publish_entry(runtime->disk, key, compiler, &code);

@@ -35,13 +35,12 @@ static bool is_from_same_sources(const kj_code *code, const kj_disk_key *key)
 
 /* Returns whether this compiler made the code. Another compiler may produce different code for the
  * same key. */
-static bool is_by_own_compiler(kj_runtime *runtime, const kjit_specialization *found,
-                               const kj_disk_key *key)
+static bool is_by_own_compiler(kj_runtime *runtime, bool is_imported, const kj_disk_key *key)
 {
   kj_digest compiler;
   kj_code same = { 0 };
   if (!kj_identify_compiler(runtime, &compiler)) return false;
-  if (!found->is_imported) return true; /* the disk cache returns only code from this compiler */
+  if (!is_imported) return true; /* the disk cache returns only code from this compiler */
   bool is_own = kj_find_import(runtime, key, &compiler, &same);
   kj_free_code(&same);
   return is_own;
@@ -125,17 +124,28 @@ static bool is_of_surroundings(kjit_status status)
   return false;
 }
 
+bool kj_is_rechecked(kj_runtime *runtime, const kj_code *found, bool is_imported,
+                     const kj_disk_key *key)
+{
+  return is_chosen(runtime->disk, key) && is_from_same_sources(found, key) &&
+         is_by_own_compiler(runtime, is_imported, key);
+}
+
+void kj_compare_recheck(const kj_disk_key *key, const kj_code *found, const kj_code *made,
+                        kjit_status status)
+{
+  if (status == KJIT_OK) compare(key, found, made);
+  else if (!is_of_surroundings(status))
+    fail(key, "a second compilation ends with %s", kjit_get_status_name(status));
+}
+
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key)
 {
   kj_diagnostics ignored = { 0 };
   kj_code made = no_code;
-  if (!is_chosen(call->runtime->disk, key) || !is_from_same_sources(&found->code, key) ||
-      !is_by_own_compiler(call->runtime, found, key))
-    return;
+  if (!kj_is_rechecked(call->runtime, &found->code, found->is_imported, key)) return;
   kjit_status status = kj_compile_again(call, &found->compiled_for, &ignored, &made);
   kj_free_diagnostics(&ignored);
-  if (status == KJIT_OK) compare(key, &found->code, &made);
-  else if (!is_of_surroundings(status))
-    fail(key, "a second compilation ends with %s", kjit_get_status_name(status));
+  kj_compare_recheck(key, &found->code, &made, status);
   kj_free_code(&made);
 }

@@ -118,26 +118,12 @@ kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *devi
   return compile_kernel(kernel, device, signature, stage, (compile_mode){ 0 }, diagnostics, code);
 }
 
-static void note_made(kj_code *code)
-{
-  kj_digest digest = kj_digest_bytes(code->data, code->size_bytes);
-  code->made[0] = digest.low;
-  code->made[1] = digest.high;
-}
-
-static void note_sources(kj_code *code, const kj_disk_key *key)
-{
-  const kj_digest digest = kj_digest_sources(key);
-  code->made_from[0] = digest.low;
-  code->made_from[1] = digest.high;
-}
-
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
                              kj_diagnostics *diagnostics, kj_code *code)
 {
   KJ_TRY(compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
                         (compile_mode){ .is_unseen = true }, diagnostics, code));
-  note_made(code);
+  kj_note_made(code);
   return KJIT_OK;
 }
 
@@ -289,8 +275,8 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
                         (compile_mode){ .plain = call->plain }, diagnostics,
                         &specialization->code));
   if (specialization->code.is_plain) return KJIT_OK;
-  note_made(&specialization->code);
-  if (key) note_sources(&specialization->code, key);
+  kj_note_made(&specialization->code);
+  if (key) kj_note_sources(&specialization->code, key);
   if (is_linked) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
   kjit_status status = load_and_keep(call, specialization, key, diagnostics);
   if (is_linked) kj_tell_stage(context, name, KJIT_STAGE_COUNT);

@@ -46,9 +46,7 @@ static kjit_status record_without_facts(kj_call *call, const kj_compile_request 
   if (!kj_same_digest(key.digest, fast->digest) &&
       !kj_find_import(call->runtime, &key, NULL, &code)) {
     status = kj_compile_again(call, request->signature, &messages, &code);
-    const kj_digest digest = kj_digest_sources(&key);
-    code.made_from[0] = digest.low;
-    code.made_from[1] = digest.high;
+    kj_note_sources(&code, &key);
     if (status == KJIT_OK) status = record(call, request, &key, &code, &messages);
     if (status != KJIT_OK) kj_copy_diagnostics(&messages, diagnostics);
   }

@@ -1,7 +1,8 @@
-/* Compiles funcs as C functions for calls by the application, and keeps the code in a list of the
- * kernel object. With kjit_config.plain_code the first call may run plain code, which is compiled
- * with few optimizations. A background thread then compiles the best code and puts it before the
- * plain code in the list. Plain code stays in the list, because calls may still run it. */
+/* Compiles funcs as C functions for calls by the application, or loads them from the disk cache,
+ * and keeps the code in a list of the kernel object. With kjit_config.plain_code the first call may
+ * run plain code, which is compiled with few optimizations. A background thread then compiles the
+ * best code and puts it before the plain code in the list. Plain code stays in the list, because
+ * calls may still run it. */
 #include "launch/function_code.h"
 
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static void free_code(kj_runtime *runtime, kj_function_code *code)
 {
   KJ_ASSERT(atomic_load(&code->best) != KJ_BEST_QUEUED);
   if (code->loaded) runtime->interface->unload(runtime->compiler, code->loaded);
+  kj_unload_image(code->image);
   kj_free_code(&code->code);
   pthread_cond_destroy(&code->changed);
   free(code);
@@ -84,28 +86,19 @@ static kjit_status load(kjit_kernel *kernel, kj_runtime *runtime, kj_function_co
   return status;
 }
 
-static kjit_status compile_and_load(kjit_kernel *kernel, kj_runtime *runtime, kj_plain allowed,
+static kjit_status compile_and_load(const kj_compile_request *request, const kj_disk_key *key,
                                     kj_function_code *made, kj_diagnostics *diagnostics)
 {
-  kj_signature signature = { .arguments = made->arguments, .count = kernel->parameter_count };
-  kj_compile_request request = { .module = kernel->module,
-                                 .kernel = kernel->function,
-                                 .signature = &signature,
-                                 .target = { .kind = KJ_TARGET_CPU },
-                                 .stage = KJIT_STAGE_OBJECT,
-                                 .checks = made->checks,
-                                 .symbol = "kjit_function",
-                                 .is_interruptible = made->is_interruptible,
-                                 .has_record = true,
-                                 .plain = allowed };
+  kjit_kernel *kernel = made->kernel;
+  kj_runtime *runtime = kj_get_runtime(kernel->context);
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, &made->code));
+  KJ_TRY(kj_call_compiler(runtime, request, diagnostics, &made->code));
   /* a damaged child process may set is_plain */
-  made->code.is_plain = made->code.is_plain && allowed != KJ_PLAIN_NONE;
-  made->plain_kind = made->code.is_plain ? allowed : KJ_PLAIN_NONE;
+  made->code.is_plain = made->code.is_plain && request->plain != KJ_PLAIN_NONE;
+  made->plain_kind = made->code.is_plain ? request->plain : KJ_PLAIN_NONE;
+  kj_note_made(&made->code);
   KJ_TRY(load(kernel, runtime, made, diagnostics));
-  free(made->code.data);
-  made->code.data = NULL;
+  if (key && !made->code.is_plain) kj_publish_function(request, key, made);
   return KJIT_OK;
 }
 
@@ -117,23 +110,51 @@ static void count_compilation(kjit_context *context, uint64_t start, kjit_status
     atomic_fetch_add_explicit(&context->counters.compilations, 1, memory_order_relaxed);
 }
 
-/* Compiles the code and puts it into the list. If several threads compile the same code, only the
- * first result is kept. */
+/* Loads the code from the disk cache, or compiles it. */
+static kjit_status fetch_or_compile(const kj_compile_request *request, kj_function_code *made,
+                                    kj_diagnostics *diagnostics)
+{
+  kjit_kernel *kernel = made->kernel;
+  kj_disk_key key = { 0 };
+  kjit_status status = KJIT_OK;
+  bool has_key = kj_make_function_key(kernel, request, &key);
+  if (!has_key || !kj_fetch_function(request, &key, made)) {
+    const uint64_t start = kj_clock_ns();
+    status = compile_and_load(request, has_key ? &key : NULL, made, diagnostics);
+    count_compilation(kernel->context, start, status);
+  }
+  kj_free_disk_key(&key);
+  free(made->code.data); /* the loaded code is a copy */
+  made->code.data = NULL;
+  return status;
+}
+
+/* Gets the code and puts it into the list. If several threads get the same code, only the first
+ * result is kept. */
 static kjit_status make_code(kjit_kernel *kernel, const kj_function_key *key, kj_plain allowed,
                              kj_diagnostics *diagnostics, kj_function_code **code)
 {
   kj_runtime *runtime = kj_get_runtime(kernel->context);
   size_t argument_bytes = kernel->parameter_count * sizeof *key->arguments;
   kj_function_code *made = runtime ? calloc(1, sizeof *made + argument_bytes) : NULL;
-  uint64_t start = kj_clock_ns();
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->kernel = kernel;
   made->checks = key->checks;
   made->is_interruptible = key->is_interruptible;
   memcpy(made->arguments, key->arguments, argument_bytes);
   pthread_cond_init(&made->changed, NULL);
-  kjit_status status = compile_and_load(kernel, runtime, allowed, made, diagnostics);
-  count_compilation(kernel->context, start, status);
+  const kj_signature signature = { .arguments = made->arguments, .count = kernel->parameter_count };
+  const kj_compile_request request = { .module = kernel->module,
+                                       .kernel = kernel->function,
+                                       .signature = &signature,
+                                       .target = { .kind = KJ_TARGET_CPU },
+                                       .stage = KJIT_STAGE_OBJECT,
+                                       .checks = made->checks,
+                                       .symbol = KJ_FUNCTION_SYMBOL,
+                                       .is_interruptible = made->is_interruptible,
+                                       .has_record = true,
+                                       .plain = allowed };
+  kjit_status status = fetch_or_compile(&request, made, diagnostics);
   if (status == KJIT_OK) *code = keep(kernel, key, made);
   else free_code(runtime, made);
   return status;

@@ -3,6 +3,8 @@
 #ifndef KJ_LAUNCH_FUNCTION_CODE_H
 #define KJ_LAUNCH_FUNCTION_CODE_H
 
+#include "code/disk.h"
+#include "cpu/cpu.h"
 #include "launch/steps.h"
 
 /* State of the best code that is to replace plain code. */
@@ -17,7 +19,8 @@ struct kj_function_code {
   kj_function_code *next;
   kjit_kernel *kernel;
   kj_code code;
-  kj_loaded *loaded;
+  kj_loaded *loaded; /* compiled code; NULL for code from the disk cache */
+  kj_image *image;   /* code from the disk cache, or NULL */
   void (*entry)(void);
   uint32_t checks;
   bool is_interruptible;
@@ -40,5 +43,19 @@ typedef struct kj_function_key {
  * lock. Errors: see kjit_call_function. */
 kjit_status kj_get_function_code(kjit_kernel *kernel, const kj_function_key *key, kj_plain allowed,
                                  kj_diagnostics *diagnostics, kj_function_code **code);
+
+/* ---- function_disk.c: the functions in the disk cache ---- */
+
+/* Makes the key of the best code for a request. Returns false if no cache is used, or if memory is
+ * exhausted. */
+bool kj_make_function_key(const kjit_kernel *kernel, const kj_compile_request *request,
+                          kj_disk_key *key);
+/* Loads stored code into `made`, whose arguments and kernel are set. Returns false if the cache has
+ * no such code, or if the code cannot be loaded. */
+bool kj_fetch_function(const kj_compile_request *request, const kj_disk_key *key,
+                       kj_function_code *made);
+/* Stores compiled code if a new process can load it. code.data of `made` is still there. */
+void kj_publish_function(const kj_compile_request *request, const kj_disk_key *key,
+                         kj_function_code *made);
 
 #endif

@@ -216,7 +216,7 @@ static void test_results(void **state)
       "pair", "f32", true },
     { PAIR("a: i64; b: i64") "func f(x) { return x.a + x.b }\nfunc p() { return pair(1, 2) }",
       "pair", "i64", true },
-    { PAIR("a: i32; b: f32") "func f(x) { return pair(x, x) }", "i32", "pair", false },
+    { PAIR("a: i32; b: f32") "func f(x) { return pair(x, x) }", "i32", "pair", true },
     { "func g(x) { return x > 0 }\nfunc f(x) { return g(x) }", "i32", "bool", true },
     { "func g(x) { return x * 2.5f32 }\nfunc f(x) { return g(x) }", "i32", "f32", true },
   };

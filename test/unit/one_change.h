@@ -12,6 +12,7 @@
 #include "code/compile_thread.h"
 #include "code/disk.h"
 #include "code/key_inputs.h"
+#include "launch/function_code.h"
 
 enum { IMPORTS = 2, ELEMENTS = 8, FIELDS = 3, STRUCTS = 2, MOST_ARGUMENTS = 64 };
 
@@ -45,12 +46,14 @@ import imports[IMPORTS];
   bool is_interruptible;
   const char *constant; /* which gets these elements */
   const void *data;
-  void (*host)(void);      /* function to which the extern func f is bound */
+  const char *extern_name; /* extern func to which `host` is bound; NULL means f */
+  void (*host)(void);      /* function to which the extern func is bound */
   const char *device_code; /* code to which f is bound for GPUs */
   const char *libdevice;
   /* if not NULL, asks for the result type of func f for this signature, instead of a launch */
   const char *asked;
   bool reduces; /* if true, reduces x with func f, instead of a launch */
+  bool is_call; /* if true, calls func f(r, x) or (r, x, n), instead of a launch */
   /* if not NULL, compiles for this GPU and signature, instead of a launch */
   const char *target, *signature, *facts;
   uint32_t ptx;
@@ -145,7 +148,8 @@ static kjit_status bind(const world *w, kjit_module **module)
 {
   kjit_module *made = NULL;
   size_t size = w->device_code ? strlen(w->device_code) : 0;
-  kjit_status status = kjit_bind_extern(*module, "f", w->host, w->device_code, size, &made);
+  kjit_status status = kjit_bind_extern(*module, w->extern_name ? w->extern_name : "f", w->host,
+                                        w->device_code, size, &made);
   return take(status, &made, module);
 }
 
@@ -213,17 +217,50 @@ static kjit_status find_number(const world *w, kjit_module *module, kjit_arg *nu
   return KJIT_OK;
 }
 
+static kjit_status launch_kernel(const world *w, kjit_module *module, kjit_device *device,
+                                 const kjit_arg *arguments, size_t count, outcome *o)
+{
+  kjit_kernel *kernel = NULL;
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device, .grid = { 1 } };
+  KJ_TRY(kjit_get_kernel(module, w->kernel ? w->kernel : "k", &kernel));
+  config.block[0] = w->threads ? w->threads : 1;
+  kjit_status status = kjit_launch(kernel, &config, arguments, count);
+  kjit_specialization *made = kjit_get_specialization(kernel, 0);
+  if (made) memcpy(o->made, made->code.made, sizeof o->made);
+  return status;
+}
+
+/* Calls func f, whose result is a number or, if the world says so, a composed value of at most 128
+ * bytes. */
+static kjit_status call_func(kjit_module *module, const kjit_arg *arguments, size_t count,
+                             outcome *o)
+{
+  kjit_function *function = NULL;
+  _Alignas(16) unsigned char composed[128] = { 0 };
+  kjit_arg result = kjit_arg_value(KJIT_ANY, composed);
+  KJ_TRY(kjit_get_function(module, "f", &function));
+  kjit_status status = kjit_call_function(function, arguments, count, &result);
+  const ki_decl *decl = kj_function_of(function);
+  const kjit_kernel *kernel = kj_get_made_kernel(module, decl->index);
+  const kj_function_code *made = kernel ? atomic_load(&kernel->functions) : NULL;
+  if (made) memcpy(o->made, made->code.made, sizeof o->made);
+  if (status != KJIT_OK) return status;
+  char *type = kjit_copy_type_text(context, result.type);
+  kj_digest digest = kj_digest_bytes(composed, sizeof composed);
+  snprintf(o->text, sizeof o->text, "%s %llx %llx", type ? type : "",
+           result.kind == KJIT_ARG_VALUE ? (unsigned long long)result.value.u : 0,
+           (unsigned long long)digest.low);
+  kjit_free(context, type);
+  return status;
+}
+
 static kjit_status launch(const world *w, kjit_module *module, kjit_device *device, outcome *o)
 {
   static _Alignas(64) unsigned char memory[1024];
   int64_t count = ELEMENTS;
-  kjit_kernel *kernel = NULL;
   kjit_array *array = NULL;
   kjit_type element = declare_structs(w);
-  kjit_launch_config config = { .size_bytes = sizeof config, .device = device, .grid = { 1 } };
   kjit_arg arguments[3];
-  KJ_TRY(kjit_get_kernel(module, w->kernel ? w->kernel : "k", &kernel));
-  config.block[0] = w->threads ? w->threads : 1;
   kjit_tensor r = kjit_make_tensor(o->results, KJIT_F64, 1, &count), x = r;
   if (!w->structs[0].name && !w->is_in_place) {
     fill(memory + w->shift_bytes, 8 * ELEMENTS, element == KJIT_F64);
@@ -240,9 +277,9 @@ static kjit_status launch(const world *w, kjit_module *module, kjit_device *devi
   }
   KJ_TRY(find_number(w, module, &arguments[2]));
   bool has_number = w->function || w->number.type || w->number.kind;
-  kjit_status status = kjit_launch(kernel, &config, arguments, has_number ? 3 : 2);
-  kjit_specialization *made = kjit_get_specialization(kernel, 0);
-  if (made) memcpy(o->made, made->code.made, sizeof o->made);
+  size_t given = has_number ? 3 : 2;
+  kjit_status status = w->is_call ? call_func(module, arguments, given, o)
+                                  : launch_kernel(w, module, device, arguments, given, o);
   kjit_release_array(array);
   return status;
 }
