@@ -258,9 +258,9 @@ static void check_load(void *data, kt_expr **place)
     kt_fail_twice(part->d.c, (*place)->location, part->stale.items[i].store->location,
                   KJIT_CODE_NONE, "this store may overwrite the value",
                   "`adjoint` of `%s`: the derivative runs this loop's body again and needs the "
-                  "value that is loaded from the shared array `%s` here; store to the same "
-                  "elements at the start of each iteration, or give the loop a constant trip count "
-                  "and no inner loop, so that the derivative keeps the values",
+                  "value that is loaded from the shared array `%s` here; store to these elements "
+                  "at the start of each iteration, or write a loop whose values the derivative can "
+                  "keep: with a constant trip count and without an inner loop",
                   part->d.primal->instance->function->decl->name, kd_root((*place)->x)->name);
   }
 }

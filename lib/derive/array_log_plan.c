@@ -57,7 +57,7 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
   const kt_var *root = kd_root(array);
   kd_refuse(p->d, location,
             "%s changes %s%s%s, which a loop reads; the reverse derivative runs the loop's body "
-            "again and can restore only values that a plain store to one array overwrote",
+            "again and needs the old values, which kjit keeps only for plain stores to one array",
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 

@@ -308,10 +308,11 @@ static void evaluate(kd_derivation *d, kt_expr *value)
 static void need_array(kd_derivation *d, const kt_var *param, const kt_var *derivative)
 {
   if (derivative || !kt_is_array(d->c, param->type) || !kd_holds_float(d->c, param->type)) return;
-  kd_refuse(d, d->location,
-            "`%s` has a derivative rule, which also needs the derivative of the array `%s`: choose "
-            "this parameter, too",
-            d->primal->instance->function->decl->name, param->name);
+  kd_refuse(
+    d, d->location,
+    "the derivative rule of `%s` also needs a derivative of the array `%s`: add `%s` to the "
+    "chosen parameters",
+    d->primal->instance->function->decl->name, param->name, param->name);
 }
 
 static void return_forward(kd_derivation *d, const ki_function *rule)

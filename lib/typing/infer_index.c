@@ -358,7 +358,7 @@ static kt_expr *infer_part_index(kt_scope *s, const ki_expr *arg, int64_t extent
   __int128 distance;
   if (arg->kind == KJ_EXPR_SLICE)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
-            "a slice of an array inside a value is not supported: select one element");
+            "slices of vectors and of arrays inside structs are not supported: select one element");
   kt_expr *index = kt_is_from_end(arg, &distance)
                      ? kt_new_integer(s, KJIT_INDEX, extent - distance, arg->location)
                      : kt_infer_expr(s, arg);

@@ -428,7 +428,7 @@ static void check_tile(kt_scope *s, const kt_operands *o, const kt_expr *tile, c
   enum { MOST_EXTENT = KJ_MAP_MOST_BOX, UNIT = 16 };
   if (!kt_is_array(s->c, tile->type) || info->space != KJ_SPACE_SHARED || !info->is_static)
     kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
-            "`%s` needs a shared array with extents known at compile time as the tile, got %s",
+            "the tile of `%s` must be a shared array with extents known at compile time, got %s",
             o->builtin->name, kt_type_text(s->c, tile->type));
   if (whole->space != KJ_SPACE_GLOBAL || whole->layout != KJIT_LAYOUT_C ||
       whole->rank > KJ_MAP_RANK)
