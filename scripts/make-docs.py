@@ -40,7 +40,9 @@ def table_with_notes(head, lines):
 
 
 def paragraph(text):
-    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+    """Returns the text in lines of 120 characters. No line starts with `+ ` or `- `, which Markdown would read as a list item."""
+    text = re.sub(r" ([-+]) (?=\S)", "\0\\1 ", text)
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 def operators():
