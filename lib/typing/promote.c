@@ -84,8 +84,9 @@ static void find_open(void *data, const ki_decl *decl, kt_guess *guess)
   *is_open = *is_open || ki_is_weak(guess->type);
 }
 
-/* Returns whether only literals have been assigned to some var so far. If so, another round
- * follows, which can change the types of values that are combined with the var. */
+/* Returns whether there is a var to which only literals have been assigned so far. Another round of
+ * type inference then follows, which can change the types of values that are combined with the
+ * var. */
 static bool is_open_round(const kt_scope *s)
 {
   bool is_open = false;

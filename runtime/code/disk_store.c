@@ -159,7 +159,8 @@ static bool read_all(int file, char *bytes, size_t size_bytes)
   return true;
 }
 
-/* Returns IO if the file is missing or this user must not read it. */
+/* Reads an open file into new memory. Returns IO if the file is not a regular file, is too large or
+ * cannot be read, or if its code will be used and other users could have changed it. */
 static kjit_status read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
 {
   struct stat info;

@@ -91,8 +91,9 @@ public:
     if (!get()) kjit::check(nullptr, KJIT_ERROR_MISUSE);
     return kjit_uses_column(get(), column) != 0;
   }
-  /* Returns the dictionary of a result of texts (KJIT_COLUMN_TEXT in info().flags); compute then
-   * gives indices into it. Any other result has an empty dictionary. */
+  /* Returns the dictionary of the result if the result consists of texts (KJIT_COLUMN_TEXT in
+   * info().flags); compute then returns indices into the dictionary. Otherwise returns an empty
+   * vector. */
   std::vector<std::string> texts() const
   {
     const kjit_formula_texts *found = kjit_get_formula_texts(get());

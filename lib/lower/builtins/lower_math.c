@@ -55,8 +55,8 @@ static LLVMValueRef bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLV
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
-/* Lowers jn or yn, with operands n and x. The C library and CUDA differ for n < 0, so kjit returns
- * NaN for it on both targets. */
+/* Lowers jn or yn, with operands n and x. The results of the C library and of CUDA differ
+ * for n < 0, so kjit returns NaN for n < 0 on both targets. */
 LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);

@@ -393,8 +393,8 @@ class Derivative(Function):
             raise TypeError(f"{takes}: it takes the arguments of {_name(self._of)}(), and {what}")
 
     def _reverse(self, given, between, floats, arrays, items=0, leading=0):
-        """Runs a reverse derivative. Returns (its first `leading` results, the derivatives); the
-        derivatives with respect to arrays are new arrays."""
+        """Runs a reverse derivative. Returns a tuple: the first `leading` results of the function,
+        followed by the derivatives. The derivatives with respect to arrays are new arrays."""
         shadows = {i: zeros_like(given[i]) for i in arrays}
         raw = (*given, *between, *shadows.values())
         count = leading + len(floats) - len(arrays)

@@ -136,8 +136,8 @@ _both = {}
 
 
 def remember_raise(place, kind, args=None):
-    """Records the exception class of a `raise` at a Python location and its arguments. Kernels keep
-    only the message. args is None if kjit itself wrote the message."""
+    """Records the class and the arguments of the exception that the `raise` at a Python location
+    raises. Kernels keep only the message. args is None if kjit itself wrote the message."""
     _raised[_as_shown(place)] = kind, args
 
 

@@ -77,8 +77,8 @@ typedef struct binding_expression {
   /* Location of each operand: i for input i, EXPRESSION_IS_OPERATION | i for operation i. */
   unsigned char places[EXPRESSION_MOST_OPERATIONS][EXPRESSION_MOST_OPERANDS];
   PyObject *inputs[EXPRESSION_MOST_INPUTS];
-  kjit_type types[EXPRESSION_MOST_INPUTS]; /* types of Python numbers; KJIT_ANY for objects that
-                                            * have their own type */
+  /* type of each input that is a number; KJIT_ANY for arrays */
+  kjit_type types[EXPRESSION_MOST_INPUTS];
   int node_count, input_count;
   /* The structure of the expression: operations, locations of their operands, and memory layouts of
    * the inputs. */

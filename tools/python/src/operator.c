@@ -1,5 +1,5 @@
-/* Implements the operators of arrays, which record operations, and the functions with which
- * kjit.numpy defines these operations. */
+/* Implements the operators of arrays. An operator records an operation, which can be computed
+ * later. kjit.numpy defines the operations with functions of this file. */
 #include "expression.h"
 
 static PyObject *operate_at_once; /* function of kjit.numpy: operate(row, operands), for operands of

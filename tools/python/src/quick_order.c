@@ -198,8 +198,8 @@ PyObject *quick_sort(const quick_call *call)
 
 /* ---- the smallest and the largest element ---- */
 
-/* Implements argmin(x, axis) and argmax(x, axis); the row's number tells them apart. The first NaN
- * comes before all numbers. */
+/* Implements argmin(x, axis) and argmax(x, axis), which differ in the number of the call: SMALLEST
+ * or LARGEST. If x contains a NaN, the result is the index of the first NaN. */
 enum { SMALLEST, LARGEST };
 
 /* Defines a function that returns the index of the first extreme element of a vector. `is_worse` is

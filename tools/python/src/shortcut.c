@@ -179,7 +179,7 @@ static struct {
   int is_active, count; /* `count` is the number of algorithms that all threads have run since the
                            observed call began */
   const algorithm_row *row;
-  PyObject *arguments; /* arguments of the last observed algorithm, if a recipe can contain them */
+  PyObject *arguments; /* arguments of the last observed algorithm, or NULL */
   kjit_algorithm_options options;
   int32_t axes[BINDING_MAX_RANK];
 } observed;

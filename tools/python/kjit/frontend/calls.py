@@ -83,7 +83,8 @@ class Calls:
         return call
 
     def call(self, node):
-        """Returns the kernel IR text of a call. A result that may be None is a pair."""
+        """Returns the kernel IR text of a call. If the result may be None, the text gives a tuple
+        (value, flag), and the flag is false for None."""
         value = self.static_value(node)
         return [self.source.place(node), *self.known(value, node)] if value is not static.UNKNOWN else self.of_Call(node)
 

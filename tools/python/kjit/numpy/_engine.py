@@ -305,8 +305,8 @@ _knows_scalars = False
 
 
 def learn_scalars(operands):
-    """Registers the classes of NumPy's scalars with the extension if an operand is one of them.
-    Returns True the first time, when the caller has to repeat the operation."""
+    """Registers the classes of NumPy's scalars with the extension if an operand is a NumPy scalar.
+    Returns True if this call has registered them; the caller must then repeat the operation."""
     global _knows_scalars
     numpy = sys.modules.get("numpy")
     if _knows_scalars or numpy is None or not any(isinstance(x, numpy.generic) for x in operands):

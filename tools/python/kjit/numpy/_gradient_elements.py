@@ -1,5 +1,5 @@
-"""The element-wise functions that kjit.numpy.grad can derive, as functions of one element with the
-names of NumPy's ufuncs."""
+"""The element-wise functions that kjit.numpy.grad can differentiate, as functions of one element with
+the names of NumPy's ufuncs."""
 
 import kjit
 
@@ -192,7 +192,7 @@ OTHER_NAMES = {
     "atanh": "arctanh", "pow": "power", "conj": "conjugate", "mod": "remainder",
 }  # fmt: skip
 
-# Functions of NumPy whose results are integers or flags.
+# Functions of NumPy whose derivative is 0 or does not exist. Their results are constants.
 DISCRETE_FUNCTIONS = {
     "argmax", "argmin", "argsort", "searchsorted", "shape", "ndim", "size", "zeros_like", "ones_like", "full_like", "empty_like",
     "all", "any", "count_nonzero", "nonzero", "isclose", "allclose", "array_equal", "round", "around", "digitize",
