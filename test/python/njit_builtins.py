@@ -3,6 +3,7 @@
 # ruff: noqa: B009, C416
 """hash, hasattr and getattr, powers of integers, and np.sign of complex numbers in njit functions, beside Numba and Python."""
 import collections
+import inspect
 import itertools
 import math
 import os
@@ -99,6 +100,14 @@ for function in (lambda a, b: a**b, lambda a, b: np.power(a, b), lambda a, b: po
                 continue
             given = first(a), second(b)
             assert outcome(own, *given) == outcome(theirs, *given), (given, outcome(own, *given), outcome(theirs, *given))
+
+# Constant exponents below 0: the reciprocal of a product, which is a division by zero for 0.0.
+MINUS_SEVEN = -7
+for function in (lambda a: a**-1, lambda a: a**-2, lambda a: a ** (-3), lambda a: a**-17, lambda a: a**MINUS_SEVEN, lambda a: a**-65537):
+    own, theirs = njit(function), numba.njit(function)
+    for a in (0.0, -0.0, 0, 1, -1, 2, 0.1, 1.7, -2.5, 1e-200, 1e200, math.inf, math.nan, np.float32(0), np.float32(0.3), np.uint8(2), 3j, True):
+        given, expected = outcome(own, a), outcome(theirs, a)
+        assert repr(given) == repr(expected), (inspect.getsource(function), a, given, expected)
 power = kjit.vectorize(["int64(int64, int64)"])(lambda a, b: a**b)
 assert power(np.array([5, 0, 6]), np.array([1, -1, 2])).tolist() == [5, -(2**63), 36]
 try:

@@ -26,6 +26,58 @@ def check(function, *arguments, parallel=True, exact=False):
         assert np.asarray(a).dtype.kind == np.asarray(b).dtype.kind, (function.__name__, a, b)
 
 
+# ---- variables that only some iterations of a serial loop assign, beside calls of NumPy ----
+
+
+def assigned_later(a):
+    s = np.zeros(3)
+    for i in range(len(a)):
+        if i > 1:
+            v = a[i]
+        if i > 2:
+            s[0] += v
+    return s
+
+
+def changed_later(n):
+    s, i = np.zeros(3), 0
+    while i < n:
+        if i == 1:
+            v, w = 2.5, i
+        elif i > 1:
+            s[0] += v
+            s[1] += w
+            v, w = v + 1, w * 2
+        i += 1
+    return s
+
+
+def made_later(n):
+    s = np.zeros(3)
+    for i in range(n):
+        if i >= 1:
+            w = np.ones(3)
+        if i >= 1:
+            s[1] += i * w[1]
+    return s
+
+
+def read_behind(a):
+    s = np.zeros(3)
+    for j in range(3):
+        for i in range(len(a)):
+            if a[i] > j:
+                large = a[i]
+        s[j] = large
+    return s
+
+
+for _ in range(3):
+    check(assigned_later, x, parallel=False)
+    check(changed_later, 7, parallel=False)
+    check(made_later, 5, parallel=False)
+    check(read_behind, np.append(x, 9.0), parallel=False)
+
 # ---- reductions in all their forms ----
 
 

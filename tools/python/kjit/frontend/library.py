@@ -315,6 +315,24 @@ func power_of(a, b) @numba {
 }""",
 )
 
+
+def power_below_zero(exponent):
+    """Returns the function for the operator ** with a constant exponent below 0. The power of a float is the reciprocal of the positive
+    power, as in Numba, so that a power of 0.0 is a division by zero."""
+    return words.Text(
+        f"power_minus_{-exponent}",
+        f"""
+func power_minus_{-exponent}(a) @numba {{
+  if is_array(a) {{ return a ** {exponent} }} else if is_float(dtype(a)) {{
+    let base = dtype(a ** {-exponent})(a)
+    return dtype(base)(1) / base ** {-exponent}
+  }} else if is_integer(dtype(a)) {{ return power_of(a, {exponent}i64) }}
+  return a ** {exponent}
+}}""",
+        (POWER,),
+    )
+
+
 # An extent of -1 is computed from the other extents.
 EXTENT = words.Text(
     "reshape_extent",

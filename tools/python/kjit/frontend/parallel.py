@@ -212,7 +212,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         inputs = [
             n
             for n in mentioned
-            if n not in self.unset and (self._loads(statement, n) or n in outputs and self.is_set_before(statement, n))
+            if n not in self.unset and (n in outputs or self._loads(statement, n)) and self.is_set_before(statement, n)
         ]
         pools = [self._fresh(f"pool_{i}") for i in range(len(made))]
         body = [statement]
