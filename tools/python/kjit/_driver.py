@@ -8,7 +8,7 @@ import operator
 import sys
 import types
 
-from . import _aligned, _algorithms, _functions, _kjit, _numpy_types
+from . import _aligned, _algorithms, _functions, _kjit, _numpy_arguments, _numpy_types
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
 from .frontend import elementwise, interpreted_types, parallel, static, whole_arrays
 
@@ -197,6 +197,9 @@ class _Rewriter(ast.NodeTransformer):
             or _numpy_types.CONVERSIONS.get(thing if isinstance(thing, type) else None)
             or (_slice if thing is slice else None)
         )
+        if _numpy_arguments.is_checked(thing):
+            report = functools.partial(self.whole._splitter.source.error, node)
+            own = _numpy_arguments.checked(thing, own or thing, report)
         if own:
             node.func = self.keep("numpy", own)
         elif (
