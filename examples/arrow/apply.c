@@ -16,7 +16,8 @@ struct column_function {
   column_nulls nulls;
   kjit_module *text, *module;
   kjit_function *plain; /* the module with the application's function */
-  /* a wrapper that takes the values and then whether each is valid; see write_wrappers */
+  /* a wrapper whose parameters are the values, then one bool for each value: whether it is valid;
+   * see write_wrappers */
   kjit_function *values;
   kjit_function *holds; /* the same wrapper as a predicate */
 };

@@ -21,7 +21,7 @@ typedef struct word {
   kjit_array *sorted; /* for the first word: the words in the order of `places` */
 } word;
 
-/* A column of values, and the counts and sums of its groups that aggregates needed so far. */
+/* A column of values, with the counts and sums of its groups if an aggregate has needed them. */
 typedef struct folded {
   line line; /* line.column NULL: unused */
   kjit_array *counts, *sums;

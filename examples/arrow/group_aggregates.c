@@ -36,7 +36,8 @@ static void set_validity(const grouping *g, const line *l, const char *function,
 
 /* ---- aggregates ---- */
 
-/* Computes one number for each group. x has an element for each place; `empty` changes no result.
+/* Reduces the elements of each group to one number. x has an element for each place. `empty` is a
+ * value that changes no result.
  */
 static kjit_status reduce_groups(grouping *g, const kjit_operand *x, kjit_type element,
                                  const char *name, const kjit_arg *empty, kjit_array **result)

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Maximum number of slots, whose array fits into the cache of a core. */
+/* Maximum number of slots, as a power of two. An array with so many slots fits into the cache of a
+ * core. */
 enum { MOST_SLOT_BITS = 16 };
 /* The first search for the first rows of groups reads this number of rows for each slot. */
 enum { START_ROWS = 32 };

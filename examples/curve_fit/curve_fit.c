@@ -57,8 +57,9 @@ typedef struct fit {
   kjit_array *rows;                  /* [ROWS][count]: errors, derivatives by a, k, w */
   kjit_array *products;              /* [ROWS][ROWS]: scalar products of the rows */
   kjit_array *parameters, *gradient; /* [PARAMETERS] */
-  kjit_array *sum, *one; /* arrays of one element: the sum of squared errors, and its derivative
-                            with respect to itself (1) */
+  /* Arrays of one element: the sum of squared errors, and the number 1, with which the reverse
+   * derivative starts. */
+  kjit_array *sum, *one;
   kjit_module *module, *derived, *reversed;
   kjit_function *slopes; /* error and its derivatives by a, k and w */
   kjit_kernel *misfit, *adjoint;

@@ -51,8 +51,9 @@ typedef struct kjit_formula_column {
 
 /* The dictionary of a column with KJIT_COLUMN_TEXT. This struct never grows. */
 typedef struct kjit_formula_texts {
-  const char *const *items; /* texts in UTF-8 that differ; a value of the column is an index */
-  size_t count;             /* number of texts */
+  /* different texts in UTF-8; a value of the column is an index of this array */
+  const char *const *items;
+  size_t count; /* number of texts */
 } kjit_formula_texts;
 
 /* Options for kjit_create_formula. */

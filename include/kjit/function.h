@@ -71,12 +71,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_result_type(kjit_function *function, co
 /* Creates a copy of a module in which a constant has another value. The constant is `const` or
  * `extern const`, in the module or a module that it imports.
  *
- * value is a number or scalar for a scalar constant, or an array in host memory, which is copied. A
- * declared type does not change: the value must fit it exactly, or be rounded from float to float.
- * Declared extents do not change either. The value is part of every key. Constants with this name
- * that linked modules left without a value receive it as well. Errors: NAME (no such constant),
- * TYPE (the value does not fit, or the layout of a struct depends on the constant), ARGUMENT,
- * MEMORY. */
+ * value is a number or scalar for a scalar constant, or an array in host memory, which is copied.
+ * If the constant has a declared type, it keeps this type. The value must then fit the type
+ * exactly, except that a float is rounded to a float type. Declared extents do not change either.
+ * The value is part of every key. Constants with this name that linked modules left without a value
+ * receive it as well. Errors: NAME (no such constant), TYPE (the value does not fit, or the layout
+ * of a struct depends on the constant), ARGUMENT, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_constant(kjit_module *module, const char *name,
                                                   const kjit_arg *value, kjit_module **changed);
 

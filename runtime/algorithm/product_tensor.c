@@ -167,7 +167,8 @@ typedef struct tile_size {
   uint64_t rows, columns, shared_bytes; /* shared memory of a block */
 } tile_size;
 
-/* Returns the size of a tile, and the shared memory that the library's funcs declare for it. */
+/* Returns the size of a tile, and the size of the shared memory that the library's funcs declare
+ * for it. */
 static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
 {
   bool is_f64 = row->tall != 0;

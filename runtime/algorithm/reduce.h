@@ -31,8 +31,9 @@ typedef struct ka_reduce {
 /* Parts of the source that all kernels of a call share. */
 typedef struct ka_reduce_texts {
   ka_kernel kernel;
-  const char *operands;      /* load, store and operator */
-  const char *works;         /* partial results, counters and whether the operator commutes */
+  const char *operands; /* arguments of the library's kernel: load, store and operator */
+  /* further arguments: partial results, counters, and whether the operator commutes */
+  const char *works;
   const char *piece, *lines; /* on the CPU: funcs that reduce a sequence of elements, or several
                                 rows of adjacent columns */
 } ka_reduce_texts;

@@ -533,8 +533,8 @@ void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_
  * kernel and its mark is one cache line. */
 static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
 {
-  /* not an address of a stream: 1 is CUDA's handle of the legacy default stream, which
-   * kj_wrap_stream replaces by NULL */
+  /* This value is not the address of a stream: 1 is CUDA's handle of the legacy default stream, and
+   * kj_wrap_stream replaces that handle by NULL. */
   enum { MIXED = 1 };
   uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed),
            marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);

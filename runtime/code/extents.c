@@ -1,7 +1,7 @@
-/* Determines extents before a launch: the shapes of array arguments and of views of them, in the
- * same way as type inference and lowering determine them for the kernel, and the values of @block
- * and @grid. The shape of `A[blockIdx.x]` is known, although the index is not, because it does not
- * depend on the value of the index. */
+/* Determines extents before a launch: the shapes of array arguments and of views of them, and the
+ * values of @block and @grid. Shapes follow the same rules as in type inference and lowering. The
+ * shape of `A[blockIdx.x]` is known, although the index is not, because it does not depend on the
+ * value of the index. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -96,7 +96,7 @@ static kjit_status link_inputs(const kjit_compile_options *options, const kj_lin
   return status;
 }
 
-/* Makes a cubin: with nvJitLink if the PTX calls linked code, else with ptxas. */
+/* Makes a cubin. Uses nvJitLink if the PTX calls linked code, otherwise ptxas. */
 static kjit_status make_cubin(const kjit_module *module, const kjit_compile_options *options,
                               bool is_part, kj_diagnostics *diagnostics, const kj_code *made,
                               void **cubin, size_t *cubin_bytes)

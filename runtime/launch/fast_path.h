@@ -34,7 +34,7 @@ typedef struct kj_table_array {
   uint8_t index; /* index of the argument */
   uint8_t element_bytes, alignment;
   uint8_t rank, facts;
-  bool is_result; /* the fact KJ_FACT_LARGE is part of the key */
+  bool is_result; /* whether the key contains the fact KJ_FACT_LARGE */
 } kj_table_array;
 
 /* The corresponding row for an argument that is a tensor: the values that the first words of the

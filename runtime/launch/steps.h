@@ -143,7 +143,8 @@ kjit_status kj_start(const kj_call *call, const kjit_specialization *specializat
  * back. */
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics);
-/* Returns whether the launch needs more than grid, block, shared memory and parameters. */
+/* Returns whether the launch has attributes besides grid, block, shared memory and parameters, for
+ * example a cluster. */
 static inline bool kj_has_attributes(const kj_call *call)
 {
   return call->cluster[0] || call->is_cooperative || (call->facts & KJ_CALL_FACT_PROGRAMMATIC) ||

@@ -13,8 +13,8 @@ typedef struct kj_pool {
    * generation are neither cached nor counted. A reset increments the device's number before it
    * informs the pools. */
   uint32_t generation;
-  /* free blocks by size class; only work on a block's own stream can still use the block, and no
-   * work if the host has waited since */
+  /* Free blocks by size class. Only work on a block's own stream can still use the block. If the
+   * host has waited since, no work uses it. */
   kj_block *cached[KJ_POOL_CLASSES];
   kjit_memory_statistics count; /* counts of this pool, in all fields except pinned_... */
 } kj_pool;

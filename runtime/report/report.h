@@ -13,7 +13,7 @@ kjit_status kj_open_reports(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* Describes code whose threads can fail, for error messages. The caller owns all pointers. */
 typedef struct kj_failing {
-  bool is_func; /* true for a func that the application has called; its message names no thread */
+  bool is_func; /* true for a func that the application has called; its messages name no thread */
   const char *name; /* name of the kernel or func */
   const kjit_module *module;
   const kj_code *code;

@@ -1,6 +1,7 @@
-/* pairs_loop.c: the sum over j of exp(-|x_i - y_j|^2), and the nearest j, as a C programmer writes
- * them with OpenMP: pairs_loop ROWS POINTS [repetitions]. Prints the median ms of each, in a line.
- * Compiled by pairs.py with gcc -O3 -march=native -ffast-math -fopenmp, which makes vectors of exp.
+/* pairs_loop.c: pairs_loop ROWS POINTS [repetitions]: measures plain C loops with OpenMP. They
+ * compute the sum over j of exp(-|x_i - y_j|^2), and the nearest j. The program prints a line with
+ * the median ms of each. pairs.py compiles it with gcc -O3 -march=native -ffast-math -fopenmp; with
+ * these options exp is vectorized.
  */
 #define _GNU_SOURCE
 #include <math.h>

@@ -144,7 +144,7 @@ static void count_lines(void *user, const char *text, size_t size_bytes)
   printed_bytes += size_bytes;
 }
 
-/* Limits of an application whose users do not wait longer; other limits have their defaults. */
+/* Limits of an application whose users wait 5 seconds at most. Other limits have their defaults. */
 static const kjit_compile_limits limits = { .size_bytes = sizeof limits, .time_ns = 5000000000 };
 
 #define CONTEXT(...) \
@@ -201,7 +201,7 @@ typedef struct world {
   bool is_compiling_only, is_gpu;
   kjit_context *context;
   kjit_device *device;
-  kjit_array *arrays[PARAMETER_COUNT]; /* arrays for the rows that have a rank */
+  kjit_array *arrays[PARAMETER_COUNT]; /* the arrays of `parameters`, for each row with a rank */
 } world;
 
 static size_t find_parameter(char letter)

@@ -234,7 +234,7 @@ static void test_plans(kjit_array *x)
   kjit_release_array(r);
 }
 
-/* Descriptions of results (options.results), and the launches of a plan. */
+/* Tests the descriptions of results (options.results) and the launches of a plan. */
 static void test_described(kjit_array *x)
 {
   int64_t shape[] = { 3, 4, 5 };
@@ -426,7 +426,7 @@ static void test_refused(kjit_module *module, kjit_array *x)
                         cases[i].options) == cases[i].status);
     REQUIRE(says(cases[i].message));
   }
-  /* an operator that raises: located in its own source */
+  /* an operator that raises; the location is in the operator's own source */
   kjit_status status = kjit_reduce(context, &result, &all, &never, NULL);
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
   REQUIRE(status == KJIT_ERROR_KERNEL && says("too large") && says("functions.kir:9:"));

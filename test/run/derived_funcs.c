@@ -150,7 +150,7 @@ static void test_arrays(kjit_module *module)
   kjit_release_module(store.module);
 }
 
-/* One array for the value and one for each derivative. */
+/* Tests kjit_map with one result array for the value and one for each derivative. */
 static void test_map(kjit_module *module)
 {
   enum { COUNT = 100 };

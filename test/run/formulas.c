@@ -78,8 +78,8 @@ static void store_value(unsigned char *to, kjit_type type, int64_t at, const val
   else to[at] = (unsigned char)v->integer;
 }
 
-/* Random rows from a random offset on. Rows that are null have any value, and so have the bits
- * before the first row. */
+/* Fills a column with random rows, which begin at a random offset. Null rows and the bits before
+ * the first row have random values. */
 static void fill_column(int c, int count, int nulls, kjit_column *column)
 {
   static const double special[] = { 0, -0.0, 1, -1, 0.5, INFINITY, -INFINITY, NAN };

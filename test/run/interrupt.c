@@ -1,7 +1,7 @@
-/* interrupt cpu|cuda: kernels that never end, or not before the test is over, each ended by its
- * time limit; the other ways to interrupt, from a thread and a signal handler, one of several
- * launches, queues, graphs and funcs; and after each a kernel that has to run. At last a context is
- * destroyed whose launch never ends.
+/* interrupt cpu|cuda: tests interrupts of kernels that never end, or that run longer than the test.
+ * First a time limit ends each of them. Other interrupts come from a thread or from a signal
+ * handler. They end one of several launches, a queue, a graph or a func. After each interrupt
+ * another kernel has to run. At the end, a context is destroyed whose launch never ends.
  *
  * RUN: %programs/interrupt cpu | FileCheck %s
  * RUN: %if cuda %{ %programs/interrupt cuda | FileCheck %s %}
@@ -343,7 +343,7 @@ static void check_one_of_two(const world *w, kjit_kernel *kernel, bool by_stream
   check_add(w, name);
 }
 
-/* On a GPU, queued launches end as well, and later launches do not. */
+/* On a GPU, an interrupt also ends the queued launches, but not launches that are queued later. */
 static void check_queue(const world *w, kjit_kernel *kernel)
 {
   kjit_stream *stream;

@@ -246,8 +246,8 @@ static void test_commutes(kjit_module *module)
   kjit_release_array(p);
 }
 
-/* An operand and an operator of different modules. A failure is located in the text of the func
- * that has failed, and a failure does not affect later calls. */
+/* Tests an operand and an operator from different modules. A failure is located in the text of the
+ * func that has failed, and a failure does not affect later calls. */
 static void test_places(void)
 {
   static const char operand[] = "# an operand\nfunc loud(i, x) {\n"

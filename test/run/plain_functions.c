@@ -43,8 +43,8 @@ typedef struct world {
   kjit_module *module;
   double x[N];
   int warnings;
-  /* compilations of one func, or of all if NULL, that have begun, and how many may begin now;
-   * further ones wait */
+  /* `begun` counts the compilations of the func `held`, or of all funcs if it is NULL. Only
+   * `allowed` of them may begin; the others wait. */
   const char *held;
   pthread_mutex_t mutex;
   pthread_cond_t changed;

@@ -1,6 +1,6 @@
-/* Every allocation of an algorithm fails in turn: in calls on a GPU and on the CPU, with operators
- * and operands that are funcs of the application, with views of its arrays, and in plans. The error
- * names the call, no memory is leaked, and the same call works afterwards. */
+/* Lets every allocation of an algorithm fail in turn, in calls on a GPU and on the CPU, and in
+ * plans. Some operators and operands are funcs of the application, and some operands are views of
+ * its arrays. The error names the call, no memory is leaked, and the same call works afterwards. */
 #include <kjit/algorithm.h>
 
 #include "every_allocation.h"

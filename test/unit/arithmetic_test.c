@@ -81,7 +81,8 @@ static void test_integers_round_once(void **state)
 static void test_digits_round_once(void **state)
 {
   (void)state;
-  /* a little above a tie of f16, which an f64 cannot tell from the tie */
+  /* A number a little above the middle between two f16 values. As an f64 it would be equal to that
+   * middle. */
   double above = ki_read_float("1.00048828125000000000000000001", KJIT_F16);
   expect_bits(ki_float_value(KJIT_F16, above), 0x3c01);
   expect_bits(ki_float_value(KJIT_F16, ki_read_float("1.00048828125", KJIT_F16)), 0x3c00);

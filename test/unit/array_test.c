@@ -416,8 +416,8 @@ static void test_taking(void **state)
   assert_int_equal(deleted, 6);
 }
 
-/* Tensors of producers without dimensions, without elements or memory, without strides, with an
- * offset, with strides of any sign; and the tensors that a consumer then gets. */
+/* Takes unusual tensors: some have no dimensions, elements, memory or strides, others have an
+ * offset or negative strides. Then checks the tensors that a consumer gets from kjit. */
 static void test_odd_tensors(void **state)
 {
   float data[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };

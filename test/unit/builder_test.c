@@ -1,5 +1,5 @@
-/* The builder: the text of built modules, names and literals that need another spelling in text,
- * and errors. */
+/* Tests of the builder: the text of built modules, errors, and names and literals that the text
+ * spells in another way. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -35,7 +35,8 @@ static char *text_of(kjit_module *module)
   return text;
 }
 
-/* The built module prints as expected, and its text parses and prints as itself. */
+/* Checks that the built module prints as expected, and that the parsed text prints as the same text
+ * again. */
 static void expect_text(fixture *f, const char *expected)
 {
   kjit_module *built = NULL, *parsed = NULL;

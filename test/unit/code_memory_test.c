@@ -1,8 +1,8 @@
-/* Every allocation of the caches fails in turn: in misses and hits of the disk cache and of an
- * application's store, in eviction, compilation ahead of launches and in the background,
- * inspection, blobs and the functions of the disk cache. A call succeeds with the correct result,
- * or returns the error for memory. The same call works afterwards, no memory is leaked, and no
- * entry has a wrong key. */
+/* Lets every allocation of the caches fail in turn. The steps cover misses and hits of the disk
+ * cache and of an application's store, eviction, and inspection. They also cover compilation ahead
+ * of launches and in the background, blobs, and the functions of the disk cache. A call succeeds
+ * with the correct result, or returns the error for memory. The same call works afterwards, no
+ * memory is leaked, and no entry has a wrong key. */
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <kjit/function.h>

@@ -1,5 +1,6 @@
-/* Driver calls for extern funcs and recursion: PTX of the application is linked once, and only if
- * it is called; the stack limit grows and does not shrink. Also the arguments of bindings. */
+/* Tests the driver calls for extern funcs and recursion. PTX of the application is linked once, and
+ * only if a kernel calls it. The stack limit grows and does not shrink. Also tests the arguments of
+ * bindings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -36,7 +36,7 @@ typedef struct fake_driver {
   const char *_Atomic failed; /* its name */
   /* true if the failed call was a launch while the context of another device was current */
   bool failed_elsewhere;
-  /* like fail_at, for calls that release an object; a failing one has no effect */
+  /* like fail_at, for calls that release an object; a failed call has no effect */
   _Atomic int releases;
   int fail_release_at;
   /* fault: error that every call returns after a failed launch, until a reset */
@@ -61,9 +61,10 @@ typedef struct fake_driver {
   int input_types[FAKE_INPUT_TYPES]; /* CUjitInputType of the first inputs */
   /* the option for debug information that code was loaded and linked with */
   _Atomic int load_debug, link_debug;
-  /* for plain code, which is loaded with an optimization level: registers of its threads (0 means
-   * as for other code); whether it is rejected; a function that receives the loaded code, with
-   * level -1 if the option is not set */
+  /* Fields for plain code, which is loaded with an optimization level. plain_registers is the
+   * number of registers of its threads; 0 means the same as for other code. If refuse_plain is set,
+   * plain code is rejected. on_load receives the loaded code; level is -1 if the option is not
+   * set. */
   int plain_registers;
   bool refuse_plain;
   void (*on_load)(const char *image, int level);

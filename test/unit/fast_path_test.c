@@ -1,5 +1,5 @@
-/* Calls that the fast path of a launch must decline. They look like the last call to code that
- * compares less than the slow path does. */
+/* Calls that the fast path of a launch must decline. If the fast path compared less than the slow
+ * path does, it would take them for the previous call. */
 #include "gpu_test.h"
 
 #include <kjit/code.h>

@@ -1,5 +1,5 @@
-/* Runs of formulas on the CPU over columns with bitmaps that begin at any bit, compared row by row;
- * and runs that a graph repeats. */
+/* Runs formulas on the CPU over columns whose bitmaps begin at any bit, and compares the results
+ * row by row. Also tests runs that a graph repeats. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>

@@ -1,6 +1,6 @@
-/* Every allocation of launches fails in turn: launches that compile, that take the slow path or the
- * fast path, on a GPU and on the CPU, prepared, sealed, with host arrays. The error names the call,
- * no memory is leaked, and the same call works afterwards. */
+/* Lets every allocation of a launch fail in turn, on a GPU and on the CPU. The launches compile, or
+ * take the slow path or the fast path. Some are prepared, some are sealed, and some have host
+ * arrays. The error names the call, no memory is leaked, and the same call works afterwards. */
 #include "every_allocation.h"
 
 /* ---- the calls of an application ---- */

@@ -112,7 +112,8 @@ static void test_threads(void **state)
   assert_int_equal(cuda.block[0], 128);
 }
 
-/* 100 registers a thread: 640 of them fit as 5 blocks of 128, 512 as two of 256. */
+/* Each thread has 100 registers. So a multiprocessor has space for 5 blocks of 128 threads (640
+ * threads), but only for 2 blocks of 256 threads (512 threads). */
 static void test_registers(void **state)
 {
   cuda.registers = 100;
@@ -249,7 +250,7 @@ static void test_priority_and_programmatic(void **state)
                                  .block = { 32 },
                                  .flags = KJIT_LAUNCH_PROGRAMMATIC };
   expect_ok(*state, launch(*state, kernel, config));
-  /* other code, which itself waits for the preceding launch */
+  /* the kernel was compiled again; this code itself waits for the preceding launch */
   assert_true(fake.signature.is_programmatic);
   assert_int_equal(fake.compilations, 2);
   for (int i = 0; i < 2; i++) {

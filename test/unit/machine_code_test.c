@@ -95,8 +95,8 @@ static void make_file(const char *given)
   assert_int_equal(kjit_destroy_context(context), KJIT_OK);
 }
 
-/* Launches both kernels on the fake GPU and returns the number of compilations. All other code came
- * from the file. */
+/* Launches both kernels on the fake GPU and returns the number of compilations. Code that was not
+ * compiled came from the file. */
 static uint64_t compile_with_file(const char *cache)
 {
   kjit_statistics counts = { .size_bytes = sizeof counts };

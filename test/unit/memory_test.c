@@ -1,4 +1,4 @@
-/* The pool of a GPU and what is allocated from it, against a driver in host memory. */
+/* Tests a GPU's pool, and the objects that use its memory, with a fake driver in host memory. */
 #include "gpu_test.h"
 
 /* ---- the pool ---- */
@@ -596,8 +596,10 @@ static const char *read_view(const char *at, uint32_t rank, bool is_wide, uint32
   return at;
 }
 
-/* The library's copy of one and two dimensions. In a block for one dimension, the upper half of a
- * 64-bit extent is 0, which the second extent of a matrix never is. */
+/* Runs the library's kernels that copy arrays of one and two dimensions. A parameter block of 48
+ * bytes can have either number of dimensions, and its bytes 12 to 15 tell which. With one dimension
+ * they are the upper half of a 64-bit extent and contain 0. With two dimensions they contain the
+ * second extent, which is never 0. */
 static void run_copy(const char *parameters)
 {
   int32_t second;

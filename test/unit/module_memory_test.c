@@ -1,4 +1,4 @@
-/* Calls that make modules from modules and from expressions, with each allocation failing in turn.
+/* Lets each allocation fail in turn, in calls that make modules from modules and from expressions.
  * The status is KJIT_ERROR_MEMORY, no module is returned, the same call works afterwards, and no
  * memory is leaked. */
 #include <kjit/module.h>
@@ -7,7 +7,7 @@
 #include "kj_test.h"
 
 static kjit_context *context;
-/* linked: a link of two modules that each have an unbound extern func `f` */
+/* linked: links two modules, each with an unbound extern func `f` */
 static kjit_module *module, *linked;
 
 static double twice(double x) { return 2 * x; }

@@ -41,10 +41,10 @@ import imports[IMPORTS];
   bool is_in_place;     /* x is r */
   uint32_t threads;     /* threads of a block; 0 means one */
   kjit_arg number;      /* the argument n, if it has a kind */
-  const char *function; /* if not NULL, n is this func of the module */
+  const char *function; /* if not NULL, the argument n is this func of the module */
   uint32_t checks, rules;
   bool is_interruptible;
-  const char *constant; /* which gets these elements */
+  const char *constant; /* name of the constant that gets the elements in `data` */
   const void *data;
   const char *extern_name; /* extern func to which `host` is bound; NULL means f */
   void (*host)(void);      /* function to which the extern func is bound */

@@ -1,4 +1,5 @@
-/* The rows of one_change_test.c: two worlds, and the part of the key that tells them apart. */
+/* The rows of one_change_test.c. Each row has two worlds and the part of the key in which they
+ * differ. */
 #ifndef ONE_CHANGE_ROWS_H
 #define ONE_CHANGE_ROWS_H
 

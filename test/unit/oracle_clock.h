@@ -327,7 +327,7 @@ static void oracle_expect_unused(const oracle_block *block, const oracle_clock *
   }
 }
 
-/* Adds a use of the block by an owner: the operation that the stream has just counted. */
+/* Records that the owner uses the block in the operation that the stream has just counted. */
 static void oracle_use_block(oracle_block *block, const oracle_stream *stream, uint32_t owner,
                              const char *call)
 {

@@ -56,7 +56,7 @@ static void wait_as_a_capture_begins(void)
   (void)world_synchronize_device(0);
 }
 
-/* The same, if the wait is for unloading code. */
+/* The same, but kjit waits because it unloads code. */
 static void unload_as_a_capture_begins(void)
 {
   static const char source[] =
@@ -223,8 +223,8 @@ static void unload_while_the_host_captures(void)
   end_by_itself(&wrapped);
 }
 
-/* The same, if the captured stream is the thread's default stream, or a stream of another device
- * whose capture the thread's stream has joined by an event. */
+/* The same with another captured stream. It is the thread's default stream, or a stream of another
+ * device; in the second case the thread's stream has joined the capture by an event. */
 static void unload_while_a_thread_is_captured(void)
 {
   enum { RELAXED = 2 };

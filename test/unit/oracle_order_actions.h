@@ -73,8 +73,8 @@ static void do_wait_event(random_actor *actor, random_numbers x)
   if (!actor->events[i].event || !pick_stream(actor, device, x[2], true, &stream)) return;
   if (!stream) device = actor->events[i].device;
   if (!stream && has_blocking_capture(device)) return;
-  /* in a capture, the stream would keep other threads from using the default stream, see
-   * do_begin */
+  /* By this wait the stream would join a capture, and other threads could then not use the default
+   * stream; see do_begin. */
   if (oracle.is_threaded && world_native(device, stream)->is_blocking &&
       capture_of_event(actor->events[i].event))
     return;

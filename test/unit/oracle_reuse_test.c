@@ -126,8 +126,8 @@ static void release_what_another_device_uses(void)
   (void)array_on(0, NULL);
 }
 
-/* The same with users on several devices, whose streams have other positions in kjit's lists than
- * the captured stream. */
+/* The same, but streams on several devices have used the memory. In kjit's lists they have other
+ * positions than the captured stream. */
 static void release_what_many_devices_use(void)
 {
   world_stream captured = non_blocking(1);

@@ -1,7 +1,7 @@
 /* Plain code for GPUs (kjit_config.plain_code): PTX of few passes, which the driver translates with
- * few optimizations, runs until the best code is loaded in the background. Which kernels and
- * launches have plain code, blocks that its registers do not allow, and a driver that refuses it.
- * The compiler is the real one, and the driver a fake one. */
+ * few optimizations, runs until the best code is loaded in the background. The tests check which
+ * kernels and launches have plain code. They also check blocks that are too large for its
+ * registers, and a driver that refuses it. They use the real compiler and a fake driver. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>

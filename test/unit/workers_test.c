@@ -380,7 +380,8 @@ static void test_choices(void **state)
                          .units = next_random(&seed) % 2 ? size : 1 + next_random(&seed) % size,
                          .most = 2 + next_random(&seed) % 15 };
     kj_cpu_cost cost = { 0 };
-    /* few long blocks that slow each other down: one thread is not tried for all blocks */
+    /* Skip cases with few long blocks that slow each other down, because one thread is not tried
+     * for all of them. */
     if (m.efficiency < 0 && work.units < 64 && m.unit_ns * (double)size > 2e4) continue;
     expect_good(&m, &cost, &work, &seed);
     m.efficiency = 0; /* other processes use the cores now; later the cores are free again */

@@ -4,8 +4,8 @@
 
 #include <driver/error.h>
 
-/* Reads a file; "-" is standard input. A 0 byte, which size_bytes does not count, follows the
- * text. */
+/* Reads a file; "-" is standard input. The text ends with an additional 0 byte, which size_bytes
+ * does not count. */
 bool tool_read_file(tool_error *error, const char *path, char **text, size_t *size_bytes);
 /* Like tool_read_file, for data of any size up to half of the machine's memory. */
 bool tool_read_whole_file(tool_error *error, const char *path, char **text, size_t *size_bytes);

@@ -12,8 +12,9 @@ typedef struct compile_options {
   const char **types; /* items of the form "NAME=TYPE" */
   size_t type_count;
   const char *after_pass;
-  int stage; /* -1 means that the ending of the output's name determines the stage, or else it is
-                the last text stage of the target */
+  /* -1 means that the ending of the output's name determines the stage; for other endings the stage
+   * is the last text stage of the target */
+  int stage;
   uint32_t block[3], ptx_version, checks;
   kjit_debug debug;
   kjit_compile_limits limits; /* size_bytes 0 means that no limit was given */

@@ -434,7 +434,7 @@ static bool check_pairs(tool_scanner *scanner, const run_call *call)
   return true;
 }
 
-/* Returns the names of the results that a call must have, as in "NAME" or "values, count". */
+/* Returns the names of the results that a call must have, for example "NAME" or "values, count". */
 static char *list_results(const run_parameter *parameters)
 {
   char *list = tool_copy_text("", 0);

@@ -98,7 +98,8 @@ public:
     options_.begin_bit = begin, options_.end_bit = end;
     return *this;
   }
-  /* Leaves elements of a map for which the operand is false unchanged. */
+  /* Writes only elements of a map for which the operand is true, and leaves the others
+   * unchanged. */
   template <typename T> options &where(const T &condition)
   {
     where_ = std::make_shared<operand>(condition);

@@ -44,7 +44,7 @@ typedef struct algorithm_call {
   context_object *context;
   algorithm_argument arguments[ALGORITHM_MOST_ARGUMENTS];
   int object_count, operand_count, operator_count;
-  int is_result;  /* true while arrays are read that are results */
+  int is_result;  /* true while result arrays are read */
   int is_planned; /* true if each run of a plan writes the results */
   int is_short; /* true if the call is too short to be interrupted, because its code exists and the
                    arrays are small */

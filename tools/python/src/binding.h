@@ -118,9 +118,10 @@ typedef enum binding_protection {
 
 typedef struct array_object {
   PyObject_HEAD context_object *context;
-  kjit_array *array;       /* NULL while the array is pending (see expression.h) */
-  kjit_array *unprotected; /* the array before it became read-only, which calls on other threads
-                            * may still use; or NULL */
+  kjit_array *array; /* NULL while the array is pending (see expression.h) */
+  /* The array from before this array became read-only, or NULL. Calls on other threads may still
+   * use it. */
+  kjit_array *unprotected;
   kjit_device *device;
   int is_read_only; /* a binding_protection */
   /* true for a copied element whose memory no view, launch or other library has used, so that

@@ -55,15 +55,15 @@ int binding_is_shared(const array_object *array)
   return array->block && (array->block->is_open || array->block->lent);
 }
 
-/* Returns whether anything has a reference to a pending array other than the pending arrays that
- * read it. */
+/* Returns whether a pending array has references other than those of the pending arrays that read
+ * it. */
 static int is_held(const array_object *array)
 {
   return Py_REFCNT((PyObject *)array) > array->pending->reader_count;
 }
 
-/* Returns the array to compute so that `array` no longer reads a block. A pending array that only
- * other pending arrays reference is best computed as part of them. */
+/* Returns the array that must be computed so that `array` no longer reads a block. If only other
+ * pending arrays reference a pending array, it is best computed as part of them. */
 static array_object *find_outermost(array_object *array, uint64_t kept)
 {
   while (!array->pending->busy && !is_held(array)) {

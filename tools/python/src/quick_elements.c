@@ -352,7 +352,7 @@ PyObject *quick_take(const quick_call *call)
   return tensor && tensor->rank == 1 && !is_mask ? quick_get((array_object *)x, indices) : NULL;
 }
 
-/* Stores a number in all elements that an array as key selects. */
+/* Stores a number in all elements that the key, an array, selects. */
 static int set_by_array(array_object *array, PyObject *key, const char *bytes)
 {
   selection s;
