@@ -8,8 +8,9 @@ import pickle
 import kjit
 import kjit.cuda
 import numpy as np
+import seeds
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 
 
 

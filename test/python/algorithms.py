@@ -4,8 +4,9 @@ import math
 
 import kjit
 import numpy as np
+import seeds
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 x = random.standard_normal((20, 30))
 n = random.integers(0, 100, 500).astype(np.int32)
 close = np.testing.assert_allclose

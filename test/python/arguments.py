@@ -8,8 +8,9 @@ import sys
 
 import kjit
 import numpy as np
+import seeds
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 
 @kjit.jit

@@ -9,9 +9,10 @@ import tempfile
 os.environ.setdefault("KJIT_DEVICE", "cpu")
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda, njit, prange
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 W = rng.standard_normal(4)
 M = rng.integers(-9, 9, (2, 3))
 RECORD = np.dtype([("x", "f8"), ("real", "i4"), ("itemsize", "i4")])

@@ -5,9 +5,10 @@ import collections
 
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 Line = collections.namedtuple("Line", "slope offset")
 Pair = collections.namedtuple("Pair", "first second")
 N = 41

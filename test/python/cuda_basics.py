@@ -1,12 +1,13 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 """kjit.cuda, on random data, against NumPy and plain Python."""
 import numpy as np
+import seeds
 
 from kjit import cuda
 from kjit.cuda.random import (create_xoroshiro128p_states, xoroshiro128p_next, xoroshiro128p_normal_float32, xoroshiro128p_normal_float64,
                               xoroshiro128p_uniform_float64)
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 
 
 def raises(kind, text, function, *args, **keywords):

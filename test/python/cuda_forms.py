@@ -12,12 +12,13 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
+import seeds
 
 import kjit
 from kjit import cuda
 from kjit.cuda import bf16, float32, float64, int32
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 
 def fails(kind, text, function, *args, **keywords):

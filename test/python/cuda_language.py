@@ -7,9 +7,10 @@ import re
 import warnings
 
 import numpy as np
+import seeds
 from kjit import cuda
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 
 class Mode(enum.IntEnum):

@@ -7,11 +7,12 @@ import pickle
 import warnings
 
 import numpy as np
+import seeds
 
 import kjit
 from kjit import cuda
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 ON_GPU = kjit.device().kind == "cuda"
 
 
@@ -200,7 +201,7 @@ assert cuda.types.from_dtype(packed) != cuda.types.from_dtype(aligned) == cuda.t
 
 # ---- arrays that repeat their elements ----
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 for shape, core in (((3, 4), (4,)), ((3, 4), ()), ((2, 3, 4), (3, 1)), ((1, 4), (4,)), ((2, 0), (0,))):
     small = random.random(core)
     host = np.broadcast_to(small, shape)

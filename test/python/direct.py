@@ -4,13 +4,13 @@
 """Launches on a GPU, on a driver that only notes what it is given: arrays of CuPy and of libraries with DLPack's exchange API
 are read where they are, follow their library's stream, and leave nothing behind."""
 import ctypes
-import random
 import struct
 import sys
 import threading
 import types
 
 import numpy as np
+import seeds
 
 driver = ctypes.CDLL("libcuda.so.1")
 DEVICES = 2
@@ -109,7 +109,7 @@ def refused(kind, call, text=""):
     raise AssertionError(f"{kind.__name__} was not raised")
 
 
-rng = np.random.default_rng()
+rng, choice = seeds.fresh_generator(), seeds.fresh_choice()
 for kind in ("f4", "f8", "i4", "u2", "f2", "c8"):
     for device in range(DEVICES):
         n = int(rng.integers(1, 5000))
@@ -123,8 +123,8 @@ for kind in ("f4", "f8", "i4", "u2", "f2", "c8"):
 # Shapes and strides: those of rows without gaps are not asked for their tuples, others are.
 for _ in range(30):
     rows, columns = (int(n) for n in rng.integers(1, 40, 2))
-    whole = np.zeros((2 * rows, 3 * columns), random.choice(("f4", "f8")))
-    part = random.choice((whole, whole[::2], whole[:, ::3], whole.T, whole[::-1], whole[:rows, :columns]))
+    whole = np.zeros((2 * rows, 3 * columns), choice.choice(("f4", "f8")))
+    part = choice.choice((whole, whole[::2], whole[:, ::3], whole.T, whole[::-1], whole[:rows, :columns]))
     before = look()
     scale(ndarray(part), 3)
     after = look()

@@ -8,6 +8,7 @@ import tracemalloc
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = pyarrow = numexpr = None
 try:
@@ -374,7 +375,7 @@ def test_forms_of_pandas():
 
 def test_dates():
     """Comparisons, differences and sums of random times, with NaT, as NumPy has them."""
-    numbers = np.random.default_rng()
+    numbers = seeds.fresh_generator()
     days = numbers.integers(-20000, 40000, 300).astype("M8[D]")
     times = numbers.integers(-(10**12), 2 * 10**12, 300).astype("M8[ms]")
     spans = numbers.integers(-(10**9), 10**9, 300).astype("m8[us]")

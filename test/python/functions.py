@@ -15,8 +15,9 @@ import weakref
 import kjit
 import kjit.cuda
 import numpy as np
+import seeds
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 
 def refused(kind, function, message):

@@ -4,8 +4,9 @@ call with NumPy arrays. NumPy's formulas and the types of the results are compar
 
 import kjit
 import numpy as np
+import seeds
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 x, y = rng.uniform(0.5, 1.5, 9), rng.uniform(-1, 1, (3, 4)).astype(np.float32)
 
 

@@ -17,9 +17,10 @@ import kjit  # noqa: E402
 import kjit.jax  # noqa: E402
 import kjit.numpy  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 
 
 def draw(*shape):

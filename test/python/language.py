@@ -5,9 +5,10 @@ import math
 
 import kjit
 import numpy as np
+import seeds
 from kjit import f32, grid_range
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 x = random.standard_normal(100).astype(np.float32)
 y = random.standard_normal(100).astype(np.float32)
 SCALE, PAIR, TABLE, FLAG = 3, (2, 0.5), np.array([[1.5, 2.5], [3.5, 4.5]], np.float32), False

@@ -8,10 +8,11 @@ from fractions import Fraction
 
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda
 from kjit.cuda import libdevice
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 COUNT = 200
 kjit.keep_sources()  # of kernels that exec makes
 

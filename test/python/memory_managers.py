@@ -10,10 +10,11 @@ import tempfile
 import textwrap
 
 import numpy as np
+import seeds
 from kjit import cuda
 from kjit.cuda.cudadrv import driver
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 # A module with the interface of rmm.allocators.numba: the class is written as RMM's is, with a DeviceBuffer for each
 # allocation, which the finalizer keeps until the memory is freed.

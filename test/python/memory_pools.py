@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import seeds
 
 import kjit
 from kjit import cuda
@@ -83,7 +84,7 @@ def work(random, device):
 def check_pool(library):
     manager = managers()[library]
     cuda.set_memory_manager(manager)
-    random = np.random.default_rng()
+    random = seeds.fresh_generator()
     for device in range(len(cuda.gpus)):
         kept = work(random, device)
         address = kept.__cuda_array_interface__["data"][0]

@@ -5,9 +5,10 @@ import os
 
 import kjit
 import numpy as np
+import seeds
 from kjit import njit, prange
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 x = random.standard_normal(1001)
 f = x.astype(np.float32)
 k = random.integers(-1000, 1000, 1001).astype(np.int32)

@@ -6,10 +6,11 @@ import warnings
 
 import kjit
 import numpy as np
+import seeds
 from kjit import njit, prange
 
 warnings.simplefilter("ignore", kjit.KjitWarning)  # njit_options.py is about the warning
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 Point = collections.namedtuple("Point", "x y")
 x = random.standard_normal(7)
 m = random.standard_normal((3, 4))

@@ -4,10 +4,11 @@ import warnings
 
 import kjit
 import numpy as np
+import seeds
 from kjit import njit, prange
 
 warnings.simplefilter("error")  # nothing here is left to the interpreter
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 x = random.standard_normal(1001)
 k = random.integers(-50, 50, 301)
 m = random.standard_normal((37, 5))

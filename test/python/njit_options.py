@@ -5,9 +5,10 @@ import warnings
 
 import kjit
 import numpy as np
+import seeds
 from kjit import boolean, cuda, float32, float64, int32, int64, njit, prange, types, void
 
-x = np.random.default_rng().standard_normal(50)
+x = seeds.fresh_generator().standard_normal(50)
 
 
 def fails(kind, text, call, *arguments, **options):
@@ -143,7 +144,7 @@ for function, text, line in (
     assert error.file == __file__ and function.__code__.co_firstlineno < error.line
 
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 
 # ---- loops that the interpreter runs, of which nopython=True allows those that call functions made by njit ----

@@ -10,6 +10,7 @@ import functools
 
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda, njit
 from kjit.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32, xoroshiro128p_uniform_float64
 
@@ -60,7 +61,7 @@ def integers(a, b):
     return total, a[0] << 20, a[0] ** 2, a[0] - b[0]
 
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 for dtype in "bhilBHI":
     limits = np.iinfo(dtype)
     a, b = (rng.integers(max(limits.min, -30000), min(limits.max, 30000), 50).astype(dtype) for _ in range(2))

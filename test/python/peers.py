@@ -8,9 +8,10 @@ import threading
 
 import kjit
 import numpy as np
+import seeds
 
 os.environ["KJIT_DEVICE"] = "cuda"
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 N = 1 << 20
 
 

@@ -3,9 +3,10 @@
 the field. Values are compared with NumPy's on random records."""
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda, njit
 
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 inner = np.dtype([("p", np.int16), ("q", np.float64)])
 kind = np.dtype([("x", np.float64), ("n", np.int32), ("v", np.float32, (3,)), ("of", inner), ("b", np.uint8)])
 

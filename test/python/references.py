@@ -5,11 +5,12 @@ import os
 os.environ.setdefault("KJIT_DEVICE", "cpu")
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda, njit
 
 INNER = np.dtype([("u", "f4"), ("v", "i8")])
 RECORD = np.dtype([("x", "f8"), ("n", "i4"), ("inner", INNER), ("t", "i2", 3)])
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 
 
 

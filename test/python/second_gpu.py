@@ -9,6 +9,7 @@ import threading
 import time
 
 import numpy as np
+import seeds
 
 import kjit
 import kjit.numpy as knp
@@ -18,7 +19,7 @@ GPUS = [device for device in kjit.devices() if device.kind == "cuda"]
 if len(GPUS) < 2:
     print(f"SKIPPED: second_gpu.py needs two GPUs, and there are {len(GPUS)}")
     sys.exit(0)
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 N = 1 << 16
 
 

@@ -17,6 +17,7 @@ os.environ.setdefault("KJIT_CPU_DEVICES", "2")
 import kjit
 import kjit.numpy as knp
 import numpy as np
+import seeds
 from kjit import cuda
 
 KIND = "cuda" if os.environ.get("KJIT_DEVICE", "").startswith("cuda") else "cpu"
@@ -26,7 +27,7 @@ COUNT = len(cuda.gpus)
 if COUNT < 2:
     print(f"SKIPPED: several_devices.py needs two devices, and there is {COUNT}")
     sys.exit(0)
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 CudaAPIError = cuda.cudadrv.driver.CudaAPIError
 
 

@@ -4,6 +4,7 @@ small angles, which is exactly 1 as far as the exact cosine rounds to 1."""
 import kjit
 import kjit.numpy as knp
 import numpy as np
+import seeds
 
 TYPES = (np.float16, np.float32, np.float64, np.complex64, np.complex128)
 
@@ -86,7 +87,7 @@ def cosines_apart(r, x):  # each thread computes one element, without vectors
 
 # Taylor's series: 1 - x^2 / 2 <= cos(x) <= 1, and the numbers next to 1 are 2^-24 and 2^-53 below it.
 for dtype, largest in ((np.float32, 2.0**-12), (np.float64, 2.0**-26.5)):
-    generator = np.random.default_rng()
+    generator = seeds.fresh_generator()
     for count in (1, 7, 50, 5000):
         exponents = generator.uniform(-30, 0, count)
         host = (largest * 2.0**exponents * generator.choice([-1, 1], count)).astype(dtype)

@@ -6,12 +6,13 @@ import re
 import sys
 
 import numpy as np
+import seeds
 
 import kjit
 
 text = (pathlib.Path(sys.argv[1]) / "docs/tutorial-python.md").read_text()
 table = re.search(r"^<!-- rows: tutorial -->\n((?:\|.*\n)+)", text, re.MULTILINE)[1]
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 x, y = random.random((2, 500))
 NAMES = {"np": np, "kjit": kjit, "x": x, "y": y, "k": random.integers(0, 10, 300), "m": random.random((5, 7))}
 

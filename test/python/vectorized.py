@@ -4,6 +4,7 @@ import pickle
 
 import kjit
 import numpy as np
+import seeds
 from kjit import cuda, njit, vectorize
 
 
@@ -125,7 +126,7 @@ for made in (
     refused(lambda: sums(np.arange(6.0), out=np.zeros((), "i4")), "not converted")
 
 
-random = np.random.default_rng()
+random = seeds.fresh_generator()
 
 
 # Without signatures the types are those of each call.
@@ -229,7 +230,7 @@ def scaled(a, factor, out):
 
 
 both = ["void(float64[:], float64, float64[:])", "void(int64[:], int64, int64[:])"]
-integers = np.random.default_rng().integers(-9, 9, 6)
+integers = seeds.fresh_generator().integers(-9, 9, 6)
 for signatures, factor, expected in (
     (both, 2.5, integers * 2.5),
     (both, 2, integers * 2.0),

@@ -5,6 +5,7 @@ import os
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
 import numpy as np
+import seeds
 from kjit import cuda, njit
 
 FLAG = True
@@ -163,7 +164,7 @@ def parameter(x, n):
 
 
 CASES = [v for v in list(globals().values()) if getattr(v, "__module__", "") == "__main__"]
-rng = np.random.default_rng()
+rng = seeds.fresh_generator()
 
 
 def plain(value):
