@@ -132,7 +132,7 @@ static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variab
   size_t count = most > own_count ? most - own_count : 0, written = t->call->args.count;
   if (count > given_count(t))
     fail_few(t, callee,
-             kj_format(s->arena, "%zu argument%s for `%s`", count, count == 1 ? "" : "s",
+             kj_format(s->arena, "%zu argument%s of `%s`", count, count == 1 ? "" : "s",
                        callee->function->decl->name));
   size_t from_call = count < written ? count : written, from_captured = count - from_call;
   ki_expr *call = KJ_NEW(s->arena, ki_expr);

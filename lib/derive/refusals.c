@@ -88,8 +88,8 @@ static void check_load(kd_derivation *d, const kt_expr *e)
   const kt_var *root = kd_root(e->x);
   if (!root)
     kd_refuse(d, e->location,
-              "this loads from one of several arrays that depend on a parameter, and such a load "
-              "has no derivative: write an `if` with a load in each branch");
+              "a load from one of several arrays that depend on a parameter has no derivative: "
+              "write an `if` with a load in each branch");
 }
 
 /* Rejects a call that is not inlined if the called func may store a value that depends on a chosen
@@ -141,9 +141,8 @@ static void check_store(kd_derivation *d, const kt_stmt *stmt)
   if (!kd_varies(d, stmt->value)) return;
   if (!root)
     kd_refuse(d, stmt->location,
-              "this stores a value that depends on a parameter through a pointer or to one of "
-              "several arrays, and such a store has no derivative: store to an array that is "
-              "passed to the function");
+              "a store through a pointer, or to one of several arrays, has no derivative if the "
+              "value depends on a parameter: store to an array that is passed to the function");
   if (root->kind == KJ_V_PARAM && !d->variables[root->index].other)
     kd_refuse(d, stmt->location,
               "`%s` takes a value that depends on a parameter, but the call names no derivative of "

@@ -20,7 +20,7 @@ static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
     ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
-                  "an expression has more than %d levels%s", KJ_MAX_HEIGHT,
+                  "an expression can have at most %d levels of nesting%s", KJ_MAX_HEIGHT,
                   parser->lexer.is_expression ? "" : "; name subexpressions with `let`");
   return expr;
 }

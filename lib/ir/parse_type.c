@@ -234,8 +234,8 @@ static void fix_element(ki_parser *parser, ki_type_expr *type)
 static void refuse_height(ki_parser *parser, const ki_type_expr *type)
 {
   if (ki_measure_type(type) > KJ_MAX_NESTING)
-    ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "the type has more than %d levels",
-                  KJ_MAX_NESTING);
+    ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX,
+                  "a type can have at most %d levels of nesting", KJ_MAX_NESTING);
 }
 
 static ki_type_expr *parse_suffixes(ki_parser *parser)
@@ -245,8 +245,8 @@ static ki_type_expr *parse_suffixes(ki_parser *parser)
     bool is_pointer = ki_at(parser, KJ_TOKEN_STAR) || ki_at(parser, KJ_TOKEN_POWER);
     if (!is_pointer && !ki_at(parser, KJ_TOKEN_LEFT_BRACKET)) break;
     if (count == KJ_MAX_NESTING)
-      ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "the type has more than %d levels",
-                    KJ_MAX_NESTING);
+      ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX,
+                    "a type can have at most %d levels of nesting", KJ_MAX_NESTING);
     fix_element(parser, type);
     type = is_pointer ? parse_pointer(parser, type) : parse_brackets(parser, type);
   }

@@ -130,8 +130,9 @@ static void verify_count(ki_verifier *v, const ki_expr *value, size_t names, con
 {
   size_t values = count_values(value);
   if (names > 1 && values && values != names)
-    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "%zu %s for %zu value%s", names, what,
-                   values, values == 1 ? "" : "s");
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
+                   "got %zu %s for %zu value%s; both numbers must be equal", names, what, values,
+                   values == 1 ? "" : "s");
 }
 
 static void verify_declare(ki_verifier *v, ki_stmt *stmt)
@@ -174,7 +175,7 @@ static void verify_assign(ki_verifier *v, ki_stmt *stmt)
   KJ_ASSERT(stmt->kind == KJ_STMT_ASSIGN && stmt->places.count);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   for (size_t i = 0; i < stmt->places.count; i++) ki_verify_place(v, stmt->places.items[i], false);
-  verify_count(v, stmt->value, stmt->places.count, "places");
+  verify_count(v, stmt->value, stmt->places.count, "targets");
 }
 
 static void verify_if(ki_verifier *v, ki_stmt *stmt)

@@ -115,14 +115,14 @@ static void refuse_on_gpu(const marker *m)
   static const struct {
     uint32_t check;
     const char *name, *tool;
-  } rows[] = { { KJIT_CHECK_BARRIER, "barriers", "synccheck" },
-               { KJIT_CHECK_UNINITIALIZED, "uninitialized memory", "initcheck" },
+  } rows[] = { { KJIT_CHECK_BARRIER, "barrier", "synccheck" },
+               { KJIT_CHECK_UNINITIALIZED, "uninitialized", "initcheck" },
                { KJIT_CHECK_RACES, "races", "racecheck" } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (m->checks & rows[i].check)
       kt_fail(
         m->c, m->c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
-        "the check of %s works on the CPU only; for a GPU there is `compute-sanitizer --tool %s`",
+        "the check `%s` is supported only on the CPU; on a GPU, use `compute-sanitizer --tool %s`",
         rows[i].name, rows[i].tool);
 }
 

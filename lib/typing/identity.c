@@ -26,11 +26,11 @@ kt_expr *kt_rule_identity_of(kt_scope *s, const kt_operands *o)
   kt_callee operator_;
   const ki_function *identity = find_identity(s, o, &operator_);
   if (!identity)
-    kt_fail(
-      s->c, o->location, KJIT_ERROR_TYPE,
-      "`%s` has no identity; write `@identity(f)` after its parameters to name the function that "
-      "returns the identity, or test with `has_identity`",
-      kt_callee_text(s->c, &operator_));
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`%s` has no identity element; write `@identity(f)` after its parameters to name the "
+            "function that "
+            "returns the identity, or test with `has_identity`",
+            kt_callee_text(s->c, &operator_));
   ki_expr *call = KJ_NEW(s->arena, ki_expr);
   *call = (ki_expr){ .kind = KJ_EXPR_CALL, .location = o->location, .height = o->call->height };
   KJ_PUSH(s->arena, &call->args, o->call->args.items[1]);

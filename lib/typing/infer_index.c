@@ -277,7 +277,7 @@ static kt_expr *constant_element(kt_scope *s, const kt_constant *constant, const
     if (constant->extents[i] == 0)
       kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "`%s` has no elements", constant->name);
     if (index->integer < 0 || index->integer >= constant->extents[i])
-      kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
+      kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s is out of bounds for 0..%lld",
               kt_integer_text(s->arena, index->integer), (long long)constant->extents[i] - 1);
     place = place * constant->extents[i] + (int64_t)index->integer;
   }
@@ -365,7 +365,7 @@ static kt_expr *infer_part_index(kt_scope *s, const ki_expr *arg, int64_t extent
   check_index_type(s, index);
   index = kt_wrap_index(s, index, kt_new_integer(s, KJIT_INDEX, extent, arg->location));
   if (kt_is_constant(index) && (index->integer < 0 || index->integer >= extent))
-    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s is out of bounds for 0..%lld",
             kt_integer_text(s->arena, index->integer), (long long)extent - 1);
   return kt_make_concrete(s, index);
 }

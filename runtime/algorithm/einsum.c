@@ -56,7 +56,7 @@ static bool read_letters(reader *r, uint8_t *letters, uint32_t *count, uint32_t 
   for (skip_blanks(r); *r->at && *r->at != ',' && *r->at != '-'; skip_blanks(r)) {
     if (*r->at == '.') {
       if (strncmp(r->at, "...", 3) != 0) fail_at(r, "expected three dots");
-      if (has_ellipsis) fail_at(r, "an operand has two ellipses");
+      if (has_ellipsis) fail_at(r, "an operand can have only one ellipsis");
       has_ellipsis = true;
       *ellipsis = *count;
       r->at += 3;

@@ -65,7 +65,8 @@ static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg 
     ka_fail(call, KJIT_ERROR_UNSUPPORTED,
             "parameter %u of `func` is an array of %u axes, but derivatives are supported only "
             "with respect to arrays of one axis "
-            "with 1 to %d elements; an array with an element for each row of y can be one of y",
+            "with 1 to %d elements; pass an array with an element for each row of "
+            "y as one of the operands y",
             parameter, info->rank, MOST_PARAMETER_ELEMENTS);
   v->width = (uint32_t)count;
 }

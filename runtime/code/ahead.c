@@ -208,9 +208,9 @@ kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, cons
     kjit_release_module(job->module);
     free(job);
   }
-  return ki_fail_call(
-    kernel->context, KJIT_ERROR_MEMORY,
-    "out of memory, the system gives no thread to compile on, or the context is being destroyed");
+  return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY,
+                      "cannot start a compilation: out of memory, too many threads, or the context "
+                      "is being destroyed");
 }
 
 /* ---- compiling many signatures at once ---- */

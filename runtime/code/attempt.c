@@ -296,7 +296,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   if (kj_is_background_stopped(call->runtime))
     return join_attempt(call, hash, diagnostics, specialization);
   return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                  "out of memory, or the system gives no thread to compile on");
+                  "cannot start a compilation: out of memory or too many threads");
 }
 
 /* Disables cancellation: a cancelled thread would keep its locks and never end its attempt. */

@@ -419,7 +419,9 @@ static kjit_status visit_file(kj_runtime *runtime, const char *given,
   kj_disk *disk = runtime->disk;
   char *path = given ? strdup(given) : find_installed_path(disk);
   if (!path && given) return fail_memory(diagnostics);
-  if (!path) return kj_error(diagnostics, KJIT_ERROR_IO, "no file is installed with libkjit");
+  if (!path)
+    return kj_error(diagnostics, KJIT_ERROR_IO,
+                    "this libkjit was installed without a file of compiled kernels");
   kj_identify_disk(disk);
   kjit_status status = kj_open_archive_file(path, !given, disk->build, diagnostics, &archive);
   for (uint64_t i = 0; status == KJIT_OK && i < archive->count; i++)

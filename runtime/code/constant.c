@@ -372,7 +372,7 @@ kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_
   if (!decl || decl->kind != KJ_DECL_CONST)
     return ki_fail_call(module->context, KJIT_ERROR_NAME, "%s has no constant `%s`%s",
                         module->sources.count ? module->sources.items[0].name : "the module", name,
-                        decl ? ": the name is that of a kernel or function" : "");
+                        decl ? ": it is the name of a kernel or function" : "");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *made = NULL;
   (void)set_all(module, decl, value, &diagnostics, &made);

@@ -265,11 +265,12 @@ static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnosti
   if (stream) {
     place->native = stream->native;
     place->has_passed = is_stale(stream);
-    return stream->is_closing ? refuse(diagnostics, "it is being destroyed") : KJIT_OK;
+    return stream->is_closing ? refuse(diagnostics, "the stream is being destroyed") : KJIT_OK;
   }
   return has_waited(place->device, place->device->memory->lost_order)
            ? KJIT_OK
-           : refuse(diagnostics, "it has been destroyed, and the driver has refused to order it");
+           : refuse(diagnostics,
+                    "the stream was destroyed, and the driver cannot order other work after it");
 }
 
 static kjit_status check_place(place place, kj_diagnostics *diagnostics)
@@ -314,7 +315,8 @@ static kjit_status put_device_behind(kjit_device *device, place next, kj_diagnos
     KJ_TRY(put_behind(first, next, diagnostics));
   }
   if (!has_waited(device, device->memory->lost_order))
-    return refuse(diagnostics, "a stream was destroyed, and the driver has refused to order it");
+    return refuse(diagnostics,
+                  "a stream was destroyed, and the driver cannot order other work after it");
   return put_behind((place){ .device = device }, next, diagnostics);
 }
 

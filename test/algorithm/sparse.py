@@ -358,10 +358,10 @@ def check_refused_conversions(kjit, device):
     refuse("kjit_csr_check", "options.plan is not supported, because the call waits for the device", a, c.c_uint32(0), plan=c.addressof(c.c_void_p()))
     if device == "cpu":
         outside = kjit.csr(data, columns + 1, offsets, (3, 3))
-        refuse("kjit_csr_transpose", "one of `columns` is outside of the matrix", room, outside)
-        refuse("kjit_csr_to_dense", "one of `columns` is outside of the matrix", kjit.array(np.zeros((3, 3))), outside)
-        refuse("kjit_csr_from_coo", "`rows` or `columns` of an entry is outside of the matrix", room, kjit.coo(data, columns, columns - 1, (3, 3)))
-        refuse("kjit_csr_from_dense", "the matrix has more entries than", room, kjit.array(np.ones((3, 3))))
+        refuse("kjit_csr_transpose", "an index in `columns` is out of bounds of the matrix", room, outside)
+        refuse("kjit_csr_to_dense", "an index in `columns` is out of bounds of the matrix", kjit.array(np.zeros((3, 3))), outside)
+        refuse("kjit_csr_from_coo", "an index in `rows` or `columns` is out of bounds of the matrix", room, kjit.coo(data, columns, columns - 1, (3, 3)))
+        refuse("kjit_csr_from_dense", "the matrix has more nonzero elements than", room, kjit.array(np.ones((3, 3))))
 
 
 # ---- solvers ----
@@ -550,8 +550,8 @@ def check_errors(kjit, device):
     if device == "cpu":  # a GPU tells at the next synchronization
         for wrong in ([0, 3, 1, 4], [0, 1, 1, 5], [-1, 1, 1, 4]):
             bad = kjit.csr(data, columns, np.array(wrong), (3, 3))
-            refuse("kjit_spmv", "`offsets` descend, or lead out of what they divide", result, bad, vector)
-            refuse("kjit_spmm", "`offsets` descend, or lead out of what they divide", kjit.array(np.zeros((3, 2))), bad, kjit.array(np.ones((3, 2))))
+            refuse("kjit_spmv", "an element of `offsets` is less than the preceding one, negative, or more than the number of elements", result, bad, vector)
+            refuse("kjit_spmm", "an element of `offsets` is less than the preceding one, negative, or more than the number of elements", kjit.array(np.zeros((3, 2))), bad, kjit.array(np.ones((3, 2))))
 
 
 def main():

@@ -156,7 +156,7 @@ a, (b, c) = 1, (2, 3)  # E: a target must be a name
 ---
 a, b = 1, 2, 3  # E: the assignment has 3 values, but 2 variables
 ---
-() = x[0]  # E: has no variable for the value
+() = x[0]  # E: needs at least one variable on its left side
 ---
 for () in x:  # E: must be a plain name
     pass

@@ -210,7 +210,7 @@ for answer, words in [
 for make, words in [
     (lambda: cuda.MemoryPointer(None, "abc", 8), "the address of memory must be an integer, not 'abc'"),
     (lambda: cuda.MemoryPointer(None, 1 << 40, 8.5), "the size of memory must be an integer, not 8.5"),
-    (lambda: cuda.MemoryPointer(None, 1 << 40, 8, finalizer=5), "the finalizer of memory is a function, not int"),
+    (lambda: cuda.MemoryPointer(None, 1 << 40, 8, finalizer=5), "the finalizer of memory must be a function, not int"),
     (lambda: cuda.external_stream("x"), "external_stream takes the handle of a stream, an integer, not 'x'"),
     (lambda: setattr(context, "memory_manager", 5), "derives from BaseCUDAMemoryManager, not int"),
 ]:
@@ -229,7 +229,7 @@ try:
     cuda.device_array(5)
     raise AssertionError("one address twice")
 except cuda.errors.CudaAPIError as error:
-    assert f"Liar.memalloc(40) returned the address {shared.ptr:#x}, which it gave away before and which is still in use" in str(error), str(error)
+    assert f"Liar.memalloc(40) returned the address {shared.ptr:#x}, which an earlier allocation still uses" in str(error), str(error)
 del array
 gc.collect()
 array = cuda.to_device(np.arange(5))
@@ -256,11 +256,11 @@ try:
     context.memory_manager = type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0})(context=context)
     raise AssertionError("version 0")
 except RuntimeError as error:
-    assert "Old has version 0 of the plug-in interface: version 1 required" in str(error)
+    assert "Old has version 0 of the plug-in interface, but version 1 is required" in str(error)
 for wrong, kind, words in [
     (5, TypeError, "set_memory_manager takes a class that derives from BaseCUDAMemoryManager, not 5"),
     (int, TypeError, "derives from BaseCUDAMemoryManager, not <class 'int'>"),
-    (type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0}), RuntimeError, "version 1 required"),
+    (type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0}), RuntimeError, "version 1 is required"),
     (cuda.HostOnlyCUDAMemoryManager, TypeError, "abstract"),
 ]:
     try:

@@ -159,5 +159,5 @@ def __raygen__two():
     params.image[0, 0] = kjit.u32(other.x)
 
 
-raises(kjit.Error, "two objects of the module are called `params`", lambda: optix.compile(__raygen__two))
+raises(kjit.Error, "two objects of the module have the name `params`", lambda: optix.compile(__raygen__two))
 print("optix_programs: passed")

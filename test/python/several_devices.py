@@ -390,14 +390,14 @@ def check_mistakes():
     raises(RuntimeError, rf"select_device\({COUNT}\): there is no device {COUNT}: the devices are 0 to {COUNT - 1}", cuda.select_device, COUNT)
     raises(IndexError, f"there is no device {COUNT + 6}", lambda: cuda.gpus[COUNT + 6])
     raises(IndexError, "there is no device", lambda: cuda.gpus[-COUNT - 1])
-    raises(TypeError, "a device is chosen by its number, not by '1'", lambda: cuda.gpus["1"])
-    raises(TypeError, "a device is chosen by its number, not by None", cuda.select_device, None)
+    raises(TypeError, "the number of a device must be an integer, not '1'", lambda: cuda.gpus["1"])
+    raises(TypeError, "the number of a device must be an integer, not None", cuda.select_device, None)
     raises(TypeError, "a stream must be", cuda.device_array(3).copy_to_host, None, "stream")
     raises(ValueError, "between two devices", cuda.gpus[0].get_primary_context().enable_peer_access, 0)
     raises(ValueError, "flags", cuda.gpus[0].get_primary_context().enable_peer_access, 1, 4)
     raises(kjit.NoDeviceError, f"device {name_of(COUNT)} does not exist", kjit.zeros, 3, "f32", name_of(COUNT))
     raises(kjit.NoDeviceError, "there is no device", kjit.device, f"{KIND}:x")
-    raises(RuntimeError, "not in a with block of a device", kjit.device(name_of(0)).__exit__)
+    raises(RuntimeError, "not in the `with` block of a device", kjit.device(name_of(0)).__exit__)
 
     def nest(depth):
         with cuda.gpus[1]:

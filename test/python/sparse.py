@@ -41,7 +41,7 @@ for make in makers:
 refused(kjit.ArgumentError, "entry 0 is 1099511627776", lambda: kjit.CSR(np.ones(1), np.array([2**40]), np.array([0, 1]), (1, 3)) @ np.ones(3))
 np.testing.assert_array_equal(kjit.CSR([1.0, 2.0], [1, 0], [0, 1, 2], [2, 2]) @ np.ones(2), [1, 2])
 refused(kjit.ArgumentError, "`plan` is not supported", lambda: kjit.CSR(ones, columns, offsets, (3, 3), plan=True))
-refused(TypeError, "no option is called 'speed'", lambda: kjit.CSR(ones, columns, offsets, (3, 3), speed=1))
+refused(TypeError, "there is no option 'speed'", lambda: kjit.CSR(ones, columns, offsets, (3, 3), speed=1))
 
 
 

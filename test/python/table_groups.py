@@ -316,7 +316,7 @@ for maker in MAKERS:
 table = kjit.table({"k": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]")})
 for call, kind, text in (
     (lambda: table.groupby("none"), KeyError, "none"),
-    (lambda: table.groupby("k").agg(x=("k", "mode")), ValueError, "no aggregation is called 'mode'; the aggregations are sum, mean"),
+    (lambda: table.groupby("k").agg(x=("k", "mode")), ValueError, "there is no aggregation 'mode'; the aggregations are sum, mean"),
     (lambda: table.groupby("k").agg(x="sum"), TypeError, "takes a pair"),
     (lambda: table.groupby(lambda row: row.k), KeyError, "groups by a function: assign()"),
     (lambda: table.sort(["k", "s"]), TypeError, "the name of a column must be a string or another hashable object, not ['k', 's']"),

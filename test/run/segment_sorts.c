@@ -39,9 +39,9 @@ static void test_plan(void)
   const struct {
     const int64_t *offsets;
     const char *message;
-  } wrong[] = { { falling, "less than the one before it" },
-                { outside, "is not from 0 to the number of elements" },
-                { behind, "is not from 0 to the number of elements" } };
+  } wrong[] = { { falling, "less than the preceding one" },
+                { outside, "is negative or more than the number of elements" },
+                { behind, "is negative or more than the number of elements" } };
   kjit_array *o = make_offsets(right, 5);
   kjit_operand from = kjit_operand_array(x), to = kjit_operand_array(r),
                offsets = kjit_operand_array(o);

@@ -203,7 +203,8 @@ static bool fails(kjit_status status, const char *message)
 
 static void test_failing(kjit_module *module, const arrays *a)
 {
-  static const char descend[] = "`offsets` descend, or lead out of what they divide";
+  static const char descend[] = "an element of `offsets` is less than the preceding one, negative, "
+                                "or more than the number of elements";
   const int32_t wrong[] = { -1, INT32_MIN, (int32_t)n + 1, INT32_MAX };
   kjit_operand x = kjit_operand_array(a->x), offsets = kjit_operand_array(a->offsets),
                sums = kjit_operand_array(a->sums), scan = kjit_operand_array(a->scan);
@@ -233,7 +234,7 @@ static void test_failing(kjit_module *module, const arrays *a)
                                     kjit_operator_named("argmin") };
   for (int i = 0; i < 2; i++)
     REQUIRE(fails(kjit_reduce_segments(context, &sums, &x, &offsets, &lacking[i], NULL),
-                  "a segment has no elements"));
+                  "a segment is empty"));
 }
 
 /* ---- rejected calls ---- */

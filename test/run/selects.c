@@ -219,7 +219,7 @@ static void test_no_class(const arrays *a)
                counts = kjit_operand_array(c);
   kjit_status status = kjit_partition_three(context, &r, &s, &third, &counts, &x, &x, NULL);
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
-  REQUIRE(status == KJIT_ERROR_KERNEL && says("an element has a class that is not 0, 1 or 2"));
+  REQUIRE(status == KJIT_ERROR_KERNEL && says("an element of `classes` is not 0, 1 or 2"));
   kjit_release_array(t);
   kjit_release_array(c);
 }

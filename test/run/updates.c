@@ -75,7 +75,7 @@ static void test_no_place(void)
   for (int i = 0; i < 2; i++) {
     kjit_status status = kjit_update_at(context, &of_x, i ? &of_q : &of_p, &one, &add, NULL);
     if (status == KJIT_OK) status = kjit_synchronize_device(device);
-    REQUIRE(status == KJIT_ERROR_KERNEL && says("a place is outside of the array"));
+    REQUIRE(status == KJIT_ERROR_KERNEL && says("an index in `places` is out of bounds"));
   }
   read_array(x, got, sizeof got);
   REQUIRE(got[0] == start[0] + 1 && got[1] == start[1] + 1 && got[2] == start[2] &&
@@ -102,7 +102,7 @@ static void test_no_place_of_many(void)
   kjit_operator max = kjit_operator_named("max");
   kjit_status status = kjit_update_at(context, &of_x, &of_p, &most, &max, NULL);
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
-  REQUIRE(status == KJIT_ERROR_KERNEL && says("a place is outside of the array"));
+  REQUIRE(status == KJIT_ERROR_KERNEL && says("an index in `places` is out of bounds"));
   read_array(x, got, sizeof got);
   for (int i = 0; i < ROWS - 1; i++) REQUIRE(got[i] == 1 << 30);
   REQUIRE(got[ROWS - 1] == start[ROWS - 1]);

@@ -291,11 +291,11 @@ static const row failing_rows[] = {
   { "names and values",
     "func f(x) { return x, x }\nkernel k(x) { let a, b, c = f(x[0])\n x[0] = a }",
     "f32[:]",
-    { "3 names for 2 values" } },
+    { "got 3 names for 2 values" } },
   { "a constant index out of bounds",
     "const A = { 1, 2 }\nkernel k(x) { x[0] = A[2] }",
     "f32[:]",
-    { "index 2 of 0..1" } },
+    { "index 2 is out of bounds for 0..1" } },
 };
 
 /* Reads one argument: a type, ?int or ?float for an untyped number, the value of a const parameter,

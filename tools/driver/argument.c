@@ -287,7 +287,8 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
   free(copy);
   if (ok && keeps_texts && !array->memory->has_texts) {
     tool_destroy_memory(array->memory);
-    return tool_scan_fail(scanner, end, "`:as=text` is for columns of texts and dates of tables");
+    return tool_scan_fail(
+      scanner, end, "`:as=text` is supported only for table columns that contain texts or dates");
   }
   if (suffix) scanner->at = suffix;
   else if (leaves.count && scanner->record) record = *scanner->record;
@@ -357,7 +358,7 @@ static bool expected_value(tool_scanner *scanner)
   size_t length = tool_name_length(scanner);
   char *similar = scanner->at[length] == ':' ? tool_similar_generator(scanner->at, length) : NULL;
   if (similar && *similar)
-    tool_scan_fail(scanner, scanner->at, "no kind of array is called '%.*s'%s", (int)length,
+    tool_scan_fail(scanner, scanner->at, "there is no kind of array '%.*s'%s", (int)length,
                    scanner->at, similar);
   free(similar);
   if (scanner->error->text) return false;

@@ -77,7 +77,8 @@ bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *a
   memory->element = shape->element;
   if (!allocate(memory)) {
     free(memory);
-    return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for an array of %llu bytes",
+    return tool_fail(error, TOOL_EXIT_DEVICE,
+                     "out of memory: cannot allocate an array of %llu bytes",
                      (unsigned long long)size_bytes);
   }
   taken_bytes += size_bytes;
@@ -118,7 +119,8 @@ bool tool_add_validity(tool_error *error, tool_array *array)
   uint64_t size = tool_validity_bytes(array->memory);
   array->memory->validity = malloc(size ? size : 1);
   if (!array->memory->validity)
-    return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for a bitmap of %llu bytes",
+    return tool_fail(error, TOOL_EXIT_DEVICE,
+                     "out of memory: cannot allocate a bitmap of %llu bytes",
                      (unsigned long long)size);
   memset(array->memory->validity, 0xff, size);
   return true;

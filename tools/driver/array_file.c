@@ -271,8 +271,9 @@ static bool load_input(tool_error *error, const char *path, tool_input *input,
   const struct foreign *other = find_foreign("", text, size);
   if (!size)
     return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path,
-                     input->next ? "no array follows the arrays that were read"
-                                 : "expected an array, but there is nothing to read");
+                     input->next
+                       ? "the input ends after the arrays that were read; expected another array"
+                       : "expected an array, but the input is empty");
   bool is_npy = size >= sizeof magic - 1 && !memcmp(text, magic, sizeof magic - 1);
   if (is_npy && request->column)
     return tool_fail(error, TOOL_EXIT_FILE, "%s: an array in .npy format has no column '%s'", path,

@@ -64,8 +64,8 @@ static const kjit_arrow_reader *load_module(tool_error *error, const char *file)
   if (!path || stat(path, &status) != 0) {
     tool_fail(
       error, TOOL_EXIT_FILE,
-      "%s: kjit-run reads Parquet and Arrow files with the module %s, which is not there. "
-      "Each version of Arrow needs another module: scripts/make-arrow-module.sh compiles it, "
+      "%s: kjit-run reads Parquet and Arrow files with the module %s, which is not installed. "
+      "Each version of Arrow needs its own module: scripts/make-arrow-module.sh compiles it, "
       "see docs/installing.md. DuckDB's program converts such files: duckdb -csv -c "
       "\"FROM 'FILE.parquet'\" | kjit-run ... @-:COLUMN",
       file, path ? path : "kjit-arrow.so");
@@ -384,7 +384,7 @@ static bool store_texts(const source *s, const column_type *type, tool_array *ar
         const tool_number index =
           tool_load(type->index, (const char *)chunk->buffers[1] + size * (size_t)at);
         if (index.i < 0 || index.i >= texts->length)
-          return fail_row(s, (int64_t)row, "the index is not one of the dictionary");
+          return fail_row(s, (int64_t)row, "the index is out of bounds of the dictionary");
         at = texts->offset + index.i;
         if (texts->null_count && texts->buffers[0] && !bit(texts->buffers[0], at)) {
           tool_set_null(array->memory, row);

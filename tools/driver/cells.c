@@ -138,7 +138,7 @@ static bool read_quoted(tool_cells *c)
   c->text = ++c->at;
   for (;;) {
     const char *quote = memchr(c->at, '"', (size_t)(c->end - c->at));
-    if (!quote) return tool_fail_cell(c, NULL, "the cell begins with a quote and never ends");
+    if (!quote) return tool_fail_cell(c, NULL, "the closing quote of the cell is missing");
     c->at = quote + 1;
     if (c->at == c->end || *c->at != '"') break;
     has_quotes = true;
@@ -180,7 +180,7 @@ bool tool_next_cell(tool_cells *c)
   } else {
     read_plain(c);
   }
-  if (memchr(c->text, 0, c->length)) return tool_fail_cell(c, NULL, "there is a 0 byte");
+  if (memchr(c->text, 0, c->length)) return tool_fail_cell(c, NULL, "unexpected byte 0");
   c->is_last = is_line_end(c, c->at);
   if (c->is_last) {
     if (c->at < c->end && *c->at == '\r') c->at++;

@@ -30,7 +30,7 @@ static bool read_all(FILE *file, size_t limit, char **text, size_t *size_bytes)
 
 static bool fail_open(tool_error *error, const char *path)
 {
-  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "a file with an empty name",
+  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "the file name is empty",
                    strerror(errno));
 }
 

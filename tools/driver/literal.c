@@ -35,7 +35,7 @@ static bool set_rank(literal *l, const char *at, uint32_t depth)
 {
   if (!l->shape.rank) l->shape.rank = depth;
   return l->shape.rank == depth ||
-         tool_scan_fail(l->scanner, at, "expected a list here, as in the lists before");
+         tool_scan_fail(l->scanner, at, "expected a list, as in the preceding lists");
 }
 
 static bool scan_list(literal *l, uint32_t depth);
@@ -48,8 +48,9 @@ static bool scan_item(literal *l, uint32_t depth)
     bool is_deep = depth == TOOL_MAX_RANK || (l->shape.rank && depth >= l->shape.rank);
     if (is_deep)
       return tool_scan_fail(scanner, scanner->at,
-                            depth == TOOL_MAX_RANK ? "an array has at most 8 dimensions"
-                                                   : "expected a number, as in the lists before");
+                            depth == TOOL_MAX_RANK
+                              ? "an array has at most 8 dimensions"
+                              : "expected a number, as in the preceding lists");
     return scan_list(l, depth);
   }
   item i = { .at = scanner->at };

@@ -44,7 +44,7 @@ static void stop_watching(void)
 
 static bool fail_open(tool_error *error, const char *path)
 {
-  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "a file with an empty name",
+  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "the file name is empty",
                    strerror(errno));
 }
 
@@ -154,8 +154,8 @@ bool tool_finish_output(tool_error *error, tool_output_file *output, bool is_com
   if (!ok)
     tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s%s", output->path, strerror(reason),
               !output->temporary ? ""
-              : output->replaces ? "; the file is as it was"
-                                 : "; no file was made");
+              : output->replaces ? "; the existing file is unchanged"
+                                 : "; no file was created");
   free(output->temporary);
   free(output->target);
   return is_kept;

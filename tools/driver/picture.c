@@ -149,7 +149,7 @@ bool tool_write_png(FILE *file, const tool_array *array)
 static bool decode_png(tool_error *error, const char *path, png_image *image, tool_array *array)
 {
   if (image->format & PNG_FORMAT_FLAG_LINEAR)
-    return tool_fail(error, TOOL_EXIT_FILE, "%s: expected 8 bits a colour, not 16", path);
+    return tool_fail(error, TOOL_EXIT_FILE, "%s: expected 8 bits per colour, not 16", path);
   /* excludes palettes and BGR order */
   image->format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
   if (!create_picture(error, path, image->height, image->width,

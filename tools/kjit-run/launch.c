@@ -61,7 +61,8 @@ static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config
   if (!scan_extents(scanner, "an extent of the grid", config->grid, &rank)) return false;
   if (tool_accept(scanner, ']'))
     return tool_scan_fail(
-      scanner, at, "expected [GRID, BLOCK], or the number of threads alone: there is no block");
+      scanner, at,
+      "expected [GRID, BLOCK] or the number of threads without brackets: the block is missing");
   if (!tool_expect(scanner, ',') ||
       !scan_extents(scanner, "an extent of the block", config->block, &block_rank))
     return false;

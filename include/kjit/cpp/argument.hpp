@@ -91,7 +91,7 @@ private:
   template <typename T, std::size_t N> void set(const view<T, N> &v) { set_view(v); }
   template <typename T> void set(const out_only<T> &v)
   {
-    static_assert(!std::is_const_v<T>, "kjit::out needs something that can be written");
+    static_assert(!std::is_const_v<T>, "kjit::out needs an argument that is not const");
     set_mutable(v.value);
     arg_ = kjit_with_access(arg_, KJIT_ACCESS_OUT);
   }

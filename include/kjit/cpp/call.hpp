@@ -192,7 +192,8 @@ private:
   {
     if (!given_->epilogue_) return;
     for (const operand &each : *given_->epilogue_operands_) {
-      if (!each.get()) detail::fail(KJIT_ERROR_ARGUMENT, "an epilogue has no kjit::none");
+      if (!each.get())
+        detail::fail(KJIT_ERROR_ARGUMENT, "kjit::none cannot be an operand of an epilogue");
       epilogue_.push_back(*each.get());
     }
     options_.epilogue = of(*given_->epilogue_, epilogue_.size() + 1);

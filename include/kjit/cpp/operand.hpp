@@ -236,7 +236,8 @@ protected:
     if constexpr (std::is_base_of_v<detail::array_base, std::remove_const_t<T>>)
       owner_ = value.owner(), array_ = value.get();
     if (argument_->is_const())
-      detail::fail(KJIT_ERROR_ARGUMENT, "a result is written, and the argument is const");
+      detail::fail(KJIT_ERROR_ARGUMENT,
+                   "the argument for a result must not be const, because the call writes to it");
   }
 
 private:
@@ -270,9 +271,10 @@ public:
   target(T &&value) : operand(value, written())
   {
     using type = std::remove_reference_t<T>;
-    static_assert(std::is_lvalue_reference_v<T> || detail::is_handle<type>::value ||
-                    std::is_trivially_copyable_v<type>,
-                  "a result is an array, or a container that outlives the call");
+    static_assert(
+      std::is_lvalue_reference_v<T> || detail::is_handle<type>::value ||
+        std::is_trivially_copyable_v<type>,
+      "the argument for a result must be an array or a container that outlives the call");
   }
 };
 
@@ -310,7 +312,7 @@ private:
 
   void add(const operand &one)
   {
-    if (!one.get()) detail::fail(KJIT_ERROR_ARGUMENT, "a list of operands has no kjit::none");
+    if (!one.get()) detail::fail(KJIT_ERROR_ARGUMENT, "kjit::none cannot be in a list of operands");
     each_.push_back(&one);
     found_.push_back(*one.get());
   }
@@ -350,7 +352,7 @@ private:
 
   void add(const target &one)
   {
-    if (!one.get()) detail::fail(KJIT_ERROR_ARGUMENT, "a list of results has no kjit::none");
+    if (!one.get()) detail::fail(KJIT_ERROR_ARGUMENT, "kjit::none cannot be in a list of results");
     each_.push_back(&one);
     found_.push_back(*one.get());
   }

@@ -58,8 +58,8 @@ struct has_type<T, std::void_t<decltype(type_of<T>::value)>> : std::true_type {
 /* Returns the type, or fails with a single clear error if there is none. */
 template <typename T> constexpr kjit_type known_type()
 {
-  static_assert(has_type<T>::value, "kjit has no type for this C++ type; specialize kjit::type_of "
-                                    "if it has the bits of a type of kjit");
+  static_assert(has_type<T>::value, "kjit has no type for this C++ type; if it has the same "
+                                    "representation as a kjit type, specialize kjit::type_of");
   if constexpr (has_type<T>::value) return type_of<T>::value;
   else return KJIT_ANY;
 }
@@ -86,10 +86,10 @@ inline constexpr bool is_extent = std::is_integral_v<I> && !std::is_same_v<I, bo
 /* Converts an integer of any type to an extent. */
 template <typename I> std::int64_t extent_from(I value)
 {
-  static_assert(is_extent<I>, "an extent is an integer");
+  static_assert(is_extent<I>, "an extent must be an integer");
   if constexpr (std::is_unsigned_v<I> && sizeof(I) >= sizeof(std::int64_t))
     if (value > I(std::numeric_limits<std::int64_t>::max()))
-      fail(KJIT_ERROR_ARGUMENT, "an extent is larger than the largest i64");
+      fail(KJIT_ERROR_ARGUMENT, "an extent must fit in an i64");
   return static_cast<std::int64_t>(value);
 }
 

@@ -112,7 +112,7 @@ assert np.load("again.npy").dtype == np.int64
 # ---- broken files ----
 
 for name, content, text in [("a.csv", b"1,2\n3\n", "line 2: expected 2 cells, as in line 1, not 1"), ("a.csv", b"1,b\n", "line 1, column 2: expected a number, not 'b'"),
-                            ("a.csv", b"1,,x\n", "line 1, column 3: expected a number, not 'x'"), ("a.csv", b"1 2\n", "line 1: expected numbers, but the line has texts"), ("a.csv", b"1\n\0", "there is a 0 byte"),
+                            ("a.csv", b"1,,x\n", "line 1, column 3: expected a number, not 'x'"), ("a.csv", b"1 2\n", "line 1: expected numbers, but the line has texts"), ("a.csv", b"1\n\0", "unexpected byte 0"),
                             ("a.pgm", b"P2\n1 1\n255\n0", "does not start with P5 or P6"), ("a.pgm", b"P5\n2 2\n65535\n", "the maximum value 255"),
                             ("a.pgm", b"P5\n99999999999999999999 2\n255\n", "expected a header"), ("a.ppm", b"P6\n2000000000 2000000000\n255\n.", "the header states 12000000000000000000 bytes, but the file has 1"),
                             ("a.png", b"P6", "not a .png file"), ("a.png", b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 16, 0, 0, 0, 0)) + chunk(b"IDAT", b""), "expected 8 bits"),

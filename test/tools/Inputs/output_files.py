@@ -30,13 +30,13 @@ for command, path in [(save("new.npy"), "new.npy"), ([*run, fives, "--arg", "x=z
                       ([*compile_, fives, "--signature", "f32[:]", "--emit", "llvm", "-o", "code.ll"], "code.ll"),
                       ([*run, fives, "--arg", "x=zeros:f32[9000]", "--arg", "m=zeros:f32[100,100]", "--image", "m=m.ppm"], "m.ppm")]:
     process = call(command, limited)
-    assert process.returncode == 4 and f"{path}: writing failed: File too large; no file was made" in process.stderr, (command, process)
+    assert process.returncode == 4 and f"{path}: writing failed: File too large; no file was created" in process.stderr, (command, process)
     assert listed() == [], listed()
     with open(path, "w", encoding="ascii") as file:
         file.write("before")
     os.chmod(path, 0o640)
     process = call(command, limited)
-    assert process.returncode == 4 and f"{path}: writing failed: File too large; the file is as it was" in process.stderr, process
+    assert process.returncode == 4 and f"{path}: writing failed: File too large; the existing file is unchanged" in process.stderr, process
     assert listed() == [path] and open(path, encoding="ascii").read() == "before"
     assert call(command).returncode == 0
     assert listed() == [path] and open(path, "rb").read(6) != b"before" and stat.S_IMODE(os.stat(path).st_mode) == 0o640

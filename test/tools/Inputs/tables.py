@@ -124,10 +124,10 @@ def check_pipes():
     both = call("--arg", "a=@first.npy", "--arg", "b=@second.npy", "--save", "a=-", "--save", "b=-").stdout
     expect("--arg", "x=@-", "--arg", "y=@-", "--check", "x=first.npy", "--check", "y=second.npy", data=both, text="all equal")
     expect("--arg", "x=@-", "--arg", "y=@-", "--arg", "z=@-", data=both, status=2)
-    expect("--arg", "x=@-", "--arg", "y=@-", "--arg", "z=@-", "--print", "x", data=both, status=4, text="no array follows")
+    expect("--arg", "x=@-", "--arg", "y=@-", "--arg", "z=@-", "--print", "x", data=both, status=4, text="the input ends after the arrays that were read")
     expect("--arg", "x=@-", "--print", "x", data=both, text="warning: standard input has 168 more bytes")
     expect("--arg", "x=@-", "--print", "x", data=both[:150], status=4, text="truncated")
-    expect("--arg", "x=@-", "--print", "x", data=b"", status=4, text="nothing to read")
+    expect("--arg", "x=@-", "--print", "x", data=b"", status=4, text="the input is empty")
     read, write = os.pipe()
     os.write(write, b"1,2\n3,4\n")
     os.close(write)
@@ -221,7 +221,7 @@ def check_dates():
     expect("--arg", "x=@-:x", "--formula", "y = x + days(1)", "--print", "y", data=days, text="y: date[2] = [2024-02-01 2000-01-01]")
     expect("--arg", "x=@-:x", "--formula", "y = as_seconds(x)", "--print", "y", data=days, text="y: time[2] = [2024-01-31T00:00:00 1999")
     expect("--arg", "x=@-:x", "--formula", "y = x - '2000-01-01'", "--call", "m = max(y)", "--print", "m", data=days, text="] = 8796")
-    expect("--arg", "y=@-:y:as=text", "--print", "y", data=days, status=2, text="`:as=text` is for columns of texts and dates")
+    expect("--arg", "y=@-:y:as=text", "--print", "y", data=days, status=2, text="`:as=text` is supported only for table columns")
     expect("--arg", "x=@-:x", "--call", "m = max(x)", "--print", "m", data=days, status=2, text="'x' has dates, but kernels and algorithms")
     expect("--arg", "x=@-:x", "--save", "x=x.npy", data=days, status=2, text="a .npy file holds numbers, not date[2]")
     expect("--arg", "x=@-:x", "--check", "x=3", data=days, status=2, text="'x' has dates, but --check compares only numbers")
@@ -235,9 +235,9 @@ def check_broken():
         (b"a,b\n1,2\n\n3,x\n", "b", "standard input: line 4, column 2 (b): expected a number, not 'x'"),
         (b"a,b\n1,1 2\n", "b:as=f64", "line 2, column 2 (b): expected a number, not '1 2'"),
         (b"a;b\n1,5;2\n", "a:as=f64", "line 2, column 1 (a): expected a number, not '1,5'"),
-        (b'a,b\n1,"2\n3,4\n', "a", "line 2, column 2: the cell begins with a quote and never ends"),
+        (b'a,b\n1,"2\n3,4\n', "a", "line 2, column 2: the closing quote of the cell is missing"),
         (b'a,b\n1,"2"3\n', "a", "line 2, column 2: expected the end of the cell after the closing quote, not '3'"),
-        (b"a,b\n1,2\n3,4\0\n", "a", "line 3, column 2: there is a 0 byte"),
+        (b"a,b\n1,2\n3,4\0\n", "a", "line 3, column 2: unexpected byte 0"),
         (b"a,b\n1,1e999\n", "b", "line 2, column 2 (b): the number 1e999 is too large for f64"),
         (b"a\n18446744073709551616\n", "a", "line 2, column 1 (a): the integer 18446744073709551616 needs more than 64 bits"),
         (b"a\n18446744073709551615\n-1\n", "a", "line 3, column 1 (a): the column has negative numbers"),

@@ -38,7 +38,7 @@ def _numbers_of(kernel, wrt):
             raise TypeError(f"kjit.adjoint: the parameter {names[number]} of {kernel.__name__}() is chosen twice")
         numbers.append(number)
     if not numbers:
-        raise TypeError("kjit.adjoint: wrt chooses no parameter")
+        raise TypeError("kjit.adjoint: wrt is empty, but must name at least one parameter")
     return tuple(sorted(numbers))
 
 

@@ -330,7 +330,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
-        raise TypeError(f"no option is called {unknown[0]!r}; the options are {', '.join(_OPTIONS)}")
+        raise TypeError(f"there is no option {unknown[0]!r}; the options are {', '.join(_OPTIONS)}")
     for i, x in enumerate(_flat(arguments)):
         if x is None:
             raise TypeError(f"{name}: argument {i + 1} is None: expected an array or a number")

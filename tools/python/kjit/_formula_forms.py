@@ -56,7 +56,7 @@ def reduced(formula):
     end = part.start()
     axis = _AXIS.fullmatch(formula, comma + 1, end) if comma is not None else None
     if comma is not None and axis is None:
-        return None, None, formula  # another function of this name, which an error explains
+        return None, None, formula  # another function with this name, for which the formula itself reports an error
     start, stop = found.end(), end if comma is None else comma
     return found[1], axis and int(axis[1]), " " * start + formula[start:stop]
 
@@ -69,7 +69,7 @@ def reduce(values, how, axis, out):
         import pyarrow.compute
 
         if axis not in (None, 0):
-            raise ValueError(f"kjit.eval: a column has the axis 0, not {axis}")
+            raise ValueError(f"kjit.eval: axis must be 0, not {axis}, because a column has one axis")
         return getattr(pyarrow.compute, {"prod": "product"}.get(how, how))(values)
     made = getattr(values, how)(**({} if axis is None else {"axis": axis}))
     if out is None:

@@ -106,7 +106,7 @@ class _Compiled:
     def _prepare(self, function, options):
         unknown = set(options) - _OPTIONS
         if unknown:
-            raise TypeError(f"no option is called {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}")
+            raise TypeError(f"there is no option {min(unknown)!r}; the options are {', '.join(sorted(_OPTIONS))}")
         if isinstance(self, Kernel) and ("jvp" in options or "vjp" in options):
             raise TypeError("jvp and vjp are options of kjit.func; kjit.adjoint differentiates a kernel")
         self.py_func, self._options = function, options

@@ -160,7 +160,7 @@ def _directions(function, numbers, args, name):
         # All arguments that hold floats are chosen, and each has a direction.
         own = next((n for n in range(1, len(args)) if n + sum(map(holds_float, args[:n])) == len(args)), None)
         if own is None:
-            raise TypeError(f"{name} takes the arguments of {function.__name__}(), and a direction for each of them that holds floats")
+            raise TypeError(f"{name} takes the arguments of {function.__name__}(), and a direction for each argument that holds floats")
         chosen = tuple(i for i in range(own) if holds_float(args[i]))
     own, directions = _own(function, args, len(chosen), "a direction for each chosen argument", name)
     return own, _chosen(chosen, own, name), directions

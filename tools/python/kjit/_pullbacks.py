@@ -146,7 +146,7 @@ def _entries(matrix, g, x):
 def _dot(matrix, x, needed=None):
     """The rule of CSR.dot. The derivative with respect to the matrix is the derivative with respect to its entries, `data`."""
     if _products._is_sparse(x):
-        raise TypeError("the product of two sparse matrices has no rule; give the right matrix as an array, B.to_dense()")
+        raise TypeError("the product of two sparse matrices has no derivative rule; pass the right matrix as an array, B.to_dense()")
     return matrix.dot(x), lambda g: (_entries(matrix, g, x) if needed is None or needed[0] else None, matrix.T.dot(g))
 
 
@@ -268,7 +268,7 @@ def apply_rule(algorithm, operands, keywords, needed):
     rule = RULES.get(algorithm) or _INNER_RULES.get(algorithm)
     if rule is None:
         known = ", ".join(sorted(f.__qualname__ for f in RULES))
-        raise TypeError(f"kjit.pullback: {getattr(algorithm, '__qualname__', algorithm)!s} has no rule; {known} have one")
+        raise TypeError(f"kjit.pullback: {getattr(algorithm, '__qualname__', algorithm)!s} has no derivative rule; {known} have one")
     known = inspect.signature(rule).parameters
     takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
     for word in keywords:

@@ -15,8 +15,8 @@ _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
 _lock = RLock()
 _contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
-_plain_code: str | None = None  # argument of set_plain_code
-_opened: list[str] = []  # absolute paths of open_cache
+_plain_code: str | None = None  # the argument of the last set_plain_code
+_opened: list[str] = []  # the absolute paths that were passed to open_cache
 peers: set[tuple[str, str]] = set()  # (device, peer): kernels on the device may use arrays of the peer
 # a kjit.cuda.memory.WorkMemory that allocates GPU memory for contexts; None means that libkjit
 # allocates it
@@ -62,7 +62,7 @@ def check_bits(checks):
     bits = 0
     for name in checks.split(",") if isinstance(checks, str) else checks:
         if name not in CHECKS:
-            raise ValueError(f"no check is called {name!r}; the checks are {', '.join(CHECKS)}")
+            raise ValueError(f"there is no check {name!r}; the checks are {', '.join(CHECKS)}")
         bits |= CHECKS[name]
     return bits
 

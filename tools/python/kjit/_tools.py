@@ -8,7 +8,7 @@ import sys
 def _run(name):
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     if not os.path.exists(program):
-        sys.exit(f"{name}: this package of Python has no programs, only wheels have: {program} does not exist")
+        sys.exit(f"{name}: {program} does not exist, because this installation has no command-line programs; only wheels contain them")
     os.execv(program, [name, *sys.argv[1:]])
 
 

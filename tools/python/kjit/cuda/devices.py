@@ -89,7 +89,7 @@ class Device:
     def __getattr__(self, name):
         own = _ATTRIBUTES.get(name)
         if own is None:
-            raise AttributeError(f"kjit.cuda has no attribute {name!r} of a device")
+            raise AttributeError(f"the devices of kjit.cuda have no attribute {name!r}")
         return self._own.attribute(own)
 
     @property
@@ -367,7 +367,7 @@ def _number(index):
     try:
         return operator.index(index)
     except TypeError:
-        raise TypeError(f"a device is chosen by its number, not by {index!r}") from None
+        raise TypeError(f"the number of a device must be an integer, not {index!r}") from None
 
 
 def _device_of(thing):

@@ -34,10 +34,10 @@ class MemoryPointer:
 
     def __init__(self, context, pointer, size, owner=None, finalizer=None, keeps=None):
         self.context, self.size, self._keeps = context, _integer(size, "size"), keeps
-        self.handle = pointer  # as given: an integer, or a ctypes object with a value
+        self.handle = pointer  # the pointer as the caller passed it: an integer, or a ctypes object with a value
         self.device_pointer_value = _integer(getattr(pointer, "value", pointer) or 0, "address")
         if finalizer is not None and not callable(finalizer):
-            raise TypeError(f"the finalizer of memory is a function, not {type(finalizer).__name__}")
+            raise TypeError(f"the finalizer of memory must be a function, not {type(finalizer).__name__}")
         self.is_freed = False  # whether free() was called
         self._whole = owner.owner if isinstance(owner, MemoryPointer) else None
         self._owner = owner

@@ -212,7 +212,7 @@ def set_memory_manager(mm_plugin):
 def _check_version(manager):
     version = manager.interface_version
     if version != _VERSION:
-        raise RuntimeError(f"{type(manager).__name__} has version {version} of the plug-in interface: version {_VERSION} required")
+        raise RuntimeError(f"{type(manager).__name__} has version {version} of the plug-in interface, but version {_VERSION} is required")
 
 
 def _of_environment():
@@ -295,13 +295,13 @@ def take(manager, size, context):
     with _lock:
         before = _given.get((context.device.id, address))
         if before is not None and not before.is_freed:
-            raise errors.CudaAPIError(f"{name} returned the address {address:#x}, which it gave away before and which is still in use")
+            raise errors.CudaAPIError(f"{name} returned the address {address:#x}, which an earlier allocation still uses")
         _given[context.device.id, address] = pointer
     return pointer
 
 
 def new_array(shape, dtype, text):
-    """Returns (a new array of kjit in row-major order, its MemoryPointer or None). dtype: the element
+    """Returns (a new kjit array in row-major order, its MemoryPointer or None). dtype: the element
     type as a NumPy dtype. text: the same type as the kernel IR names it."""
     manager = chosen()
     size = math.prod(shape) * dtype.itemsize

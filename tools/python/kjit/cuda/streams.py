@@ -57,7 +57,7 @@ class Stream:
         """Calls callback(stream, status, arg) after the work that is queued now. status is 0, or
         the driver's error number.
 
-        A thread of kjit makes the calls. Neither this method nor work that is queued later waits
+        A kjit thread makes the calls. Neither this method nor work that is queued later waits
         for the call. Exceptions of the callback go to sys.unraisablehook. Raises TypeError if
         callback is not callable.
         """
@@ -256,7 +256,7 @@ def event_elapsed_time(evtstart, evtend):
     """Returns the time between two events in milliseconds. Raises TypeError for other objects."""
     for given in (evtstart, evtend):
         if not isinstance(given, Event):
-            raise TypeError(f"the time is that between two of cuda.event(), not {given!r}")
+            raise TypeError(f"the elapsed time needs two events made by cuda.event(), not {given!r}")
     return evtend._own.since(evtstart._own) * _MILLISECONDS
 
 

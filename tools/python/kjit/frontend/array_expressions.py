@@ -372,7 +372,7 @@ def view(emitter, node, array, kind):
     fits = f"{elements.symbol(texts.VIEW_FITS)}(a, i64(sizeof({kind})))"
     lines = [
         elements.head(node, ["a"]),
-        elements.failing(node, f"if not {fits}", "the bytes of the array cannot be elements of another size: they have gaps", ValueError),
+        elements.failing(node, f"if not {fits}", "view() of a non-contiguous array cannot change the element size", ValueError),
         [f"  return {elements.symbol(texts.view_as(kind))}(a)"],
         ["}"],
     ]

@@ -43,7 +43,7 @@ class Assignments:
                 value = self.reference(statement.value, value)
             return self.store(statement, [target], value, depth)
         if not target.elts:
-            raise self.error(target, "the assignment has no variable for the value")
+            raise self.error(target, "an assignment needs at least one variable on its left side")
         if optional.has_one(self, target, statement.value):
             return optional.assign_all(self, statement, target, depth)
         if ranges.is_range(self, statement.value):

@@ -110,7 +110,7 @@ class Builder:
         value."""
         if id(owner) not in self.symbols:
             if name in self.names:
-                raise SourceError(f"two objects of the module are called `{name}`, which is the name of launch parameters")
+                raise SourceError(f"two objects of the module have the name `{name}`, which is the name of launch parameters")
             self.names.add(name)
             self.symbols[id(owner)] = name
             self.kept.append(owner)

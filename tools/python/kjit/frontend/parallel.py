@@ -144,7 +144,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         for node in (n for s in body if isinstance(s, ast.AST) for n in ast.walk(s)):
             if self.overloads_of(node) is not None:
                 text = f"`{ast.unparse(getattr(node, 'func', node))}` is defined by overload, which only compiled code can use"
-                raise self.source.error(node, f"{text}: move it to another njit function, which makes no arrays")
+                raise self.source.error(node, f"{text}: move it to another njit function, which creates no arrays")
 
     def _block(self, body, behind):
         """behind: the statements that follow the block, in order."""
@@ -176,7 +176,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self.scope.first([statement], name) == "read"
 
     def _forbid(self, statement, kinds, what):
-        """Reports statements of these kinds that would leave the loop."""
+        """Reports statements of these kinds if they would leave the loop."""
         for inner in statement.body:
             for node in _walk_same_loop(inner) if kinds == (ast.Break,) else ast.walk(inner):
                 if isinstance(node, kinds):

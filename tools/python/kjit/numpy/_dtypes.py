@@ -190,7 +190,7 @@ def isdtype(dtype, kind):
     if isinstance(kind, str) and kind in _KINDS:
         return KIND[text] in _KINDS[kind]
     if isinstance(kind, str) and kind not in BY_TEXT and kind not in DTYPES:
-        raise ValueError(f"no kind of data types is called {kind!r}; the kinds are {', '.join(_KINDS)}")
+        raise ValueError(f"there is no kind of data types {kind!r}; the kinds are {', '.join(_KINDS)}")
     return dtype_of(kind).text == text
 
 

@@ -1,4 +1,4 @@
-"""NumPy's reductions and statistics for arrays of kjit."""
+"""NumPy's reductions and statistics for kjit arrays."""
 
 import numpy
 
@@ -50,9 +50,9 @@ def average(a, axis=None, weights=None):
     if tuple(weights.shape) != tuple(a.shape):
         return NotImplemented
     total = numpy.sum(weights, axis=axis)
-    # On a GPU the quotient is NaN or infinite, because a look at the sum would wait for the device.
+    # On a GPU the quotient is NaN or infinite, because reading the sum would wait for the device.
     if a.device == "cpu" and bool((total == 0).any()):
-        raise ZeroDivisionError("average: the sum of the weights is 0, so that the average is not defined")
+        raise ZeroDivisionError("average: the sum of the weights is 0, so the average is undefined")
     return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), total)
 
 

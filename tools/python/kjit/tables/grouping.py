@@ -226,7 +226,7 @@ def _check(name, pair):
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise TypeError(f'agg({name}=...) takes a pair such as ("price", "sum"), not {pair!r}')
     if isinstance(pair[1], str) and pair[1] not in aggregating.NAMED:
-        raise ValueError(f"agg({name}=...): no aggregation is called {pair[1]!r}; the aggregations are {', '.join(aggregating.NAMED)}")
+        raise ValueError(f"agg({name}=...): there is no aggregation {pair[1]!r}; the aggregations are {', '.join(aggregating.NAMED)}")
     if not isinstance(pair[1], str) and not hasattr(pair[1], "__code__"):
         raise TypeError(
             f"agg({name}=...): an aggregation must be a name or a Python function, not {type(pair[1]).__name__}"
