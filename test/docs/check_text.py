@@ -1,5 +1,6 @@
 """Checks texts of the tree, says what is wrong and exits 1: lines of documents are at most 120 columns wide, rows of
-tables aside; a cell of a table has at most 40 words; files that documents and comments name are there, and so is what documents link to, also within a page."""
+tables aside; no line of a paragraph begins with the sign of a list; a cell of a table has at most 40 words; files that
+documents and comments name are there, and so is what documents link to, also within a page."""
 import pathlib
 import re
 import sys
@@ -72,6 +73,15 @@ def broken(path, target, place):
     return not file.exists() or (place and file.suffix == ".md" and place not in places(file))
 
 
+def interrupting_items(text):
+    """Numbers of lines that Markdown reads as an item of a list, although they continue a paragraph: `b - 1` that is
+    wrapped before its sign."""
+    lines = re.sub(r"^```.*?^```$", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE).splitlines()
+    for number, (before, line) in enumerate(zip(lines, lines[1:]), 2):
+        if re.match(r"[-+*] ", line) and re.match(r"[^\s|#<>]", before) and not re.match(r"(?:[-+*]|\d+\.) ", before):
+            yield number
+
+
 def complain(path, line, what):
     print(f"{path.relative_to(ROOT)}:{line}: {what}")
     return 1
@@ -85,6 +95,8 @@ def check_document(path):
         for cell in re.split(r"(?<!\\)\|", line)[1:-1] if line.startswith("|") else ():
             if len(cell.split()) > MOST_WORDS:
                 wrong += complain(path, number, f"a cell of {len(cell.split())} words; a cell has at most {MOST_WORDS}, and the rest stands below the table")
+    for number in interrupting_items(text):
+        wrong += complain(path, number, "the line continues a paragraph, but its first sign makes it an item of a list")
     own = set(OWN.findall(text))
     for number, named in missing(text, False):
         wrong += named not in own and complain(path, number, f"there is no {named}")
