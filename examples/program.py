@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Program:
-    """One .kir file, its inputs, launches and independently computed results."""
+    """A .kir file with its inputs, its launches and the expected results, which are computed independently."""
 
     def __init__(self, module, description, options=lambda parser: None):
         parser = argparse.ArgumentParser(description=description)
@@ -32,19 +32,19 @@ class Program:
         return os.path.join(self.folder, name)
 
     def array(self, name, value):
-        """An argument with the contents of a NumPy array."""
+        """Adds an argument with the contents of a NumPy array."""
         np.save(self.file(name + ".npy"), value)
         self.command += ["--arg", f"{name}=@{self.file(name + '.npy')}"]
         return value
 
     def vectors(self, name, value, element="f32"):
-        """Like `array`, for vectors: the last dimension has their lanes."""
+        """Like `array`, for an array of vectors: the last dimension contains the lanes."""
         np.save(self.file(name + ".npy"), value)
         self.command += ["--arg", f"{name}=@{self.file(name + '.npy')}:as={element}x{value.shape[-1]}"]
         return value
 
     def value(self, name, text):
-        """An argument as kjit-run's command line writes it."""
+        """Adds an argument in the form of kjit-run's command line."""
         self.command += ["--arg", f"{name}={text}"]
 
     def launch(self, text):
@@ -55,7 +55,7 @@ class Program:
         self.command += ["--call", text]
 
     def expect(self, name, value):
-        """The result must be near these values: see rtol and atol of run."""
+        """Adds a check: the result must be close to these values, within rtol and atol of `run`."""
         np.save(self.file(name + ".expected.npy"), value)
         self.command += ["--check", f"{name}={self.file(name + '.expected.npy')}"]
 
@@ -64,7 +64,7 @@ class Program:
         return [*shlex.split(self.options.kjit_run), self.module, "--device", device or self.options.device, *self.command, *more]
 
     def run(self, rtol=0.0, atol=0.0, more=()):
-        """Runs kjit-run; the script's exit status is the check's."""
+        """Runs kjit-run. The script exits with the status of the check."""
         try:
             print(f"{os.path.basename(self.module)}: seed {self.seed}", flush=True)
             status = subprocess.run(self.tool("--rtol", f"{rtol:g}", "--atol", f"{atol:g}", *more)).returncode

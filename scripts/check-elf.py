@@ -55,7 +55,7 @@ def find_defects(data):
 
 
 def check_file(path, shown):
-    """1 for an ELF file, else 0; prints its defects and adds them to the list `defects`."""
+    """Returns 1 for an ELF file and 0 for other files. Prints the defects of the file and adds them to the list `defects`."""
     with open(path, "rb") as file:
         if file.read(4) != b"\x7fELF":
             return 0

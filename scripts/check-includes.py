@@ -29,14 +29,14 @@ RUNTIME_ORDER = [["base"], ["cuda", "cpu"], ["memory", "stream"], ["report"], ["
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-# The formatter's form: a declaration starts in the first column.
+# clang-format puts the start of a declaration in the first column.
 DECLARED = re.compile(r"^(?!static|typedef|#|return|extern)[A-Za-z_][^;{}()=]*?\b(k[a-z]_\w+)\([^;{}]*\)[^;{}]*;",
                       re.MULTILINE)
 DEFINED = re.compile(r"^(?!static|typedef|#)[A-Za-z_][^;{}()=]*?\b(k[a-z]_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 
 
 def place(path):
-    """The name in ORDER that a path inside lib belongs to."""
+    """Returns the name in ORDER that a path inside lib belongs to."""
     return path.split("/")[0]
 
 
@@ -48,7 +48,7 @@ def height(path, order=ORDER):
 
 
 def read(root, folder):
-    """Path inside folder -> text without comments, of every source."""
+    """Returns a dictionary from the path of each source in the folder to its text without comments."""
     found = {}
     for path in sorted((root / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".def"):
@@ -62,7 +62,7 @@ def unit(path):
 
 
 def circles(edges):
-    """Strongly connected parts of more than one node, by Tarjan's algorithm."""
+    """Returns the strongly connected components with more than one node (Tarjan's algorithm)."""
     index, low, stack, on_stack, found = {}, {}, [], set(), []
 
     def visit(node):

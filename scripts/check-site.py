@@ -20,7 +20,7 @@ import threading
 import urllib.parse
 
 WIDTHS = (390, 1280)
-PATIENCE_S = 600  # for a page to be told of
+PATIENCE_S = 600  # maximum time for Chromium to report a page
 # Opens each page in a frame with the given width. A page cannot distinguish the frame from a window.
 SCRIPT = """<!doctype html><body style="margin:0"><script>
 function culprit(document, width) {
@@ -119,7 +119,7 @@ def too_wide(root, pages):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         command = [chromium, "--headless", "--disable-gpu", "--mute-audio", f"--user-data-dir={profile}",
                    *(["--no-sandbox"] if os.geteuid() == 0 else []), f"http://127.0.0.1:{server.server_port}/look",
-                   "--remote-debugging-port=0"]  # without which it ends when the page is loaded
+                   "--remote-debugging-port=0"]  # without this option Chromium ends when the page is loaded
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
             while len(results) < len(names) * len(WIDTHS) and news.acquire(timeout=PATIENCE_S):
                 pass

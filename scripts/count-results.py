@@ -7,4 +7,4 @@ passed = sum(code in ("PASS", "XFAIL", "FLAKYPASS") for code in codes)
 skipped = sum(code in ("UNSUPPORTED", "SKIPPED") for code in codes)
 if not codes:
     sys.exit("no tests found")
-print(passed, len(codes) - passed - skipped, skipped) # whatever else lit may say is a failure
+print(passed, len(codes) - passed - skipped, skipped) # every other result of lit is a failure

@@ -59,7 +59,7 @@ def declarations():
 
 
 def split(text, separator):
-    """At the separators that stand in no brackets."""
+    """Splits text at the separators outside of brackets."""
     parts, depth, first = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "({[") - (letter in ")}]")
@@ -142,7 +142,7 @@ def make_map(old, functions):
 
 
 def check_sized(structs):
-    """Structs that may grow are known to the library, and old and new hosts use each in a test."""
+    """The library knows the structs that may grow, and tests use each of them as old and new applications do."""
     known = {row[1] for row in rows("lib/ir/sized.def")}
     growing = {name for name, members in structs.items() if members[0] == ("size_bytes", "uint32_t size_bytes")}
     tested = (ROOT / "test/public/Inputs/struct_sizes.c").read_text()

@@ -82,7 +82,7 @@ def gaps(table):
         for a in each.arguments:
             if a.kind == "count":
                 array = next(b for b in each.arguments if b.name == a.name and b is not a)
-                shares = each.name in ("reduce_several", "pairs_gradient")  # one number counts two arrays
+                shares = each.name in ("reduce_several", "pairs_gradient")  # one number is the count of two arrays
                 name = (
                     "count"
                     if shares and array.kind in ("operators", "indices")
@@ -96,7 +96,7 @@ def gaps(table):
         found = declared.pop(each.name, None)
         if found != expected:
             yield f"{TABLE}: {each.name}: the header has ({found}), the row has ({expected})"
-    declared = [name for name in declared if name not in ("cg", "lsmr")]  # options of their own
+    declared = [name for name in declared if name not in ("cg", "lsmr")]  # these two have their own structs of options
     yield from (f"{TABLE} has no row for kjit_{name}" for name in declared)
 
 
@@ -124,7 +124,7 @@ CPP_TYPES = {
 }
 # Names that C++ reserves, or that are names of kjit.hpp.
 CPP_NAMES = {"operator": "op", "operators": "ops", "function": "func", "mean": "center", "expression": "letters", "count": "number"}
-CALL = "call_"  # of the variable
+CALL = "call_"  # the name of the variable for the call in the generated C++
 
 
 def cpp_name(a):
@@ -132,12 +132,12 @@ def cpp_name(a):
 
 
 def element_count(each, a):
-    """The number of elements that a func of the call takes, as a C++ expression."""
+    """Returns the number of elements that a func of the call takes, as a C++ expression."""
     return "x.size()" if each.name == "map" else "2"
 
 
 def cpp_value(each, a, results):
-    """The argument of the C call. results: how a result is written, or None for arguments of the caller."""
+    """Returns the argument of the C call. results: the text for a result, or None if the caller passes the results."""
     name = cpp_name(a)
     if a.kind == "count":
         array = next(b for b in each.arguments if b.name == a.name and b is not a)
@@ -162,10 +162,11 @@ def signature(arguments, defaults):
 
 
 def cpp_function(each, creates):
-    """The function of a row, or the one that creates its results; and the same without the last arguments that can be omitted."""
+    """Returns the function of a row, or the function that creates its results, and variants without the last arguments, which can
+    be omitted."""
     results = [a for a in each.arguments if a.is_result()]
     taken = [a for a in each.arguments if a.kind != "count" and not (creates and a.is_result())]
-    if not creates:  # results first
+    if not creates:  # results come first
         taken.sort(key=lambda a: not a.is_result())
     name = each.name + ("_into" if results and not creates else "")
     kind = (
@@ -274,7 +275,7 @@ def make_cpp(table):
 
 
 def formatted(path, text):
-    """A C++ file as clang-format writes it."""
+    """Returns the C++ file as clang-format writes it."""
     if not path.endswith(".hpp"):
         return text
     return subprocess.run(
@@ -283,7 +284,7 @@ def formatted(path, text):
 
 
 def squeeze(text):
-    """The text without what clang-format changes, so that a check does not need it."""
+    """Returns the text without the white space that clang-format changes, so that a check does not need clang-format."""
     return re.sub(r"[\s*]", "", text)
 
 
@@ -378,12 +379,12 @@ SHELL_ROWS = {"pairs_several": "pairs", "pairs": None, "sort": None, "sort_pairs
 
 
 def has_shell_call(each):
-    """Whether the shell can write all arguments of the algorithm."""
+    """Returns whether the shell can write all arguments of the algorithm."""
     return SHELL_ROWS.get(each.name, each.name) and all(a.kind in ROLES or a.kind == "count" for a in each.arguments)
 
 
 def shell_parameters(each):
-    """The arguments in the order of the shell: inputs that take all remaining arguments come last."""
+    """Returns the arguments in the order of the shell: inputs that take all remaining arguments come last."""
     taken = [a for a in each.arguments if a.kind != "count"]
     return [a for a in taken if a.kind != "inputs"] + [a for a in taken if a.kind == "inputs"]
 
@@ -396,7 +397,7 @@ def is_optional_in_shell(a, first, following):
 
 
 def shell_value(a, at):
-    """An argument of the C call. at: the index of its parameter, which for a count is the counted array."""
+    """Returns an argument of the C call. at: the index of its parameter; for a count, the index of the counted array."""
     if a.kind == "count":
         return f"a[{at}].count"
     value = f"a[{at}].{ROLES[a.kind][1]}"

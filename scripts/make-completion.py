@@ -30,7 +30,7 @@ class Option:
         return self.value == "DIR"
 
     def is_argument(self):
-        """NAME=VALUE, where VALUE is an array or a scalar."""
+        """Returns whether the option takes NAME=VALUE with an array or a scalar as VALUE."""
         return bool(re.fullmatch(r"NAME=(VALUE|EXPECTED)", self.value or ""))
 
     def is_named_file(self):
@@ -55,7 +55,7 @@ class Tool:
 def read_options(text):
     options = []
     for line in text.splitlines():
-        if line.startswith("Mandatory or optional"):  # what follows is no list of options
+        if line.startswith("Mandatory or optional"):  # the following lines are not a list of options
             break
         found = re.match(r"(?: {6}|  -(\S), )--([a-z-]+)(?:(\[?)=(\S+?)\]?)?(?:\s{1,}(\S.*))?$", line)
         if found:

@@ -61,13 +61,13 @@ class Numba:
         self.names = {t: name for name, t in self.types.items()}
 
     def name(self, numba_type):
-        return self.names.get(numba_type) or self.names[numba_type.dtype]  # of a range: of its numbers
+        return self.names.get(numba_type) or self.names[numba_type.dtype]  # for a range, the type of its numbers
 
     def signature(self, function, operands):
         """Returns (operand types, result type), or None if Numba rejects the operands."""
         try:
             found = self.context.resolve_function_type(function, tuple(self.types[t] for t in operands), {})
-        except Exception as error:  # its errors have several classes; what is none of its own is a fault of this script
+        except Exception as error:  # Numba's errors have several classes; any other error is a fault of this script
             if not type(error).__module__.startswith("numba"):
                 raise
             return None
@@ -75,7 +75,7 @@ class Numba:
 
     def all(self, function, count):
         operands = [(a,) for a in NAMES] if count == 1 else [(a, b) for a in NAMES for b in NAMES]
-        if function is range:  # of floats, which Numba truncates, kjit takes none
+        if function is range:  # Numba truncates floats here, but kjit rejects them
             operands = [o for o in operands if not any(t[0] in "FC" for t in o)]
         return {o: found for o in operands if (found := self.signature(function, o))}
 

@@ -25,7 +25,7 @@ def write_operation(row, element, folder, lines):
     module = f"{row.name}_{element}.kir"
     (folder / module).write_text(func.text + "\n")
     lines += [f"module {module}", *(f"arg {name}=zeros:{element}[{SIZE}]" for name in names), f"call r = map({func.name}, {', '.join(names)})"]
-    if row.count == 2:  # x + 1: a number has the type of the array
+    if row.count == 2:  # for x + 1: a number takes the type of the array
         lines.append(f"call r = map({func.name}, x0, 1{element})")
 
 

@@ -25,11 +25,11 @@ def table(heading, column):
 
 
 def cell(rows, name, column):
-    """Returns the cell in this column of the row that is called name."""
+    """Returns the cell in this column of the row with this name."""
     return next(row[column] for row in rows if next(iter(row.values())) == name)
 
 
-# The rows of the chart for the first pages: the measured operation and the peer.
+# The rows of the chart on the front page: the measured operation and the peer.
 OVERVIEW = {("eight kernels, geometric mean", "nvcc -O3"), ("launch from C", "cuLaunchKernel"), ("launch from Python, own arrays", "CuPy"),
             ("launch from Python, own arrays", "numba-cuda"), ("first kernel of a Python process", "CuPy"), ("first kernel of a Python process", "numba-cuda"),
             ("kernel of 1000 statements to PTX", "NVRTC 13"), ("sum, 2^28 f32", "CUB"), ("radix sort, 2^28 u32", "CUB"),

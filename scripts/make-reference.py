@@ -56,7 +56,7 @@ def turn(found):
 
 def filter_header(path):
     text = re.sub(r"/\*.*?\*/", turn, pathlib.Path(path).read_text(), flags=re.DOTALL)
-    # Doxygen loses its way in the specializations of a template, which are no page's.
+    # Doxygen misreads specializations of templates. They have no page, so the filter removes them.
     print(re.sub(r"^template <[^{;]*?>\s*struct \w+<.*?^};$", lambda found: re.sub(r"[^\n]", "", found[0]), text,
                  flags=re.DOTALL | re.MULTILINE), end="")
 
@@ -104,14 +104,14 @@ class Entry:
     def __init__(self, kind, name, header, declaration, paragraphs):
         self.kind, self.name, self.header, self.declaration = kind, name, header, declaration
         self.description, self.errors = [], None
-        self.constants, self.members = [], []  # pairs of a name, or a prototype of C++, and what it is
+        self.constants, self.members = [], []  # pairs: a name or C++ prototype, and its description
         for paragraph in paragraphs:
             text, mark, errors = paragraph.partition("Errors: ")
             self.description += [text.strip()] if text.strip() else []
             self.errors = errors.strip() if mark else self.errors
 
     def summary(self):
-        """The first sentence."""
+        """Returns the first sentence of the description."""
         text = self.description[0] if self.description else self.name
         return re.split(r"(?<=[a-z0-9)\]`])\.(?: |$)", text)[0].rstrip(".")
 
@@ -162,7 +162,7 @@ def read_headers(include):
             if INTERNAL.match(name or "") or kind not in ("function", "define", "enum", "typedef"):
                 continue
             if kind == "enum" and not re.match(r"\w", name or ""):
-                name = member.find("enumvalue/name").text  # the first of constants without a type
+                name = member.find("enumvalue/name").text  # the first constant of a group without a type
             entry = Entry(kind if kind in KINDS else "type", name, header, declaration_of(member, path), words_of(member))
             entry.constants = pairs_of(member.findall("enumvalue"), path)
             made = words_from_tables(name, include)
@@ -196,7 +196,7 @@ def words_from_tables(name, include):
 
 
 def prototype_of(member):
-    """As C++ has it, in one line."""
+    """Returns a C++ declaration in one line."""
     text = lambda element: " ".join("".join(element.itertext()).split()) if element is not None else ""
     template = member.find("templateparamlist")
     head = ""
@@ -234,14 +234,14 @@ def read_cpp(include):
                     entries[own] = Entry("function", own, path.name, prototype_of(member) + ";", words_of(member))
         elif compound.get("kind") in ("class", "struct") and re.fullmatch(r"kjit::\w+", name):
             base = compound.find("basecompoundref")
-            between = []  # what arrays have in common
+            between = []  # members of the common base class of arrays
             if base is not None and "array_base" in (base.text or ""):
                 common = compounds["kjit::detail::array_base"]
                 between = [pair for pair in public(common) if pair[1]]
                 base = common.find("basecompoundref")
             handle = re.match(r"(?:kjit::)?(detail::(?:owned|borrowed))\s*<\s*(\w+)", base.text or "") if base is not None else None
             members = public(compound) + between
-            if handle:  # what a handle has of its base; a kernel has a constructor of its own
+            if handle:  # members that a handle inherits from its base class; a kernel has its own constructor
                 own = name.split("::")[1]
                 inherited = [(re.sub(r"\b(owned|borrowed)\(", f"{own}(", text.replace("T *", f"{handle[2]} *")), words)
                              for text, words in public(compounds["kjit::" + handle[1]]) if words]
@@ -262,7 +262,7 @@ def file_of(name):
 def pages_that_teach():
     """Returns the title of each page with programs or tables of names, and the API names on the page."""
     paths = [path for pattern in ("tutorial.md", "from/*.md", "howto/*.md", "cpp.md", "algorithms.md", "troubleshooting.md")
-             for path in sorted((ROOT / "docs").glob(pattern)) if ".in" not in path.suffixes]  # those are sources of pages
+             for path in sorted((ROOT / "docs").glob(pattern)) if ".in" not in path.suffixes]  # such files are sources of pages
     texts = {str(path.relative_to(ROOT / "docs")): path.read_text() for path in paths}
     return {name: (title_of(text), set(re.findall(r"\bkjit(?:_|::)\w+", text))) for name, text in texts.items()}
 
@@ -354,7 +354,7 @@ def write_man(folder, entries):
 
 
 def gaps(entries, include):
-    """Functions of the headers without a page, and pages that say nothing."""
+    """Returns the functions of the headers without a page, and the pages without a description."""
     for header in sorted((include / "kjit").glob("*.h")):
         code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
         for name in re.findall(r"(?:KJIT_API|static inline)[^;{(]*?\b(kjit_\w+)\s*\(", code):

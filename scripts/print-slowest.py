@@ -3,7 +3,7 @@ import json
 import pathlib
 import sys
 
-SHOWN = 12  # tests of each build
+SHOWN = 12  # number of tests that are printed for each build
 
 for name in sys.argv[1:]:
     path = pathlib.Path(name)

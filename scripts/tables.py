@@ -26,7 +26,7 @@ def split_row(text):
 
 
 def rows(path, macro="X"):
-    """The columns of each row macro(...) of a table."""
+    """Returns the columns of each row `macro(...)` in a table."""
     text = (ROOT / path).read_text()
     for match in re.finditer(rf"(?:^|(?<=\) )){macro}\(", text, re.MULTILINE):
         yield split_row(text[match.end():])
@@ -39,7 +39,7 @@ def options_of(tool):
     """The options of a tool in the order of its table: dictionaries of group, name, short ("d" or None), value (None: it takes
     none), is_optional. A group consists of all options with its number, at any position in the table."""
     text = (ROOT / OPTION_TABLES[tool]).read_text()
-    for header in ("module.h", "limits.h"):  # what several tools have
+    for header in ("module.h", "limits.h"):  # options that several tools share
         for name, parameters, body in re.findall(r"#define (TOOL_\w+_HELP)(\(.*?\))? \\\n((?:.*\\\n)*.*)", (ROOT / "tools/driver" / header).read_text()):
             text = re.sub(rf"\b{name}\b(?:\((\w+), (\d+)\))?", lambda found: re.sub(r"\bgroup\b", found[2] or "group", body.replace("\\\n", "\n")), text)
     table = re.search(r"option_table\[\] = \{(.*?)^ *\};", text, re.DOTALL | re.MULTILINE)[1]
@@ -52,8 +52,8 @@ def options_of(tool):
 
 
 def builtins():
-    """The built-ins as the reference has them, an atomic once: dictionaries of id, name, names at other scopes, architecture,
-    aliases."""
+    """Returns the built-ins as dictionaries of id, name, names at other scopes, architecture and aliases. An atomic is one entry
+    for all scopes."""
     text = (ROOT / "lib/ir/builtins.def").read_text()
     for match in re.finditer(r"^(X|ATOMIC)\(", text, re.MULTILINE):
         row = split_row(text[match.end():])

@@ -1,9 +1,10 @@
-"""The columns library from Python: columns of any library that has Arrow's PyCapsule protocol (`__arrow_c_array__`), which pa.array() takes back the same way. No package is needed."""
+"""The columns library from Python: it accepts columns of any library with Arrow's PyCapsule protocol (`__arrow_c_array__`), and
+pa.array() accepts its results in the same way. No package is needed."""
 import ctypes
 import os
 
 AGGREGATIONS = {name: i for i, name in enumerate(("sum", "count", "min", "max", "mean"))}
-NULLS = {name: i for i, name in enumerate(("propagate", "computed", "handled"))}  # column_nulls of columns.h
+NULLS = {name: i for i, name in enumerate(("propagate", "computed", "handled"))}  # the values of column_nulls in columns.h
 DROP_NULL_KEYS = 1
 
 
@@ -34,14 +35,14 @@ _python.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _python.PyCapsule_New.restype = ctypes.py_object
 _python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-# The same for a destructor, whose capsule has no references left.
+# Like _pointer_of, for a destructor: its capsule has no references left.
 _pointer_of_dying = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _python))
-_alive = {}  # structs in capsules, by their address
+_alive = {}  # the structs that capsules hold, by address
 
 
 def _destroy(capsule, name):
     struct = _alive.pop(_pointer_of_dying(capsule, name))
-    if struct.release:  # no consumer has moved the array
+    if struct.release:  # if no consumer has moved the array
         struct.release(ctypes.byref(struct))
 
 
@@ -64,7 +65,7 @@ class Error(Exception):
 
 
 class Engine:
-    """One device. library: libcolumns.so."""
+    """The library on one device. library: the path of libcolumns.so."""
 
     def __init__(self, library, device="cpu", folder=os.path.dirname(os.path.abspath(__file__))):
         self.library = ctypes.CDLL(library)
@@ -101,7 +102,7 @@ class Engine:
         return [Column(self, ctypes.c_void_p(r)) for r in results]
 
     def group(self, keys, aggregates, flags=0):
-        """aggregates: pairs (column, "sum"). The keys of the groups, and the aggregates."""
+        """Returns the keys of the groups, and the aggregates. aggregates: pairs such as (column, "sum")."""
         pairs = (Aggregate * max(1, len(aggregates)))(*(Aggregate(c.handle, AGGREGATIONS[name]) for c, name in aggregates))
         results = (ctypes.c_void_p * (len(keys) + len(aggregates)))()
         self.check(self.library.columns_group(self.engine, _list(keys), ctypes.c_size_t(len(keys)), pairs, ctypes.c_size_t(len(aggregates)), flags, results))

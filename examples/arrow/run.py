@@ -121,7 +121,7 @@ class Check:
             table = table.filter(pc.invert(pc.is_null(keys[0]))) if len(keys) == 1 else table.drop_null() if not values else table.filter(
                 pc.invert(pc.or_(pc.is_null(keys[0]), pc.is_null(keys[1]))))
         expected = table.group_by(names, use_threads=False).aggregate([(f"v{i}", k) for i, of in enumerate(kinds) for k in of])
-        expected = expected.sort_by([(name, "ascending") for name in names]).combine_chunks()  # nulls last
+        expected = expected.sort_by([(name, "ascending") for name in names]).combine_chunks()  # nulls come last in the order
         wanted = [*names, *(f"v{i}_{k}" for i, of in enumerate(kinds) for k in of)]
         for name, result in zip(wanted, results):
             column = expected.column(name)
@@ -176,7 +176,7 @@ class Check:
         print(f"columns: seed {self.seed}, {self.count} results are those of pyarrow {pa.__version__}")
 
     def late_keys(self, value):
-        """Keys of which some, and the nulls, are in the last rows only."""
+        """Returns keys. The nulls, and some of the keys, occur only in the last rows."""
         rows = 20 * self.rows
         keys = self.rng.choice([-3, 4, 5], rows)
         keys[-9:] = self.rng.choice([-2, 4, 7], 9)
@@ -187,7 +187,7 @@ class Check:
             self.group([pa.array(keys, type, mask=missing).slice(3)], [values.slice(3)], False)
 
     def wide_keys(self, value):
-        """Keys that need all bits, with nulls beside them."""
+        """Returns keys that use all bits of their type, and nulls."""
         few = self.rng.integers(-2**63, 2**63 - 1, 7)
         few[:2] = -2**63, 2**63 - 1
         keys = pa.array(self.rng.choice(few, self.rows), pa.int64(), mask=self.rng.random(self.rows) < 0.1)
@@ -198,7 +198,7 @@ class Check:
 
 
 def is_aggregated(type, kind):
-    """By pyarrow, which orders times, but of durations has no least and greatest."""
+    """Returns whether pyarrow has this aggregation for the type: it has min and max for times but not for durations."""
     return type != pa.float16() and (type not in TIMES or kind == "count" or kind in ("min", "max") and not pa.types.is_duration(type))
 
 

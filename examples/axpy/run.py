@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""r = a*x + y in f32 and f64, and into its own input."""
+"""Computes r = a*x + y in f32 and f64, also with r in the memory of x."""
 import os
 import sys
 

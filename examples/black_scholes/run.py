@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Call and put prices in f32 and f64 against the exact normal distribution."""
+"""Computes call and put prices in f32 and f64, and compares them with the exact normal distribution."""
 import os
 import sys
 

@@ -18,7 +18,7 @@ def rotate(x, k):
 
 
 def advance(s):
-    """xoroshiro128+ for all states at once."""
+    """Computes xoroshiro128+ for all states at once."""
     result, t = s[0] + s[1], s[0] ^ s[1]
     s[0], s[1] = rotate(s[0], 55) ^ t ^ t << np.uint64(14), rotate(t, 36)
     return result

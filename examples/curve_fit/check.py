@@ -17,7 +17,7 @@ def wave(t, parameters):
 
 
 def fit(t, y, parameters):
-    """Gauss-Newton steps from a guess that is close."""
+    """Fits the curve by Gauss-Newton steps from a first guess close to the solution."""
     for _ in range(50):
         step = 1e-30j * np.eye(3)
         slopes = np.stack([wave(t, parameters + one).imag / 1e-30 for one in step], axis=1)

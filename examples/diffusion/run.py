@@ -16,7 +16,7 @@ CPU_SECONDS = 15
 
 
 def hot_spots(rng, rows, cols):
-    """Round and square spots of several temperatures."""
+    """Returns a field with round and square spots of several temperatures."""
     y, x = np.ogrid[:rows, :cols]
     field = np.zeros((rows, cols))
     for _ in range(12):
@@ -50,7 +50,7 @@ def diffuse_exactly(field, iterations):
 
 
 def is_on_gpu(p):
-    """Whether this run will use a GPU."""
+    """Returns whether this run will use a GPU."""
     if p.options.device == "auto":
         devices = subprocess.run([*p.options.kjit_run.split(), "--devices"], capture_output=True, text=True).stdout
         return any(line.startswith("cuda") for line in devices.splitlines())
@@ -58,7 +58,7 @@ def is_on_gpu(p):
 
 
 def choose_iterations(p):
-    """10,000; on a CPU as many as take CPU_SECONDS, found by timing a few."""
+    """Returns the number of steps: 10,000 on a GPU; on a CPU the number that takes CPU_SECONDS, estimated from a few steps."""
     if p.options.iterations != "auto":
         return int(p.options.iterations)
     if is_on_gpu(p):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Histograms of bytes and of floats, compared with NumPy's counts, exactly."""
+"""Computes histograms of bytes and of floats, and compares them exactly with NumPy's counts."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A part of the Mandelbrot set, counted exactly; --image writes it as a picture."""
+"""Counts the iterations in a part of the Mandelbrot set, and compares with exact counts; --image writes a picture."""
 import os
 import sys
 
@@ -10,7 +10,7 @@ from program import Program, beside
 
 
 def count_steps(cx, cy, limit):
-    """The same iteration for all points at once; a point that has left keeps its count."""
+    """Does the same iteration for all points at once. A point with |z| > 2 keeps its count."""
     x, y = np.zeros_like(cx), np.zeros_like(cx)
     steps = np.zeros(cx.shape, np.int32)
     inside = np.ones(cx.shape, bool)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Matrix products, naive and tiled: not square, sizes that are no multiple of the tile."""
+"""Computes matrix products with a naive and a tiled kernel, for matrices that are not square and whose sizes are not multiples of
+the tile."""
 import os
 import sys
 

@@ -59,8 +59,8 @@ def random_walk(rng, n, lengths):
 
 
 def windows_of(series, m):
-    """Returns each window minus its mean, normalized to length 1, and the length before. Windows with equal values have no shape,
-    and their result is 0."""
+    """Returns each window minus its mean, normalized to length 1, and the length before. A window whose values are all equal
+    cannot be normalized; its result is 0."""
     w = np.lib.stride_tricks.sliding_window_view(series, m)
     is_flat = (w == w[:, :1]).all(1)
     w = np.where(is_flat[:, None], 0, w - w.mean(1, keepdims=True))
@@ -84,14 +84,14 @@ def check(kind, series, m, rows, profile, places):
     is_flat, wrong_by = lengths == 0, rounding({"f32": "f4", "f64": "f8"}[kind], series, m, lengths)
     for part in np.array_split(rows, max(1, len(rows) // 64)):
         squared = 2 * m * np.maximum(1 - w[part] @ w.T, 0)
-        squared[is_flat[part][:, None] | is_flat] = m  # as stumpy has them
+        squared[is_flat[part][:, None] | is_flat] = m  # in stumpy's form
         squared[is_flat[part][:, None] & is_flat] = 0
         squared[np.abs(part[:, None] - np.arange(len(w))) < least] = np.inf
         is_none = np.isinf(squared.min(1))
         if np.any(~np.isinf(profile[part[is_none]])) or np.any((places[part] == -1) != is_none):
             sys.exit(f"windows {part[is_none]} are near to none: distances {profile[part[is_none]]}, places {places[part]}")
         part, squared = part[~is_none], squared[~is_none]
-        tolerance = 2 * m * wrong_by[part][:, None] * wrong_by + 2e-7 * squared  # a key has f32
+        tolerance = 2 * m * wrong_by[part][:, None] * wrong_by + 2e-7 * squared  # a key contains an f32
         nearest = (squared + tolerance).min(1)
         at = np.arange(len(part)), places[part]
         found, tolerance = squared[at], tolerance[at]
@@ -160,7 +160,8 @@ def main():
             return
         motif, discord = int(np.argmin(profile)), int(np.argmax(profile))
         print(f"nearest: {motif} and {places[motif]}, at {profile[motif]:.4f}; farthest from all: {discord}, at {profile[discord]:.4f}")
-        # The noise may make windows that begin a few values off the two patterns the nearest pair. Both are off by the same number of values then.
+        # Because of the noise, the nearest pair may begin a few values before or after the two patterns. Both windows then have
+        # the same distance from their pattern.
         near, far = sorted((motif, int(places[motif])))
         if far - near != second - first or abs(near - first) > m // 4:
             sys.exit(f"the pattern comes at {first} and {second}")

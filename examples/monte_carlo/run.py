@@ -14,7 +14,7 @@ POINTS = 1_000_003
 
 
 def philox(counter, key):
-    """Philox4x32-10 of Salmon et al. (2011), for many counters at once."""
+    """Computes Philox4x32-10 (Salmon et al., 2011) for many counters at once."""
     c, k = [np.asarray(v, np.uint64) for v in counter], list(key)
     low = np.uint64(0xFFFFFFFF)
     for _ in range(10):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of an n-body system, compared with the same steps in double precision by NumPy."""
+"""Computes steps of an n-body system, and compares with the same steps in double precision in NumPy."""
 import os
 import sys
 

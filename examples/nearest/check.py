@@ -12,7 +12,7 @@ import numpy as np
 
 
 def expected(queries, points, k):
-    """A few queries at a time; equal distances in the order of the points."""
+    """Returns the nearest points for a few queries at a time. Among equal distances, earlier points come first."""
     places, distances = [], []
     for first in range(0, len(queries), 16):
         d = ((queries[first:first + 16, None].astype("f8") - points) ** 2).sum(2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A product of bf16 matrices on tensor cores, compared with NumPy's of the same rounded inputs."""
+"""Computes a product of bf16 matrices on tensor cores, and compares with NumPy's product of the same rounded inputs."""
 import os
 import sys
 
@@ -10,7 +10,7 @@ from program import Program, beside
 
 
 def bf16(values):
-    """Rounded to bf16, to nearest even, as f32."""
+    """Returns the numbers rounded to the nearest bf16 (ties to even), stored as f32."""
     bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
 

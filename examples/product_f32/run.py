@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A product of f32 matrices without tensor cores, compared with NumPy's."""
+"""Computes a product of f32 matrices without tensor cores, and compares with NumPy's product."""
 import os
 import sys
 

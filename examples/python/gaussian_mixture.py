@@ -11,7 +11,7 @@ import numpy as np
 
 
 def log_density(x, center, shape, weight, i, j):
-    """The logarithm of weight times density at x, minus a constant. shape is a factor of the
+    """Returns the logarithm of weight times density at x, minus a constant. shape is a factor of the
     inverse covariance: [exp(s0), 0; s1, exp(s2)]."""
     a, b = x[0] - center[0], x[1] - center[1]
     u, v = kjit.exp(shape[0]) * a, shape[1] * a + kjit.exp(shape[2]) * b
@@ -37,7 +37,7 @@ def find_loss(parameters, x):
 
 
 def find_loss_in_numpy(parameters, x):
-    """The same with the matrix of all pairs, and with derivatives by complex steps."""
+    """Computes the same results with the matrix of all pairs, and derivatives by complex steps."""
 
     def value(parameters):
         centers, shapes, weights = unpack(parameters)

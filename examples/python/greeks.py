@@ -33,8 +33,8 @@ random = np.random.default_rng()
 n = 5000
 options = [random.uniform(*bounds, n) for bounds in ((5, 30), (5, 30), (0.25, 5), (0.0, 0.05), (0.1, 0.5))]
 
-# One pass computes the value and the derivatives by price, time, rate and volatility; a second pass
-# computes the second derivative by price.
+# One pass computes the value and its derivatives with respect to price, time, rate and volatility. A second pass computes the
+# second derivative with respect to the price.
 names = ("value", "delta", "theta", "rho", "vega")
 greeks = dict(zip(names, kjit.map(kjit.value_and_grad(call, 0, 2, 3, 4), *options)))
 greeks["gamma"] = kjit.map(kjit.hvp(call, 0), *options, 1.0)

@@ -1,4 +1,4 @@
-"""Pi from random points: a numba.cuda program with another import."""
+"""Estimates pi from random points: a numba.cuda program with another import."""
 from kjit import cuda
 from kjit.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32
 

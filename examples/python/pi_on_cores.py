@@ -1,5 +1,4 @@
-"""Pi by the midpoint rule, and heat in a rod, on the cores of the CPU, in the form that Numba's
-users write."""
+"""Computes pi by the midpoint rule, and heat in a rod, on the cores of the CPU: programs in the form of Numba's njit."""
 import math
 import time
 

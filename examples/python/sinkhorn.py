@@ -6,8 +6,7 @@ import numpy as np
 
 
 def cost(x, y, potential, i, j, scale):
-    """The exponent for a pair: the potential of y minus half the squared distance, divided by the
-    temperature."""
+    """Returns the exponent for a pair: the potential of y minus half the squared distance, divided by the temperature."""
     d = 0.0
     for k in range(len(x)):
         d += (x[k] - y[k]) ** 2
@@ -38,7 +37,7 @@ random = np.random.default_rng()
 m, n, scale = 150, 170, 0.05
 x, y = random.random((m, 2)), random.normal((1.5, 0.5), 0.1, (n, 2))
 
-# The same with the matrix of all pairs.
+# Computes the same results with the matrix of all pairs.
 total, slope = find_transport(x, y, scale)
 f, g = find_potentials(x, y, scale, 60)
 plan = np.exp((f[:, None] + g - 0.5 * ((x[:, None] - y) ** 2).sum(2)) / scale) / (m * n)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The transpose of a matrix through tiles in shared memory, compared with NumPy's, exactly."""
+"""Transposes a matrix through tiles in shared memory, and compares exactly with NumPy's transpose."""
 import os
 import sys
 

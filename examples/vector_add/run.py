@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Vector addition in three forms, on integers and floats of several lengths."""
+"""Adds vectors of integers and floats in three forms, for several lengths."""
 import os
 import sys
 

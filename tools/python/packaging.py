@@ -21,12 +21,12 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = (ROOT / "include/kjit/status.h").read_text()
 VERSION = ".".join(re.findall(rf"KJIT_VERSION_{part} (\d+)", HEADER)[0] for part in ("MAJOR", "MINOR", "PATCH"))
-FIXED_TIME = 1577836800  # of all members: the same bytes from the same input
+FIXED_TIME = 1577836800  # the time of all members of an archive, so that the same input gives the same bytes
 
 TOOLS = ("kjit-run", "kjit-compile", "kjit-cache")
 ENTRY_POINTS = "[console_scripts]\n" + "".join(f"{tool} = kjit._tools:{tool.split('-')[1]}\n" for tool in TOOLS)
-# kjit needs NumPy only. `cuda` brings ptxas, which assembles machine code ahead of time, and libdevice; `simulator` what threads of
-# kernels in the interpreter wait with.
+# kjit needs only NumPy. The extra `cuda` installs ptxas, which assembles machine code ahead of time, and
+# libdevice. The extra `simulator` installs greenlet, with which threads of kernels wait in the interpreter.
 EXTRAS = {
     "cuda": "nvidia-cuda-nvcc>=13; platform_system == 'Linux'",
     "dask": "dask[array,distributed]",
@@ -62,7 +62,7 @@ def needed_glibc(files):
 
 
 def run_path(file):
-    """The folders where the loader looks for the libraries of a program."""
+    """Returns the folders in which the loader looks for the libraries of a program."""
     entries = subprocess.run(["readelf", "-d", file], stdout=subprocess.PIPE, check=True, text=True).stdout
     found = re.search(r"RUNPATH.*\[(.*)\]", entries)
     return found[1].split(":") if found else []
@@ -102,11 +102,12 @@ def write_wheel(build, folder):
         compiler, child = f"libkjit-compiler.so.{VERSION}", f"kjit-{VERSION}/kjit-compile-child"
         binaries = [stripped(extension, package / extension.name), stripped(build / "lib/libkjit.so.0", package / "libkjit.so.0"),
                     stripped(build / "lib" / compiler, package / compiler), stripped(build / "lib" / child, package / child)]
-        # Only where the target kjit-kernels was built: packages for others have them.
+        # The kernels exist only if the target kjit-kernels was built, as for packages that are published.
         if (kernels := build / "kernels/kernels.kjit").exists():
-            subprocess.run([build / "bin/kjit-cache", "list", kernels], stdout=subprocess.DEVNULL, check=True)  # of this build
+            subprocess.run([build / "bin/kjit-cache", "list", kernels], stdout=subprocess.DEVNULL, check=True)  # fails for another build's file
             shutil.copy(kernels, package / f"kjit-{VERSION}/kernels.kjit")
-        # The build's own programs would look for libraries of its machine where the wheel has none.
+        # Programs without $ORIGIN/.. in their run path look for libraries in folders of the build machine, which
+        # the wheel does not have.
         is_portable = all((build / "bin" / tool).exists() for tool in TOOLS) and "$ORIGIN/.." in run_path(build / "bin" / TOOLS[0])
         if is_portable:
             binaries += [stripped(build / "bin" / tool, package / "bin" / tool) for tool in TOOLS]
@@ -129,7 +130,7 @@ def write_wheel(build, folder):
 
 
 def write_sdist(folder):
-    """All files that git tracks."""
+    """Writes an archive of all files that git tracks."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], stdout=subprocess.PIPE, check=True, text=True).stdout
     name = f"kjit-{VERSION}"
 
@@ -152,7 +153,7 @@ def write_sdist(folder):
 
 
 def get_requires_for_build_wheel(config_settings=None):
-    """CMake and Ninja as packages of Python, if the machine has none of its own."""
+    """Returns CMake and Ninja as Python packages if they are not installed on the machine."""
     return [package for package in ("cmake", "ninja") if not shutil.which(package)]
 
 

@@ -14,7 +14,7 @@ from .frontend import words
 
 
 class _Generator(words.External):
-    """A function of a generator, which is in random_state.c. parameter and result: the types in the kernel IR, or None."""
+    """A function of a random generator; random_state.c implements it. parameter and result: the types in the kernel IR, or None."""
 
     def __init__(self, name, parameter, result):
         super().__init__(name)
@@ -344,7 +344,7 @@ def _logseries(p):
 
 
 def _log_gamma(x):
-    """Stirling's series, as NumPy has it."""
+    """Stirling's series, with the coefficients that NumPy uses."""
     if x == 1.0 or x == 2.0:
         return 0.0
     x0 = x
@@ -602,7 +602,7 @@ _PYTHON = {
 }  # fmt: skip
 _ONE = {_seed: ("seed",), _python_seed: ("a",), _choice: ("a",)}
 _INTEGERS = frozenset("randint binomial geometric hypergeometric logseries poisson zipf".split())
-# Functions of whole arrays, below.
+# The functions of whole arrays, which are defined below.
 _OF_ARRAYS: dict = {}
 
 
@@ -622,7 +622,7 @@ def _entry(thing):
     """Returns (name, functions) for a function of np.random or random, with one function for each number of arguments."""
     try:
         return _tables("numpy" in sys.modules).get(thing, ("", ()))
-    except TypeError:  # an object without a hash
+    except TypeError:  # the object is not hashable
         return "", ()
 
 

@@ -85,12 +85,12 @@ class Computed:
             self.elements = _Elements(self.whole, node)
         typed = [value if _is_array(value) else numpy.asarray(value)[()] for value in values]
         shape = numpy.broadcast_shapes(*(value.shape for value in typed))
-        if 0 in shape or not shape:  # only the types matter
+        if 0 in shape or not shape:  # only the types of the operands matter
             return self.python(*typed)
         typed, _ = _aligned.copies(typed) or (typed, None)
         arrays = [value for value in typed if _is_array(value)]
         if all(a.flags.f_contiguous and not a.flags.c_contiguous and a.shape == shape for a in arrays):
-            typed = [value.T if _is_array(value) else value for value in typed]  # the result has Fortran's order, too
+            typed = [value.T if _is_array(value) else value for value in typed]  # the result is in Fortran order, too
             return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu")).T
         return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
 

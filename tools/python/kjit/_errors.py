@@ -74,7 +74,7 @@ class KjitWarning(UserWarning):
 
 
 def name_element(error, name, element):
-    """Returns the same error for an elementwise function that a kernel of kjit called. element is its index, or None."""
+    """Returns the same error for an elementwise function that a kjit kernel called. element is its index, or None."""
     where, words = error._where, _phrases.of_element(name, element)
     if where is not None:
         error.message = error.message.replace(where, words, 1)

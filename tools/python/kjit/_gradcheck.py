@@ -48,7 +48,7 @@ class _Place:
         self.at = given[number][element] if is_array(given[number]) else given[number]
 
     def value(self, moved):
-        """Returns the function's results as a list of numbers if this element is `moved`."""
+        """Returns the function's results as a list of numbers, with the value `moved` for this element."""
         given = list(self.given)
         if is_array(given[self.number]):
             given[self.number] = given[self.number].astype(type(moved))

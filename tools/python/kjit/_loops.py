@@ -241,7 +241,7 @@ class SerialLoop(SerialPart):
             self._leave(error.message, error)
 
     def _leave(self, reason, error):
-        """From now on lets Python run the loop. error is the error of the compiler with its location, or None."""
+        """Lets Python run the loop from now on. error is the compiler's error with its location, or None."""
         splitter, statement = self.whole._splitter, self.loop.statement
         reason = f"Python's interpreter runs this loop: {reason}"
         if error is None:

@@ -210,8 +210,8 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
         return not self._wants_driver and self._decide(self._splitter.has_code)
 
     def _decide(self, question):
-        """Returns the answer of `question`, a function of the body. For a recursive call it returns
-        True, so that the rest of the body decides."""
+        """Returns the result of `question`, a function that examines the body. For a recursive call it returns True, so that the
+        rest of the body decides."""
         deciding = _deciding.__dict__.setdefault("functions", [])
         if any(self is function for function in deciding):
             return True

@@ -93,7 +93,7 @@ def _moment(name):
 
 
 def _as_int(*values):
-    """Python's int, which leaves the type of an integer of NumPy as it is."""
+    """Python's int, which leaves the type of a NumPy integer as it is."""
     numpy = sys.modules.get("numpy")
     is_integer = (
         len(values) == 1

@@ -1,10 +1,9 @@
 """numba.extending.overload: the program registers a function that receives the types of the arguments
 and returns an implementation. Compiled code calls this implementation.
 
-The compiler infers types after the translation. A call of an overloaded function therefore begins
-as a func without an implementation, which fails to compile with an error that has the types of the
-arguments. `learn` reads these types and asks the program for the implementation. The caller of
-`learn` then translates and compiles again; now the func calls this implementation."""
+The compiler infers types after the translation. A call of an overloaded function is therefore first translated to a func without
+an implementation. The compilation of this func fails with an error that contains the types of the arguments. `learn` reads these
+types and asks the program for the implementation. The caller of `learn` then translates and compiles again; now the func calls this implementation."""
 
 import itertools
 import re
@@ -21,7 +20,7 @@ _OPTIONS = {"jit_options", "strict", "inline", "prefer_literal", "target"}
 DYNAMIC = object()  # an argument whose value is not known at compile time
 FUNCTION = object()  # a function that reads variables of the caller
 MOST_ROUNDS = 1000  # a limit against endless translations
-_MOST_CALLS = 4096  # forms of calls that one Overloads keeps
+_MOST_CALLS = 4096  # the number of forms of calls that one Overloads keeps
 
 _functions: dict = {}  # id of a function -> its Overloads
 _methods: dict = {}  # name of a method -> its Overloads
@@ -268,7 +267,7 @@ def learn(error):
     """Reads the argument types in the error of a func without an implementation, and chooses the
     implementation. Returns whether the caller has to translate and compile again; False for any
     other error. Raises the error with another message if the program has no implementation."""
-    unresolved = getattr(error, "_unresolved", None)  # a KeyboardInterrupt, for example, has none
+    unresolved = getattr(error, "_unresolved", None)  # other exceptions, such as KeyboardInterrupt, lack this attribute
     if unresolved is None:
         return False
     number, listed = unresolved

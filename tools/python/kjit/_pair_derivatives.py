@@ -1,8 +1,8 @@
 """Derivatives of reductions over pairs in programs, to any order.
 
-The derivatives of a sum over pairs are sums themselves. `slopes` computes them, and its own rule
-needs the function's derivative along a direction for each pair, which is a sum over pairs again.
-Each other operator is first written as a sum.
+The derivatives of a sum over pairs are sums over pairs themselves, which `slopes` computes. The derivatives of `slopes` need the
+function's derivative along a direction for each pair, and the result is a sum over pairs again. Reductions with another operator
+are first rewritten as sums.
 """
 
 import math
@@ -208,7 +208,7 @@ def rule_of_slopes(function, x, ys, g, arguments, numbers, options, needed=None)
 
 
 def _places_along(func):
-    """Returns the positions of the parameters that are no directions."""
+    """Returns the positions of the parameters that are not directions."""
     return [place for place, name in enumerate(func._parameters()) if not name.startswith("d")]
 
 

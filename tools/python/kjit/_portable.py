@@ -2,8 +2,8 @@
 pickled by value: its code, its source, and the global names that its code uses.
 
 A process that loads a pickle several times, as workers do with the tasks of one program, gets the
-same object each time, so it compiles the kernel once. Each pickle has an identity for that. A kernel
-keeps its identity from its first compilation on, because its globals are constants from then on."""
+same object each time, so it compiles the kernel once. Each pickle contains an identity for this purpose. A kernel keeps its
+identity from its first compilation on, because the compilation makes its globals constants."""
 
 import collections
 import dis

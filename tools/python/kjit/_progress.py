@@ -13,7 +13,7 @@ from . import _kjit, _state
 
 _PERIOD = 0.25  # seconds between two polls
 _PATIENCE = 1.0  # seconds until a call gets a line
-_IDLE = 8  # polls without a call until the thread sleeps
+_IDLE = 8  # the number of polls without a running call after which the thread sleeps
 
 # Activities of a compilation, by the resulting stage.
 _STAGES = {
@@ -54,7 +54,7 @@ class _Terminal:
 
 
 class _Log:
-    """Lines after 1, 2, 4, 8 seconds and so on."""
+    """An output that is not a terminal: it receives a line after 1, 2, 4, 8 seconds and so on."""
 
     def __init__(self, stream):
         self.stream, self.number, self.next = stream, 0, 1

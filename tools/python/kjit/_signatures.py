@@ -3,9 +3,8 @@ are converted to their types, as in Numba."""
 
 from .cuda import types
 
-# The costs of conversions. Each tuple has three numbers: conversions that can lose values, other
-# conversions to another kind of type, and conversions to a wider type of the same kind. Tuples are
-# compared in this order.
+# The costs of conversions. Each cost is a tuple of three counts: of conversions that can lose values, of other conversions to
+# another kind of type, and of conversions to a wider type of the same kind. Costs are compared as tuples.
 _EXACT, _WIDER, _SAFE, _UNSAFE = (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)
 
 

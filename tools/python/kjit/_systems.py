@@ -10,7 +10,7 @@ from ._arrays import array, empty, synchronize
 from ._products import CSR, ArgumentError, _check_matrix, csr, einsum, matmul
 from ._traced import recorded
 
-# Has the same effect as no tolerance or no limit.
+# Numbers with the same effect as no tolerance and no limit.
 _LEAST, _GREATEST = 2.0**-1022, 2.0**1023
 
 

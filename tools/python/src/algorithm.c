@@ -82,7 +82,8 @@ static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *
 {
   int at = call->object_count;
   if (at == ALGORITHM_MOST_OBJECTS) {
-    binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operands", ALGORITHM_MOST_OBJECTS);
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "a call takes at most %d operands",
+                 ALGORITHM_MOST_OBJECTS);
     return NULL;
   }
   if (call->is_result && Py_TYPE(object) == binding_array_type &&
@@ -144,7 +145,8 @@ static int read_computed(algorithm_call *call, PyObject *object, kjit_operand *o
 kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const char *name)
 {
   if (call->operand_count == ALGORITHM_MOST_OBJECTS) {
-    binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operands", ALGORITHM_MOST_OBJECTS);
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "a call takes at most %d operands",
+                 ALGORITHM_MOST_OBJECTS);
     return NULL;
   }
   kjit_operand *operand = &call->operands[call->operand_count];
@@ -164,7 +166,7 @@ kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const 
 static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
 {
   if (call->operator_count == ALGORITHM_MOST_OPERATORS) {
-    binding_fail(KJIT_ERROR_UNSUPPORTED, "the call has more than %d operators",
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "a call takes at most %d operators",
                  ALGORITHM_MOST_OPERATORS);
     return NULL;
   }
@@ -196,7 +198,7 @@ static int read_integer(PyObject *object, int64_t *value)
   if (!number) return -1;
   *value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow > 0) *value = (int64_t)PyLong_AsUnsignedLongLong(number);
-  if (overflow < 0) PyErr_SetString(PyExc_OverflowError, "an integer of more than 64 bits");
+  if (overflow < 0) PyErr_SetString(PyExc_OverflowError, "an integer has more than 64 bits");
   Py_DECREF(number);
   return PyErr_Occurred() ? -1 : 0;
 }
@@ -484,7 +486,7 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
                                    &given.epilogue_operands, &given.devices))
     return NULL;
   const algorithm_row *row = binding_find_algorithm(name);
-  if (!row) return binding_fail(KJIT_ERROR_NAME, "no algorithm is called %s", name);
+  if (!row) return binding_fail(KJIT_ERROR_NAME, "there is no algorithm %s", name);
   algorithm_call *call = binding_create_call(context);
   if (!call) return NULL;
   call->is_planned = given.is_planned;

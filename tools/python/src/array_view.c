@@ -42,7 +42,9 @@ PyObject *binding_restride(PyObject *array, PyObject *args)
       binding_parse_shape(strides, steps, &step_count))
     return NULL;
   if (rank != step_count)
-    return binding_fail(KJIT_ERROR_ARGUMENT, "%u extents and %u strides", rank, step_count);
+    return binding_fail(KJIT_ERROR_ARGUMENT,
+                        "got %u extents, but %u strides; both numbers must be equal", rank,
+                        step_count);
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, extents, steps, rank, (int64_t)offset, &view);

@@ -34,7 +34,7 @@ static int look_by_api(const exchange_api *api, PyObject *object, binding_argume
   kjit_tensor *tensor = &storage->tensor;
   if (api->look(object, tensor)) {
     if (!PyErr_Occurred())
-      binding_refuse(object, "its DLPack exchange API fails without saying why");
+      binding_refuse(object, "its DLPack exchange API failed without an error message");
     return -1;
   }
   const char *flaw = binding_find_flaw(tensor, tensor->device_type, tensor->device_id);

@@ -195,7 +195,8 @@ static int wait_while_busy(const array_object *array)
   enum { MICROSECONDS = 50 };
   while (array->pending && array->pending->busy) {
     if (array->pending->busy == PyThread_get_thread_ident()) {
-      PyErr_SetString(PyExc_RuntimeError, "the array is needed while this thread computes it");
+      PyErr_SetString(PyExc_RuntimeError,
+                      "this thread uses the array before it has finished computing it");
       return -1;
     }
     Py_BEGIN_ALLOW_THREADS;

@@ -89,7 +89,7 @@ PyObject *binding_leave_device(PyObject *device, PyObject *unused)
 {
   (void)device, (void)unused;
   if (!entered_count) {
-    PyErr_SetString(PyExc_RuntimeError, "the thread is not in a with block of a device");
+    PyErr_SetString(PyExc_RuntimeError, "this thread is not in the `with` block of a device");
     return NULL;
   }
   entered_count--;

@@ -23,7 +23,7 @@ static PyObject *create_shortcut(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "O|zlp", &function, &name, &number, &has_recipes)) return NULL;
   has_recipes |= !name;
   const quick_row *quick = name ? quick_find(name) : NULL;
-  if (name && !quick) return PyErr_Format(PyExc_ValueError, "no quick function is called %s", name);
+  if (name && !quick) return PyErr_Format(PyExc_ValueError, "there is no quick function %s", name);
   shortcut_recipe **recipes = has_recipes ? PyMem_Calloc(SHORTCUT_SLOTS, sizeof *recipes) : NULL;
   shortcut_object *self = recipes || !has_recipes ? binding_new_object(shortcut_type) : NULL;
   if (!self) {

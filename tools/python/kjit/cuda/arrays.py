@@ -29,7 +29,7 @@ class DeviceNDArray(_kjit.Held):
 
     @classmethod
     def _of(cls, own, dtype, strides, stream=0, base=None):
-        """Returns a DeviceNDArray for `own`, an array of kjit (kjit.Array)."""
+        """Returns a DeviceNDArray for `own`, a kjit array (kjit.Array)."""
         made = cls.__new__(cls)
         made._fill(own, dtype, strides, stream, base)
         return made

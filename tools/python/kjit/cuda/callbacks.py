@@ -1,4 +1,4 @@
-"""Calls functions of the program after the work that a stream contains now. A thread of kjit
+"""Calls functions of the program after the work that a stream contains now. A kjit thread
 calls the functions one after the other."""
 
 import atexit

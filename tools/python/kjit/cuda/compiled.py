@@ -9,8 +9,8 @@ _ARRAYS_BY = "cuda.local.array(shape, dtype) or cuda.shared.array(shape, dtype)"
 
 
 class Kernel(_functions.Kernel):
-    """The kjit kernel that a dispatcher launches. On a machine with a GPU the kernel runs on the
-    GPU, even if its arguments are host arrays."""
+    """The kjit kernel that a dispatcher launches. If the machine has a GPU, the kernel runs there, even if its arguments are host
+    arrays."""
 
     is_typed = True
     _arrays_by = _ARRAYS_BY

@@ -52,4 +52,4 @@ class KernelRuntimeError(RuntimeError):
 
 
 class DeprecationError(TypeError):
-    """Raised for a form that Numba has removed."""
+    """Raised for syntax that Numba no longer supports."""

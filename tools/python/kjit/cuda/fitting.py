@@ -5,8 +5,8 @@ result of `conversions`."""
 from .. import dtypes
 from . import types
 
-# The costs of conversions, compared as tuples: values can be lost; another kind of number; a wider
-# type.
+# The costs of conversions: (1, 0, 0) if values can be lost, (0, 1, 0) for another kind of number, and (0, 0, 1) for a wider type.
+# Costs are compared as tuples.
 _UNSAFE, _SAFE, _WIDER, _EXACT = (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)
 
 

@@ -19,7 +19,7 @@ class saturation_t(enum.IntEnum):
 
 
 class fp8_interpretation_t(enum.IntEnum):
-    """The format of 8 bits."""
+    """The 8-bit format of a conversion."""
 
     E4M3 = 0
     E5M2 = 1
@@ -200,7 +200,7 @@ def is_fp8_supported():
 
 # ---- conversions of values to numbers ----
 
-# The least and greatest integers of a type, and the result for NaN. CUDA's 64-bit integers are 2^63 then.
+# The smallest and largest integers of a type, and the result for NaN. For NaN, CUDA's 64-bit integers have the bits of 2^63.
 _INTEGERS = {f"i{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1, -(2**63) if n == 64 else 0) for n in (8, 16, 32, 64)}
 _INTEGERS |= {f"u{n}": (0, 2**n - 1, 2**63 if n == 64 else 0) for n in (8, 16, 32, 64)}
 PYTHONS = {int: "i64", float: "f64"}  # the types that Python's own conversions give

@@ -52,7 +52,7 @@ class Reduce:
             raise TypeError(f"the result has elements of type {res.dtype}, but the array has elements of type {arr.dtype}")
         first = numpy.dtype(arr.dtype).type(init)
         if count <= 0:
-            result = init if res is None else first  # as it is given, as in Numba
+            result = init if res is None else first  # init is returned without a conversion, as in Numba
         else:
             own = (arrays.as_cuda_array(arr) if is_device(arr) else arr)[:count]
             own = own._own if isinstance(own, arrays.DeviceNDArray) else numpy.ascontiguousarray(own)
@@ -155,7 +155,7 @@ def _is_exact(value, found, wanted):
 
 
 # The rules that all arguments have to meet for a signature to fit, tried in this order. On the CPU
-# these are NumPy's own rules. A ufunc of Numba takes the first signature that fits. A gufunc or a
+# these are NumPy's own rules. A Numba ufunc takes the first signature that fits. A gufunc or a
 # ufunc with target="parallel" prefers the signature that has exactly the types of the arguments.
 # kjit.cuda also accepts the conversions of numba.cuda.
 OF_NUMPY = (_is_safe,)

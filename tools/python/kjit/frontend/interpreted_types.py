@@ -193,8 +193,8 @@ class Joins:
         return kinds
 
     def _choices(self, statement, kinds):
-        """Converts the integers in the conditional expressions of a statement that are else a float64. A value of unknown type is
-        converted if it is the value of the statement."""
+        """Converts the integers in the conditional expressions of a statement whose other alternative is a float64. A value of
+        unknown type is converted if the conditional expression is the value of the statement."""
         changes = []
         for choice in [n for n in _walk(statement) if isinstance(n, ast.IfExp)]:
             converted = (INT, OTHER) if choice is getattr(statement, "value", None) else (INT,)
@@ -250,8 +250,8 @@ class Joins:
         return result if result is None else self._block(statement.finalbody, result)
 
     def _merge(self, ends, stored, like):
-        """Returns the kinds after blocks of which one runs, and appends conversions to the blocks. ends: (block, the kinds at its end,
-        or None). stored: the variables that the blocks assign."""
+        """Returns the kinds after several blocks, exactly one of which runs, and appends conversions to the blocks. ends: (block,
+        the kinds at its end, or None). stored: the variables that the blocks assign."""
         ends = [(block, end) for block, end in ends if end is not None]
         if not ends:
             return None
@@ -302,7 +302,8 @@ class Joins:
         return result
 
     def _convert_rounds(self, statement, floats, kinds, end, leaves, around):
-        """Converts variables that are a float64 at the begin of each round: before the loop, and where a round ends."""
+        """Converts variables that are a float64 at the start of each round. The conversions are before the loop and at each end
+        of a round."""
         for name in floats:
             if kinds[name] != FLOAT:
                 around.insert(around.index(statement), self._conversion(name, statement))

@@ -1,4 +1,4 @@
-"""kjit.numpy: arrays as the Python array API standard, version 2024.12, has them, on GPUs and on the CPU.
+"""kjit.numpy: the arrays and functions of the Python array API standard, version 2024.12, on GPUs and on the CPU.
 
 import kjit.numpy as knp
 

@@ -161,7 +161,7 @@ def _binds(signature, args, options):
 
 
 def by_numpy(function, args, options):
-    """Calls a function of NumPy. New arrays in its result are returned as kjit arrays; arrays that
+    """Calls a NumPy function. New arrays in its result are returned as kjit arrays; arrays that
     were arguments are returned as they are."""
     numpy = _numpy()
     options = {name: numpy.dtype(x.dtype) if isinstance(x, _dtypes.dtypes.DType) else x for name, x in options.items()}
@@ -227,7 +227,7 @@ class _Tricks:
 
 
 _TRICKS = ("mgrid", "ogrid", "r_", "c_")
-# Classes and objects of NumPy that the namespace shares with NumPy.
+# NumPy classes and objects that the namespace shares with NumPy.
 _SAME = (
     "broadcast dtype errstate printoptions ndindex ndenumerate nditer poly1d polynomial testing s_ index_exp typing typecodes generic number integer "
     "signedinteger unsignedinteger inexact floating complexfloating"
@@ -252,7 +252,7 @@ _REFUSED = {
 
 
 def _lib():
-    """Returns the functions of `numpy.lib` that work on arrays of kjit."""
+    """Returns the functions of `numpy.lib` that work on kjit arrays."""
     from types import SimpleNamespace
 
     from . import _manipulation
@@ -313,7 +313,7 @@ def find(name, module=_numpy):
     if thing is None or name.startswith("_"):
         return None
     known = _FOUND.get((module, name))
-    if known is None or known[0] is not thing:  # a program can replace functions of NumPy
+    if known is None or known[0] is not thing:  # a program can replace NumPy functions
         known = _FOUND[module, name] = thing, _counterpart(name, thing)
     return known[1]
 

@@ -554,7 +554,7 @@ def to_indices(function, shape, values, arrays, device):
 
 
 def reduce_axes(x, operator, axes, text, keepdims=False, accumulator=None, initial=None):
-    """Reduces an array along the tuple `axes` by an operator of kjit, and returns a new array of
+    """Reduces an array along the tuple `axes` by a kjit operator, and returns a new array of
     type `text`. All reductions end here."""
     options = {} if accumulator is None else {"accumulator": accumulator}
     if initial is not None:

@@ -1,7 +1,7 @@
 """The methods of NumPy's ufuncs that combine elements: reduce, accumulate, reduceat and at, for
 `__array_ufunc__`.
 
-Associative ufuncs, which include all operators of kjit, are reduced in parallel. For any other ufunc,
+Associative ufuncs, which include all kjit operators, are reduced in parallel. For any other ufunc,
 one thread computes each result and combines the elements in their order.
 """
 

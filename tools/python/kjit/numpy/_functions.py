@@ -145,7 +145,7 @@ def searchsorted(a, v, side="left", sorter=None):
     return _orders.searchsorted(a, v, side=side, sorter=sorter)
 
 
-# NumPy finds the unique ones of up to this number of elements in less time than kjit's sort.
+# Up to this number of elements, NumPy's unique takes less time than kjit's sort.
 _FEW_TO_SORT = 2**12
 
 
@@ -404,7 +404,7 @@ TABLE = {f"numpy.{name}": function for name, function in TABLE.items()}
 
 
 def _quick_functions():
-    """Returns the functions that the extension may call for a function of NumPy, each with the kind of
+    """Returns the functions that the extension may call for a NumPy function, each with the kind of
     arguments that it accepts. 0 means float arrays, 1 a sequence of float arrays, and 2 a mask and
     float arrays."""
     names = (

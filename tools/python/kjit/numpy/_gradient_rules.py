@@ -22,7 +22,7 @@ _DISCRETE_OPERATORS = {"argmax", "argmin", "any", "all", "count"}
 
 
 def record(algorithm, operands, keywords):
-    """Calls an algorithm of kjit with traced operands, and records the call."""
+    """Calls a kjit algorithm with traced operands, and records the call."""
     if algorithm in _DISCRETE_ALGORITHMS or algorithm is _folds.reduce and _operator(operands, keywords) in _DISCRETE_OPERATORS:
         return algorithm(*without_traces(operands), **{word: without_traces(x) for word, x in keywords.items()})
     if algorithm is map and not keywords:

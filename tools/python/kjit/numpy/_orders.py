@@ -38,9 +38,9 @@ def _checked_axis(x, axis, what):
     return normalize_axis(axis, x.ndim)
 
 
-# NumPy sorts arrays of the CPU by the processor's vectors, on one core. With many cores kjit's sort
-# of more elements takes less time. NumPy also finds the indices that sort elements without ties, up
-# to _FEW of elements of 4 bytes.
+# NumPy sorts arrays on the CPU with vector instructions, on one core. For more elements than this number, kjit's
+# sort on many cores takes less time. NumPy is also faster at finding the indices that sort elements without ties,
+# for up to _FEW elements of 4 bytes.
 _CORES = len(os.sched_getaffinity(0))
 _MOST_BY_NUMPY = 2**20 if _CORES > 8 else 2**62
 _FEW, _FEW_STABLE = 2**14, 2**8

@@ -295,7 +295,7 @@ for _name in ("reduce", "accumulate", "reduceat", "at"):
 
 
 def on_host(what, function, args, keywords):
-    """Calls a function of NumPy for arrays on the CPU, which it reads and writes in place. New
+    """Calls a NumPy function for arrays on the CPU, which it reads and writes in place. New
     arrays in the result are returned as kjit arrays; arrays that were arguments are returned as
     they are."""
     known = {}

@@ -225,8 +225,7 @@ for _line in _TABLE.strip().splitlines():
     _func = ufuncs.BY_NAME[_ufunc]
     ROWS[_name] = Row(_name, _func, _kinds, _result, _count(_func), _ufunc)
 
-# Operations for which the standard requires other results of infinities than NumPy and Python
-# return.
+# Operations for which the standard requires other results for infinities than NumPy and Python return.
 _FLOOR_DIVIDE = Text(
     "std_floor_divide",
     """

@@ -36,7 +36,8 @@ class _Code(_functions._Compiled, _kjit.Function):
         self._prepare(function, {"numba": True, "strict": True, "checks": checks})
 
     def _module(self):
-        """Returns (module, name in the module), made once, because nothing replaces a constant of it."""
+        """Returns (module, name in the module). The module is made once, because none of its constants is ever
+        replaced."""
         if self._kept is None:
             self._kept = super()._module()
         return self._kept
@@ -71,7 +72,7 @@ def _has_type(value):
 def _compiled(function, values):
     """Returns the function that computes `function` for values of these types."""
     if not isinstance(function, language.Form) and not all(map(_has_type, values)):
-        return lambda *values: arithmetic.typed(function(*values))  # of lists and texts, which only the interpreter has
+        return lambda *values: arithmetic.typed(function(*values))  # for lists and texts, which only the interpreter has
     if len(values) > _MOST_PARAMETERS:
         name = getattr(function, "__name__", repr(function))
         raise TypeError(f"{name}() with {len(values)} arguments is not simulated: it can have {_MOST_PARAMETERS}")

@@ -28,8 +28,8 @@ class _Over:
         aggregate them, see `kjit.tables.rolling.Rolling.agg`.
 
         window: a number of rows, or a span of time: a string such as "3s", "2D" or "1h30min", or a
-        timedelta. on: the column of the times, which must be in order; the default for a table of
-        pandas is its index. min_periods: a window with fewer non-missing values has a missing result.
+        timedelta. on: the column of the times, which must be in order; the default for a pandas
+        table is its index. min_periods: a window with fewer non-missing values has a missing result.
         The default is the number of rows of the window, and 1 for spans of time. For "count",
         min_periods counts rows, as in pandas. center: whether the row is in the middle of its window
         instead of at the end. closed: which ends belong to the window, "right" (the default), "left",
