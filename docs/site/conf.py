@@ -22,7 +22,7 @@ smartquotes = False  # messages are quoted as they are
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
-html_use_index = False  # of the reference, whose pages have their own lists
+html_use_index = False  # sections of the reference, whose pages have their own lists
 myst_heading_anchors = 4
 highlight_language = "kir"
 
@@ -69,7 +69,7 @@ def bring_scripts(app, failure):
 
 
 def link_names(app, tree, document):
-    """A name of the API in a text leads to its page, also with a member or arguments behind it."""
+    """An API name in a page becomes a link to the name's page, also if a member or arguments follow the name."""
     pages = json.loads(pathlib.Path(app.srcdir, "reference/names.json").read_text())
     for literal in list(tree.findall(nodes.literal)):
         name = re.match(r"((?:kjit|KJIT)(?:_|::)\w+)(?:\.\w+|\(.*\))?$", literal.astext(), re.DOTALL)
