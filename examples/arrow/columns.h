@@ -117,8 +117,8 @@ typedef enum column_group_flags {
 } column_group_flags;
 
 /* Groups the rows with equal keys. Groups are in ascending order of the first key, then of the next
- * one; nulls follow values. All NaNs are one key, and so are the two zeros. results receives the
- * groups' keys, followed by the aggregates. Sums are i64 for signed integers, u64 for unsigned
+ * one; nulls follow values. All NaNs are one key, and the two zeros are one key. results receives
+ * the groups' keys, followed by the aggregates. Sums are i64 for signed integers, u64 for unsigned
  * integers and booleans, and f64 for floats, which are added in row order within fixed chunks.
  * Means are f64. The minimum or maximum of floats is NaN only if all values are NaN. Errors:
  * ARGUMENT (no keys, lengths that differ), UNSUPPORTED (times and dates have only count, minimum

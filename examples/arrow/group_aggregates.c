@@ -196,7 +196,7 @@ static kjit_status aggregate_folded(grouping *g, folded *f, column_aggregation a
   return status;
 }
 
-/* Returns the counts and sums of a column, of which the group-by has one for each column. */
+/* Returns the counts and sums of a column. The group-by keeps one `folded` for each column. */
 static folded *find_folded(grouping *g, const column *values)
 {
   folded *f = g->folds;

@@ -1,5 +1,5 @@
-/* Writes the kernel of a map. A single loop is a grid_range, and so are several loops on the CPU or
- * for a func that writes its results:
+/* Writes the kernel of a map. A single loop is a grid_range. Several loops are a grid_range on the
+ * CPU, or if a func writes its results:
  *
  *     for i0, i1 in grid_range(v3, v4) { r0_0[i0, i1] = hosts_0(x0_0[i0], x1_0[i1]) }
  *

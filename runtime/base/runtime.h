@@ -182,7 +182,7 @@ typedef struct kj_kind {
   _Atomic bool is_absent;
   void *shared; /* see operations->count */
   uint32_t count;
-  /* devices, each of which is created when it is requested for the first time */
+  /* devices; a device is created when it is requested for the first time */
   _Atomic(kjit_device *) *devices;
 } kj_kind;
 

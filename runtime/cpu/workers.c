@@ -52,8 +52,8 @@ typedef struct offer {
                                   NULL if the list does not contain the offer */
   void (*body)(void *data, size_t index);
   void *data;
-  /* `count` is the number of indices, of which the launching thread has index 0; `begun` is the
-   * number of indices taken so far */
+  /* `count` is the number of indices; the launching thread has index 0. `begun` is the number of
+   * indices taken so far. */
   size_t count, begun;
   _Atomic uint32_t inside; /* number of workers that run the body, plus the flag IS_WAITING */
   bool is_over;            /* the launching thread has no work left to distribute */

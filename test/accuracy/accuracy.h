@@ -57,8 +57,8 @@ typedef struct measured {
 extern const measured measured_functions[];
 extern const size_t measured_count;
 
-/* The same for complex numbers: z[2 * k] and z[2 * k + 1] are the parts of argument k. r[1] is not
- * written if the result is real. */
+/* Computes the exact result of a complex function. z[2 * k] and z[2 * k + 1] are the parts of
+ * argument k. r[1] is not written if the result is real. */
 typedef void (*complex_reference)(mpfr_t *r, mpfr_t *z);
 
 typedef struct measured_complex {

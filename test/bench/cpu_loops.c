@@ -1,7 +1,7 @@
 /* cpu_loops.c: compares kjit's CPU target with loops in C, on the same memory in one process, in
  * turn. cpu_loops EXAMPLES [repetitions]: EXAMPLES is the folder with the .kir programs. Prints a
- * line for each program: name, median ms of kjit, median ms of C, largest difference. Compiled by
- * cpu.py with gcc -O3 -march=native -fopenmp. */
+ * line for each program: name, median ms of kjit, median ms of C, largest difference. cpu.py
+ * compiles this program with gcc -O3 -march=native -fopenmp. */
 #define _GNU_SOURCE
 #include <kjit/kjit.h>
 #include <math.h>

@@ -16,7 +16,7 @@ enum { HOSTILE_MOST_BYTES = 1 << 14, HOSTILE_MOST_NAMES = 24 };
 typedef struct hostile_array {
   char name[8];
   unsigned rank;
-  /* true for a shared or local array, of which views with other element types are made */
+  /* true for a shared or local array that is viewed with other element types */
   int is_own;
 } hostile_array;
 

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
   for (int i = 0; i < THREADS; i++)
     expect(!pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), "a thread");
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  /* two types in turn, and no other thread runs */
+  /* alternates between two types while no other thread runs */
   for (int i = 0; i < LAST; i++) use_arrays(1, i);
   kjit_get_statistics(context, &statistics);
   kjit_destroy_context(context);

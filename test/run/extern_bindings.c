@@ -1,6 +1,6 @@
 /* A call of an extern func calls the function to which the func is bound, with the types of its
- * declaration, whatever else has the same name. Each test links modules in which several
- * declarations have one name.
+ * declaration. Other declarations with the same name have no effect on it. Each test links modules
+ * in which several declarations have one name.
  * RUN: rm -rf %t && %programs/extern_bindings %t
  * RUN: rm -rf %t && %programs/extern_bindings %t child
  */
@@ -243,7 +243,7 @@ static void test_open(void)
   close_context();
 }
 
-/* The same for constants. */
+/* Tests linked modules whose extern constants have the same name. */
 static void test_constants(void)
 {
   open_context("");
@@ -405,7 +405,8 @@ static void expect_ptx(kjit_module *module, const char *name, const char *const 
 
 static void test_ir(void)
 {
-  /* the bits of 2.0 + 3.0, and of 2.0 * 4.0 or of 2 << 2 as a double: all calls fold */
+  /* the bits of two f64: 2.0 + 3.0, and 2.0 * 4.0 or 2 << 2; the compiler replaces all calls by
+   * their results */
   const char *const both[] = { "4617315517961601024", "4620693217682128896", NULL };
   char *text;
   open_context("");

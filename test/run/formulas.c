@@ -1,5 +1,5 @@
-/* kjit_create_formula and kjit_run_formula: random formulas over columns with nulls, compared with
- * an interpreter of this file; hostile texts; messages; misuse.
+/* Tests kjit_create_formula and kjit_run_formula. Random formulas over columns with nulls are
+ * compared with an interpreter in this file. Also tests hostile texts, messages and misuse.
  * RUN: %programs/formulas
  * RUN: %programs/formulas checks
  */

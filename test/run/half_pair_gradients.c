@@ -1,5 +1,6 @@
-/* kjit_pairs_gradient for rows and cotangents of f16 and bf16, against sums in double that this
- * file computes: sums are in f32 and rounded once. Arguments of f16 and bf16 have sums in f32.
+/* Tests kjit_pairs_gradient for rows and cotangents of f16 and bf16. kjit adds in f32 and rounds
+ * once. This file computes the expected sums in double. The sums for arguments of f16 and bf16 are
+ * also in f32.
  * RUN: %programs/half_pair_gradients
  */
 #include <kjit/kjit.h>

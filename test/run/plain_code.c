@@ -1,7 +1,8 @@
 /* Plain code on the CPU (kjit_config.plain_code): the first launch runs it, later launches run the
- * best code, and both compute the same bits. Which kernels have plain code; waiting for the best
- * code; prepared launches; threads that need the same code; streams that capture; the disk cache;
- * failing compilations; contexts that are destroyed early.
+ * best code, and both compute the same bits. The tests check which kernels have plain code, and how
+ * a launch waits for the best code. They also cover prepared launches, threads that need the same
+ * code, streams that capture, and the disk cache. Compilations fail, and contexts are destroyed
+ * early.
  * RUN: rm -rf %t && mkdir %t && env XDG_CACHE_HOME=%t %programs/plain_code %t
  */
 #include <kjit/kjit.h>

@@ -1,7 +1,7 @@
 /* Plain code of funcs that the application calls (kjit_config.plain_code): the first call runs it,
- * and calls run the best code when it is ready. Loops in C have the expected values. Which funcs
- * have plain code; expressions and formulas; calls that need the best code; threads; failures;
- * interrupts; contexts that are destroyed early.
+ * and calls run the best code when it is ready. Loops in C compute the expected values. The tests
+ * check which funcs have plain code, and which calls need the best code. They also cover
+ * expressions, formulas, threads, failures, interrupts, and contexts that are destroyed early.
  * RUN: %programs/plain_functions
  */
 #include <kjit/kjit.h>

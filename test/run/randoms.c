@@ -178,9 +178,9 @@ static void test_beyond_halves(void)
   kjit_release_array(b);
 }
 
-/* Every number is equally frequent at every position, and so is every order of four numbers. The
- * chi-square value over many seeds may exceed its mean by as much as happens by chance once in
- * 10**10 runs. */
+/* Every number is equally frequent at every position, and every order of four numbers is equally
+ * frequent. The chi-square value over many seeds may exceed its mean by as much as happens by
+ * chance once in 10**10 runs. */
 static void test_orders(void)
 {
   enum { SEEDS = 2400, WIDTH = 16, ORDERS = 24 };

@@ -55,7 +55,7 @@ static double run(kjit_module *module, const kjit_arg *more, size_t count)
   return result[0];
 }
 
-/* The same for the module that is parsed from the canonical text. */
+/* Prints the canonical text of the module, parses it and runs the parsed module. */
 static double run_text(kjit_module *module)
 {
   char *text;

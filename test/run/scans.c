@@ -1,6 +1,6 @@
-/* Scans called by an application: of arrays of random shapes along each axis, with the scanned
- * elements adjacent in memory or not, in place, exclusive, with initial values; of funcs; as plans;
- * and calls that kjit rejects.
+/* Tests scans that an application calls, along each axis of arrays with random shapes. The scanned
+ * elements are adjacent in memory or not. Scans are in place, exclusive, or have initial values.
+ * Also tests scans of funcs, plans, and calls that kjit rejects.
  * RUN: %programs/scans
  * RUN: %if cuda %{ %programs/scans cuda %}
  */

@@ -1,6 +1,7 @@
-/* Compactions called by an application: by flags, by funcs, into two and three parts, indices, one
- * element of each run with and without values, run lengths; as plans and in graphs; without
- * elements; and calls that kjit rejects.
+/* Tests compactions that an application calls. They select by flags or by funcs, and divide
+ * elements into two and three parts. They return indices, run lengths, or one element of each run,
+ * with and without values. Also tests plans, graphs, inputs without elements, and calls that kjit
+ * rejects.
  * RUN: %programs/selects
  * RUN: %if cuda %{ %programs/selects cuda %}
  */

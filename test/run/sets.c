@@ -1,6 +1,6 @@
-/* Set operations called by an application: as plans, in graphs, with temporary storage of the
- * application; descriptions of results; without elements; and calls that kjit rejects.
- * test/algorithm compares the values for all types.
+/* Tests set operations that an application calls: as plans, in graphs, and with temporary storage
+ * of the application. Also tests descriptions of results, inputs without elements, and calls that
+ * kjit rejects. test/algorithm compares the values for all types.
  * RUN: %programs/sets
  * RUN: %if cuda %{ %programs/sets cuda %}
  */

@@ -1,5 +1,5 @@
 /* A store of the application for compiled code. One context takes code from the store that another
- * context has compiled. Results are correct whatever data the store returns.
+ * context has compiled. Results are correct for any data that the store returns.
  * RUN: %programs/store cpu
  * RUN: %if cuda %{ %programs/store cuda %}
  */

@@ -509,7 +509,8 @@ static void pass_large(void)
   kjit_release_module(module);
 }
 
-/* Constants that are structs or have no elements, from the builder and set by the application. */
+/* Tests constants that are structs or have no elements. The builder creates them, or the
+ * application sets them. */
 static void use_constants(void)
 {
   static const char constants_text[] =

@@ -85,8 +85,8 @@ static void test_no_place(void)
   kjit_release_array(q);
 }
 
-/* The same with so many values that each core of a CPU updates a copy of x. The last index is out
- * of bounds, and the value for index 0 is in the first part of the values. */
+/* Tests invalid indices among so many values that each core of a CPU updates a copy of x. The last
+ * index is out of bounds, and the value for index 0 is in the first part of the values. */
 static void test_no_place_of_many(void)
 {
   enum { MANY = 1 << 18 };

@@ -1,5 +1,5 @@
-/* The disk cache without a compiler: damaged entries, writers that are killed, full disks, bounds,
- * several versions, and the CUDA side against a driver in host memory. */
+/* Tests the disk cache without a compiler: damaged entries, writers that are killed, full disks,
+ * limits, and several versions. The tests for CUDA use a fake driver in host memory. */
 #include "kj_test.h"
 
 #include <signal.h>
@@ -357,7 +357,7 @@ static void test_false_usage(void **state)
   }
 }
 
-/* Other files of the user in the directory stay, whatever their names are. */
+/* Other files of the user stay in the directory, for any file names. */
 static void test_files_of_the_user(void **state)
 {
   (void)state;

@@ -238,7 +238,8 @@ static void test_results(void **state)
 
 /* ---- kernels of algorithms ---- */
 
-/* The sum of 1, 2, 3, 4 by an operator; scale 0: the constant of the text. */
+/* Computes the sum of 1, 2, 3, 4 with an operator. scale is the new value of a constant; 0 means
+ * that the constant keeps its value in the text. */
 static kjit_status sum(bool has_compiler, const char *text, double scale, double *result)
 {
   const char *path = compiler_path;

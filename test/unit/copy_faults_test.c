@@ -1,6 +1,6 @@
-/* Every driver call of copies, fills and staged arguments fails in turn: rows, elements gathered by
- * kernels and by the host, asynchronous ones, between GPUs; memory that several streams used; host
- * arrays of launches of all forms. */
+/* Lets every driver call of copies, fills and staged arguments fail in turn. Copies are of rows, or
+ * of elements that kernels or the host gather. Some are asynchronous, some are between GPUs, and
+ * some use memory that several streams have used. Launches of all forms have host arrays. */
 #include "gpu_test.h"
 
 enum { ARRAYS = 8 };

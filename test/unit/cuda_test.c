@@ -1,5 +1,5 @@
-/* The CUDA side against a driver in host memory: copies, staged host arrays, faults, resets, and
- * the failure of every driver call in turn. */
+/* Tests the code for CUDA with a fake driver in host memory: copies, staged host arrays, faults and
+ * resets. Also lets every driver call fail in turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

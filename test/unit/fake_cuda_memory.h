@@ -265,7 +265,7 @@ static int fake_cuStreamBeginCapture(void *stream, int mode)
   cuda.captured->count = 0;
   return 0;
 }
-/* The capture ends, whatever the call returns. */
+/* The capture ends even if the call returns an error. */
 static int fake_cuStreamEndCapture(void *stream, void **graph)
 {
   bool is_captured = cuda.capturing[0] == stream;

@@ -56,7 +56,7 @@ static kjit_array *make_array(kjit_device *device, kjit_memory memory)
   return array;
 }
 
-/* A kernel without a grid_range has no block to choose, whatever was launched before. */
+/* A kernel without a grid_range has no block to choose, even if other launches preceded. */
 static void test_missing_block(void **state)
 {
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
@@ -92,7 +92,7 @@ static void test_missing_block(void **state)
   kjit_release_array(array);
 }
 
-/* A context that is not interruptible refuses a time limit, whatever was launched before. */
+/* A context that is not interruptible refuses a time limit, even if other launches preceded. */
 static void test_time_limit(void **state)
 {
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
@@ -826,7 +826,7 @@ static void test_arguments(void **state)
   release_setting(s);
 }
 
-/* The same for a prepared launch whose arguments are replaced. */
+/* Does the same with a prepared launch whose arguments are replaced. */
 static void test_prepared_arguments(void **state)
 {
   enum { ROUNDS = 200, SETS = 40 };

@@ -168,8 +168,8 @@ static void what_is_not_named_is_left_out(void **state)
   kjit_release_module(part);
 }
 
-/* Texts of the application are never treated as texts of kjit, whatever their names are. Their
- * imports are whole modules, and a source called `<block>` is not the module "block". */
+/* Texts of the application are never treated as texts of kjit, even if they have the same names.
+ * Their imports are whole modules, and a source called `<block>` is not the module "block". */
 static void texts_of_that_name(void **state)
 {
   (void)state;

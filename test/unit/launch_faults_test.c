@@ -1,6 +1,6 @@
-/* Every driver call of launches fails in turn: configurations and attributes of all kinds; code
- * that needs stack, prints or can fail; prepared launches; graphs over several streams; blobs; code
- * that is unloaded and loaded again. */
+/* Lets every driver call of launches fail in turn. The launches have configurations and attributes
+ * of all kinds. Their code needs stack, prints or can fail, or it is unloaded and loaded again.
+ * Other steps use prepared launches, graphs over several streams, and blobs. */
 #include <kjit/code.h>
 
 #include "gpu_test.h"

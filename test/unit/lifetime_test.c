@@ -1,5 +1,5 @@
-/* Objects that are released after their context has ended; retained contexts; contexts of objects;
- * and a context that application code destroys inside a call on this context. */
+/* Tests objects that are released after their context has ended, retained contexts, and contexts of
+ * objects. In one test, application code destroys a context inside a call on this context. */
 #include <kjit/algorithm.h>
 #include <kjit/code.h>
 #include <sys/wait.h>

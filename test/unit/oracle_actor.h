@@ -39,7 +39,7 @@ enum {
   PREPARED = 2,
   CAPTURES = 2,
   MODULES = 2,
-  /* maximum number of operations of a program, of which each creates at most one array */
+  /* maximum number of operations of a program; each of them creates at most one array */
   MOST_HELD = 400
 };
 

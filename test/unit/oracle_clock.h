@@ -64,9 +64,9 @@ typedef struct oracle_stream {
   /* the program has destroyed the stream; arrays that were created on it may keep it */
   bool is_released;
   unsigned thread; /* thread number of a per-thread default stream, otherwise 0 */
-  /* clock: the operations that precede the next operation. queued: the operations up to the last
-   * queued operation, including it; a wait for an event without a later operation is not
-   * included */
+  /* clock: the operations that precede the next operation. queued: the operations up to and
+   * including the last queued operation. If the stream waits for an event and no operation was
+   * queued since, `queued` does not contain this wait. */
   oracle_clock clock, queued;
   struct oracle_capture *capture;
   oracle_clock captured; /* the same for operations in the capture */
@@ -143,12 +143,12 @@ static _Thread_local struct {
   const void *host[4];
   uint32_t host_count;
   const oracle_stream *joins; /* stream that the program lets join a capture */
-  /* the driver call number fail_at, of the calls that can fail, returns fail_with, and so do the
-   * next fail_more calls; 0 means that none fails */
+  /* Among the driver calls that can fail, call number fail_at and the next fail_more calls return
+   * fail_with. 0 means that no call fails. */
   int fail_at, fail_more, fail_with, fail_malloc_at;
   bool is_in_driver;
   bool is_in_function; /* true inside a host function that a stream has called */
-  /* captures may break, because the program itself breaks the rules or ends them */
+  /* captures may break, because the program itself breaks the rules or ends a capture */
   bool may_break;
 } oracle_here = { .thread = 1 };
 

@@ -96,7 +96,7 @@ static bool oracle_break_captures_of(uint32_t device, bool all, const char *how)
 
 /* Checks whether work on a stream is allowed. On a captured stream only work that can be captured
  * is allowed. The default stream is not allowed while a stream that is ordered with it is captured.
- * No stream of a failed device is allowed, whatever device is current. */
+ * No stream of a failed device is allowed, even if another device is current. */
 static int oracle_look_at(const oracle_stream *stream, const char *call)
 {
   if (oracle.is_faulty[stream->device]) return CUDA_ILLEGAL_ADDRESS;
@@ -226,7 +226,7 @@ static void oracle_drop_captures_of(uint32_t device)
   }
 }
 
-/* The capture ends, whatever the call returns. */
+/* The capture ends even if the call returns an error. */
 static int oracle_cuStreamEndCapture(void *handle, void **graph)
 {
   ORACLE_SCOPE(false);

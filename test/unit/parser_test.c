@@ -1,6 +1,6 @@
-/* Tests of the parser and the printer, also with texts that the verifier rejects: the printed text
- * of each construct equals its source; literals, newlines, limits; types; accesses; diagnostics of
- * a context. */
+/* Tests of the parser and the printer, also with texts that the verifier rejects. The printed text
+ * of each construct must equal its source. The tests cover literals, newlines, limits, types,
+ * accesses, and the diagnostics of a context. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>

@@ -31,7 +31,7 @@ static const char source[] =
 
 /* ---- a context with the fake GPU, and what the driver has loaded ---- */
 
-static _Atomic int loads[2]; /* of the best code and of plain code */
+static _Atomic int loads[2]; /* number of loads of the best code and of plain code */
 static _Atomic int last_level;
 
 static void note_load(const char *image, int level)

@@ -1,6 +1,6 @@
 /* Code for a named target: one context compiles it and runs nothing, and other contexts find it in
- * a file. kjit does not use a file that other users can write to, that is damaged or that belongs
- * to another build, nor code for a guest, nor code with other math functions. */
+ * a file. kjit does not use a file that is damaged, that belongs to another build, or that other
+ * users can write to. It also does not use code for a guest, or code with other math functions. */
 #include "kj_test.h"
 
 #include <kjit/algorithm.h>

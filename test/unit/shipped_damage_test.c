@@ -64,7 +64,7 @@ static bool launch(kjit_context *context, bool is_target, int factor)
   return status == KJIT_OK;
 }
 
-/* The kernels of a level that every machine with the level runs. */
+/* Compiles kernels for a processor level. Every machine with this level can run them. */
 static void *compile_kernels(int first_factor, size_t *size_bytes)
 {
   void *exported = NULL;

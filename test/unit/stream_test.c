@@ -1,4 +1,4 @@
-/* Streams, events and graphs, against a driver in host memory and on the CPU. */
+/* Tests streams, events and graphs, with a fake driver in host memory and on the CPU. */
 #include "gpu_test.h"
 
 #include "compiler.h"
@@ -168,8 +168,8 @@ static void end(sequence *s)
   kjit_destroy_stream(s->side);
 }
 
-/* Captures: x = value; x += 1 twice, once by a prepared launch; y = x on another stream; a host
- * callback. */
+/* Captures these operations: x = value; x += 1 twice, the second time as a prepared launch; y = x
+ * on another stream; a host callback. */
 static kjit_graph *capture(sequence *s, double value)
 {
   kjit_graph *graph = NULL;

@@ -84,7 +84,8 @@ static void test_nested(void **state)
   kjit_arg list[] = { kjit_arg_tensor(&w->result), kjit_arg_tuple(box, 3), kjit_arg_i64(5) };
   ok(w, kjit_launch(w->add, &w->config, list, 3));
   expect_sums(w, 3, 7, 5);
-  /* the default values of later parameters, the tables of existing code, and other item types */
+  /* a call without the last argument uses the parameter's default value; later calls use the tables
+   * of existing code and other item types */
   box[0] = kjit_arg_f64(-2);
   ok(w, kjit_launch(w->add, &w->config, list, 2));
   expect_sums(w, -2, 7, 2);

@@ -1,6 +1,7 @@
-/* Several specializations for the same types: launches run code for fewer facts at once and better
- * code later; limits of the number of variants; signatures compiled ahead of time and in the
- * background; sealed kernels; unloading; blobs. */
+/* Tests several specializations for the same types. A launch immediately runs code for fewer facts,
+ * and later launches run better code. The tests also cover limits of the number of variants, and
+ * signatures compiled ahead of time and in the background. Others cover sealed kernels, unloading
+ * and blobs. */
 #include "kj_test.h"
 
 #include <kjit/code.h>

@@ -1,6 +1,6 @@
-/* Worker threads for launches on the CPU: how many run at once; that no launch waits for a worker
- * that has not begun; forks; the end of the threads. Also how many threads kjit uses for a launch,
- * with a simulated clock. */
+/* Tests the worker threads for launches on the CPU. They check how many workers run at once, and
+ * that no launch waits for a worker that has not begun. They cover forks and the end of the
+ * threads. Tests with a simulated clock check how many threads kjit uses for a launch. */
 #include "kj_test.h"
 
 #include <dirent.h>

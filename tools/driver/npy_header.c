@@ -77,8 +77,8 @@ static bool read_extent(reader *r, int64_t *extent)
   return true;
 }
 
-/* Reads a tuple such as "(3, 2)", "(3,)" or "()". A number in parentheses is not a tuple. Returns
- * the number of extents, of which the first `most` are stored, or -1 after an error. */
+/* Reads a tuple such as "(3, 2)", "(3,)" or "()". A number in parentheses is not a tuple. Stores
+ * the first `most` extents. Returns the number of extents, or -1 after an error. */
 static int64_t read_tuple(reader *r, int64_t *extents, uint32_t most)
 {
   int64_t count = 0, extent;
