@@ -369,10 +369,8 @@ bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_
     uint64_t index = find_row(at, &key->digest);
     size_t size_bytes;
     void *entry = index < at->count ? kj_read_archived(at, index, &size_bytes) : NULL;
-    bool is_found =
-      entry && kj_unpack_entry(entry, size_bytes, key, compiler, code) == KJ_ENTRY_WHOLE;
-    free(entry);
-    if (is_found) return true;
+    if (entry && kj_take_entry(entry, size_bytes, key, compiler, code) == KJ_ENTRY_WHOLE)
+      return true;
   }
   return false;
 }

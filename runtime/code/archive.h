@@ -60,8 +60,8 @@ kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest 
                                  kj_diagnostics *diagnostics, kj_archive **archive);
 void kj_close_archives(kj_archive *first);
 
-/* Returns the unpacked entry at an index, malloc'd. Returns NULL if it is damaged, cannot be read
- * now, or out of memory. */
+/* Returns the unpacked entry at an index, malloc'd with one more byte. Returns NULL if it is
+ * damaged, cannot be read now, or out of memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
 /* kj_name_archived stores the file name that the entry would have in the disk cache.
  * kj_archived_bytes returns the part of the block's compressed size that counts for the entry. */
@@ -71,7 +71,7 @@ uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
  * if out of memory. */
 uint64_t *kj_order_archived(const kj_archive *archive);
 /* Searches the archive and all archives after it in the list for the key. For compiler see
- * kj_unpack_entry. */
+ * kj_take_entry. */
 bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);
 

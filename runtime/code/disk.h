@@ -136,10 +136,11 @@ void kj_note_sources(kj_code *code, const kj_disk_key *key);
 /* Packs an entry in a malloc'd buffer. Returns NULL if out of memory. */
 void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code,
                     size_t *size_bytes);
-/* Unpacks an entry. compiler NULL accepts every compiler. Fills in code if the result is WHOLE; the
- * caller owns its memory. Returns OTHER if out of memory. */
-kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
-                               const kj_digest *compiler, kj_code *code);
+/* Unpacks an entry, and frees or keeps its bytes: a block from malloc of at least size_bytes + 1
+ * bytes. compiler NULL accepts every compiler. Fills in code if the result is WHOLE; the caller
+ * owns its memory. Returns OTHER if out of memory. */
+kj_entry_state kj_take_entry(void *bytes, size_t size_bytes, const kj_disk_key *key,
+                             const kj_digest *compiler, kj_code *code);
 /* Checks the code's description of parameters and arrays, so that a loader and a launch can rely on
  * it. */
 bool kj_is_sound_code(const kj_code *code);

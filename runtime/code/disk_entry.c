@@ -213,7 +213,7 @@ static bool read_texts(const header *h, const char **at, kj_code *code, bool *ha
   return true;
 }
 
-/* Copies the code, because a loader needs it aligned. */
+/* Reads all parts in front of the machine code. */
 static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
 {
   bool has_ends = true;
@@ -224,13 +224,10 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
     return KJ_ENTRY_BROKEN;
   code->parameters = malloc(h->parameter_count * sizeof *code->parameters + 1);
   code->failures = malloc(h->failure_count * sizeof *code->failures + 1);
-  code->data = malloc(h->data_bytes + 1);
-  if (!code->parameters || !code->failures || !code->data) return KJ_ENTRY_OTHER;
+  if (!code->parameters || !code->failures) return KJ_ENTRY_OTHER;
   at = get(at, code->parameters, h->parameter_count * sizeof *code->parameters);
   at = get(at, code->failures, h->failure_count * sizeof *code->failures);
   if (!read_texts(h, &at, code, &has_ends)) return KJ_ENTRY_OTHER;
-  get(at, code->data, h->data_bytes);
-  ((char *)code->data)[h->data_bytes] = 0;
   return has_ends && kj_is_sound_code(code) && !code->is_plain ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
@@ -251,12 +248,22 @@ static void forget_places(kj_code *code)
     code->parameters[i].least.line = code->parameters[i].most.line = 0;
 }
 
-kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
-                               const kj_digest *compiler, kj_code *code)
+/* Moves the machine code, which is the last part of the entry, to the start of the block of bytes.
+ * A loader needs it aligned, and a copy in new memory takes several times as long, because each new
+ * page is a page fault. */
+static void *take_data(char *bytes, size_t size_bytes, size_t data_bytes)
+{
+  memmove(bytes, bytes + size_bytes - data_bytes, data_bytes);
+  bytes[data_bytes] = 0;
+  char *shorter = realloc(bytes, data_bytes + 1);
+  return shorter ? shorter : bytes;
+}
+
+static kj_entry_state unpack(const char *start, size_t size_bytes, const kj_disk_key *key,
+                             const kj_digest *compiler, kj_code *code)
 {
   header h;
-  const char *start = bytes;
-  if (!read_header(bytes, size_bytes, &h)) return KJ_ENTRY_BROKEN;
+  if (!read_header(start, size_bytes, &h)) return KJ_ENTRY_BROKEN;
   if (h.key_bytes != key->size_bytes || memcmp(start + sizeof h, key->text, h.key_bytes))
     return KJ_ENTRY_OTHER;
   if (compiler && !kj_same_digest(h.compiler, *compiler)) return KJ_ENTRY_OTHER;
@@ -268,6 +275,15 @@ kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_di
   else if (!is_same_text) forget_places(&read);
   if (state == KJ_ENTRY_WHOLE) *code = read;
   else kj_free_code(&read);
+  return state;
+}
+
+kj_entry_state kj_take_entry(void *bytes, size_t size_bytes, const kj_disk_key *key,
+                             const kj_digest *compiler, kj_code *code)
+{
+  kj_entry_state state = unpack(bytes, size_bytes, key, compiler, code);
+  if (state == KJ_ENTRY_WHOLE) code->data = take_data(bytes, size_bytes, code->size_bytes);
+  else free(bytes);
   return state;
 }
 

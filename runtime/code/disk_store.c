@@ -443,8 +443,7 @@ static bool fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest 
   if (store->release) store->release(store->user, data);
   ki_leave_host(&host_code);
   kj_entry_state state =
-    copy ? kj_unpack_entry(copy, size_bytes, key, compiler, code) : KJ_ENTRY_OTHER;
-  free(copy);
+    copy ? kj_take_entry(copy, size_bytes, key, compiler, code) : KJ_ENTRY_OTHER;
   return state == KJ_ENTRY_WHOLE;
 }
 
@@ -474,8 +473,7 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
   if (disk->store) return fetch_stored(disk, key, compiler, code);
   kj_name_entry(key->digest, name);
   if (kj_read_disk_file(disk, name, true, &bytes, &size_bytes) != KJIT_OK) return false;
-  kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
-  free(bytes);
+  kj_entry_state state = kj_take_entry(bytes, size_bytes, key, compiler, code);
   if (state == KJ_ENTRY_BROKEN) (void)kj_remove_disk_file(disk, name);
   return state == KJ_ENTRY_WHOLE;
 }

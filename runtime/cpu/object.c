@@ -132,7 +132,7 @@ static const char *name_of(const loader *l, const Elf64_Sym *symbol)
 /* ---- the mapping ---- */
 
 /* Returns whether a section is loaded. Tables for unwinding and for debuggers are not loaded,
- * because no code unwinds through a kernel. */
+ * because no code unwinds through a kernel or a func. */
 static bool is_loaded(const section *s)
 {
   return (s->header->sh_flags & SHF_ALLOC) && s->header->sh_type != SHT_X86_64_UNWIND &&

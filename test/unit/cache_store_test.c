@@ -96,7 +96,10 @@ static kj_entry_state unpack(const void *bytes, size_t size_bytes, unsigned numb
 {
   kj_disk_key key = make_key(number);
   kj_code code = { 0 };
-  kj_entry_state state = kj_unpack_entry(bytes, size_bytes, &key, by, &code);
+  char *copy = malloc(size_bytes + 1);
+  assert_non_null(copy);
+  memcpy(copy, bytes, size_bytes);
+  kj_entry_state state = kj_take_entry(copy, size_bytes, &key, by, &code);
   kj_free_code(&code);
   kj_free_disk_key(&key);
   return state;
