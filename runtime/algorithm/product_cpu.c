@@ -15,7 +15,7 @@ enum {
   /* minimum number of sums for which a tile in registers is faster than separate sums */
   WORTH_SUMS = 8,
   WORTH_TERMS = 4096,
-  /* For products with a vector: number of partial sums for each sum, and number of sums that are
+  /* Numbers for products with a vector: how many partial sums each sum has, and how many sums are
    * computed at a time. */
   CHAINS = 64,
   MOST_LINE = 512,

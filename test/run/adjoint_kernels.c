@@ -84,8 +84,8 @@ static void test_scalar(kjit_module *module)
   kjit_release_module(made.module);
 }
 
-/* Without numbers, the arrays of floats have derivatives. The new kernel's name was free in the
- * module. */
+/* If no parameter numbers are given, the arrays of floats have derivatives. The name of the new
+ * kernel is not used in the module. */
 static void test_arrays(kjit_module *module)
 {
   double x[4] = { 0 }, y[COUNT] = { 0 }, dx[4] = { 0 }, dy[COUNT], sums[4] = { 0 };

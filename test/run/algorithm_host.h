@@ -24,7 +24,7 @@ static inline kjit_array *make_array(kjit_type type, const int64_t *shape, uint3
   return make_array_of(type, shape, rank, NULL, 0);
 }
 
-/* Of one axis. */
+/* Creates an array with one axis. */
 static inline kjit_array *make_line_of(kjit_type type, int64_t extent, const void *from,
                                        size_t size_bytes)
 {

@@ -355,7 +355,7 @@ static value chain(const value *a)
   return v;
 }
 
-/* As (x == y) or (x == z). */
+/* Computes (x == y) or (x == z). */
 static value is_in(const value *a)
 {
   value first = { .integer = a[0].integer == a[1].integer,

@@ -81,7 +81,7 @@ static void test_select(kjit_module *module, const arrays *a)
   REQUIRE(integer_in(a->count) == kept && !wrong);
 }
 
-/* As a plan, and in a graph. */
+/* Tests a selection into three parts, as a plan and in a graph. */
 static void test_three(kjit_module *module, const arrays *a)
 {
   static int32_t of_third[MOST];

@@ -196,7 +196,8 @@ static kjit_status ask(bool has_compiler, const char *text, const char *signatur
 
 #define PAIR(fields) "struct pair { " fields " }\n"
 
-/* Without a compiler, a stored result type is found, and no type for another question. */
+/* Without a compiler, kjit finds a result type that is stored, and finds no type that is not
+ * stored. */
 static void test_results(void **state)
 {
   (void)state;

@@ -312,7 +312,7 @@ static void test_faults(void **state)
   try_faults(TIGHT);
 }
 
-/* Which kernel, where. */
+/* Checks that messages name the kernel and the device. */
 static void test_messages(void **state)
 {
   kjit_context *context = *state;

@@ -109,7 +109,7 @@ static void oracle_call_hook(void *user)
     oracle_enter(__func__ + 7, can_fail); \
   if (scope_.result) return scope_.result
 #define ORACLE_CALL() ORACLE_SCOPE(true)
-/* For calls that release an object: they do not fail, because a caller cannot handle the
+/* Used for calls that release an object. Such calls do not fail, because a caller cannot handle the
  * failure. */
 #define ORACLE_RELEASE() ORACLE_SCOPE(false)
 #define ORACLE_NAME (__func__ + 7)

@@ -23,7 +23,7 @@ typedef struct tool_comparison {
  * compared exactly. NaN equals NaN, and an infinity equals only itself. */
 tool_comparison tool_compare(const tool_array *got, const tool_array *expected,
                              const tool_tolerance *tolerance);
-/* Also compares struct types. */
+/* Returns whether shapes and struct types are equal. */
 bool tool_same_shape(const tool_array *a, const tool_array *b);
 
 #endif
