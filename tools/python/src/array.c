@@ -392,7 +392,7 @@ static Py_ssize_t get_length(PyObject *object)
 
 static PyObject *finish_view(array_object *self, kjit_status status, kjit_array *view)
 {
-  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+  return binding_finish(self->context, status) ? NULL : binding_wrap_shape(self, view);
 }
 
 static PyObject *transpose(PyObject *object, void *unused)
@@ -597,6 +597,7 @@ static PyMethodDef methods[] = {
   { "_protect", binding_protect, METH_NOARGS, NULL },
   { "_mark_element", binding_mark_element, METH_NOARGS, NULL },
   { "_mark_result", binding_mark_result, METH_NOARGS, NULL },
+  { "_mark_array", binding_mark_array, METH_NOARGS, NULL },
   { "_relation", binding_relate, METH_O, NULL },
   { "_reshape", reshape, METH_VARARGS, "Returns a view of the elements with another shape." },
   { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,

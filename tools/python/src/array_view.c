@@ -66,7 +66,7 @@ PyObject *binding_get_part(PyObject *array, PyObject *args)
     return NULL;
   kjit_array *view = NULL;
   kjit_status status = kjit_retype_array(self->array, element, index, &view);
-  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+  return binding_finish(self->context, status) ? NULL : binding_wrap_shape(self, view);
 }
 
 /* _protect(): makes the array read-only. Other arrays with the same memory do not change. */
@@ -88,12 +88,38 @@ PyObject *binding_mark_element(PyObject *array, PyObject *unused)
   return Py_NewRef(array);
 }
 
-/* _mark_result(): declares that the array is a result without dimensions, and returns the array. */
+/* _mark_result(): declares that the array stands for a scalar if it has no dimensions, and returns
+ * the array. */
 PyObject *binding_mark_result(PyObject *array, PyObject *unused)
 {
   (void)unused;
-  ((array_object *)array)->is_result = 1;
+  const kjit_tensor *tensor = binding_look_at_array(array);
+  if (!tensor) return NULL;
+  ((array_object *)array)->is_result = !tensor->rank;
   return Py_NewRef(array);
+}
+
+/* _mark_array(): declares that operators in place change the array, also if it has no dimensions,
+ * and returns the array. */
+PyObject *binding_mark_array(PyObject *array, PyObject *unused)
+{
+  (void)unused;
+  ((array_object *)array)->is_result = 0;
+  return Py_NewRef(array);
+}
+
+PyObject *binding_wrap_shape(array_object *owner, kjit_array *view)
+{
+  PyObject *made = binding_wrap_view(owner, view, 0);
+  const kjit_tensor *tensor = kjit_get_tensor(view);
+  if (!made || !binding_is_scalar(owner)) return made;
+  if (!tensor->rank) {
+    ((array_object *)made)->is_result = owner->is_result;
+    return made;
+  }
+  PyObject *copy = PyObject_CallMethod(made, "copy", NULL);
+  Py_DECREF(made);
+  return copy;
 }
 
 /* Stores the address of the lowest byte and the address after the highest byte. Returns 0 if the
@@ -316,6 +342,7 @@ static PyObject *select_by_key(PyObject *array, PyObject *key)
   if (!view || !binding_is_scalar((array_object *)array)) return view;
   PyObject *copy = PyObject_CallMethod(view, "copy", NULL);
   Py_DECREF(view);
+  if (copy && quick_is_array(copy)) ((array_object *)copy)->is_result = 0;
   return copy;
 }
 

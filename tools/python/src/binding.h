@@ -167,6 +167,7 @@ PyObject *binding_protect(PyObject *array, PyObject *unused);
 int binding_protect_memory(array_object *array);
 PyObject *binding_mark_element(PyObject *array, PyObject *unused);
 PyObject *binding_mark_result(PyObject *array, PyObject *unused);
+PyObject *binding_mark_array(PyObject *array, PyObject *unused);
 /* Returns whether the array stands for a scalar of NumPy, which cannot change. */
 static inline int binding_is_scalar(const array_object *array)
 {
@@ -389,6 +390,10 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
 int binding_refuse_write(const array_object *array);
 /* Wraps a view of an array. The view is read-only also if the array is. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
+/* Wraps an array that has the elements of its owner in another shape. This is a view, except if the
+ * owner stands for a scalar: without dimensions the result is a scalar, too, and with dimensions it
+ * is a new array, as in NumPy. */
+PyObject *binding_wrap_shape(array_object *owner, kjit_array *view);
 /* Wraps an array whose memory other libraries write, see binding_open_block. */
 PyObject *binding_wrap_foreign(context_object *context, kjit_array *array, int is_read_only);
 /* Returns the NumPy name of a type, such as "float32", or NULL if NumPy has no such type. */

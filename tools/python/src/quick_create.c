@@ -380,7 +380,9 @@ PyObject *quick_array(const quick_call *call)
   quick_view view;
   if (quick_read((array_object *)v[0], &view) != QUICK_DONE || !quick_is_dense(&view)) return NULL;
   const quick_call copied = { .values = { v[0] } };
-  return quick_is_none(v[2]) ? quick_copy_method(&copied) : NULL;
+  PyObject *made = quick_is_none(v[2]) ? quick_copy_method(&copied) : NULL;
+  if (made) ((array_object *)made)->is_result = 0; /* an array, also of a scalar */
+  return made;
 }
 
 static PyMethodDef functions[] = {

@@ -39,7 +39,9 @@ PyObject *quick_binary(const quick_call *call)
 PyObject *quick_choice(const quick_call *call)
 {
   PyObject *const *v = call->values;
-  return quick_is_array(v[0]) && v[1] && v[2] ? operate(call->number, v, 3, NULL) : NULL;
+  PyObject *made = quick_is_array(v[0]) && v[1] && v[2] ? operate(call->number, v, 3, NULL) : NULL;
+  if (made && quick_is_array(made)) ((array_object *)made)->is_result = 0; /* as in NumPy */
+  return made;
 }
 
 /* ---- __array_ufunc__ ---- */

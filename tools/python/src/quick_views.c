@@ -13,6 +13,7 @@ static PyObject *copy(array_object *array, int rank, const int64_t *shape)
     quick_new(array->context, array->device, from.element, from.rank, from.shape, &to);
   if (!made) return NULL;
   quick_copy(&to, &from);
+  made->is_result = !shape && binding_is_scalar(array);
   if (!shape) return (PyObject *)made;
   kjit_array *view = NULL;
   kjit_status status = kjit_reshape_array(made->array, shape, (uint32_t)rank, &view);
@@ -115,7 +116,7 @@ static PyObject *reshape(array_object *array, new_shape *shape)
   kjit_array *made = NULL;
   kjit_status status =
     kjit_reshape_array(array->array, shape->extents, (uint32_t)shape->rank, &made);
-  return binding_finish(array->context, status) ? NULL : binding_wrap_view(array, made, 0);
+  return binding_finish(array->context, status) ? NULL : binding_wrap_shape(array, made);
 }
 
 static PyObject *reshape_to(PyObject *array, PyObject *const *items, Py_ssize_t count)
@@ -179,7 +180,7 @@ static PyObject *restride(array_object *array, const int *axes, int rank)
   }
   kjit_array *made = NULL;
   kjit_status status = kjit_restride_array(array->array, extents, steps, (uint32_t)rank, 0, &made);
-  return binding_finish(array->context, status) ? NULL : binding_wrap_view(array, made, 0);
+  return binding_finish(array->context, status) ? NULL : binding_wrap_shape(array, made);
 }
 
 /* Returns the rank of an array on the CPU, or -1. */

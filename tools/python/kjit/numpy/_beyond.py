@@ -25,6 +25,8 @@ def _numpy():
 
 # ---- the arguments of functions ----
 
+# Functions with several array arguments that also accept numbers for them.
+_OF_NUMBERS = ("broadcast_arrays", "isin", "meshgrid", "outer")
 # The number of leading arguments that are arrays; 1 for a function that is not listed. _ALL: every
 # argument is an array. _MANY: the first argument is a sequence of arrays.
 _ALL, _MANY = 99, -1
@@ -78,7 +80,8 @@ def _arrays(name, args):
     if count == _MANY:
         first = args[0] if isinstance(args[0], Array) else [_array(x, device, True) for x in args[0]]
         return (first, *args[1:])
-    return (*(_array(x, device, count == 1) for x in args[:count]), *args[count:])
+    takes_numbers = count == 1 or name in _OF_NUMBERS
+    return (*(_array(x, device, takes_numbers) for x in args[:count]), *args[count:])
 
 
 # The functions that run one algorithm, which depends on the shapes and types of the arrays and not on
@@ -161,8 +164,8 @@ def _binds(signature, args, options):
 
 
 def by_numpy(function, args, options):
-    """Calls a NumPy function. New arrays in its result are returned as kjit arrays; arrays that
-    were arguments are returned as they are."""
+    """Calls a NumPy function. New arrays and scalars in its result are returned as kjit arrays; arrays
+    that were arguments are returned as they are."""
     numpy = _numpy()
     options = {name: numpy.dtype(x.dtype) if isinstance(x, _dtypes.dtypes.DType) else x for name, x in options.items()}
     args = tuple(numpy.dtype(x.dtype) if isinstance(x, _dtypes.dtypes.DType) else x for x in args)
@@ -179,6 +182,8 @@ def _own(x, device, given):
     if isinstance(x, numpy.ndarray):
         is_own = any(x is each for each in given) or _dtypes.dtypes.name_of(x.dtype) not in _dtypes.KIND or x.ndim > _engine.MOST_RANK
         return x if is_own else _creation.asarray(x, order="F" if x.flags.fnc else None, device=device)
+    if isinstance(x, numpy.generic):
+        return _creation.asarray(x, device=device)._mark_result() if _dtypes.dtypes.name_of(x.dtype) in _dtypes.KIND else x
     if isinstance(x, (list, tuple)):
         items = [_own(item, device, given) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
@@ -287,7 +292,8 @@ def _as_fortran(a, dtype=None):
     """Returns the array itself if its elements are in column-major order without gaps, and a copy in this order otherwise."""
     from ._creation import asarray
 
-    return asarray(a, dtype, "F")
+    made = asarray(a, dtype, "F")
+    return made if made.ndim else made.reshape(1)
 
 
 def _as_any(a, dtype=None, order=None):
@@ -326,7 +332,8 @@ def _counterpart(name, thing):
     if name in _MADE:
         return _MADE[name]()
     if isinstance(thing, type):
-        return _dtypes.BY_TEXT.get(_dtypes.dtypes.name_of(_numpy().dtype(thing))) if issubclass(thing, _numpy().generic) else None
+        is_abstract = not issubclass(thing, _numpy().generic) or issubclass(thing, _numpy().flexible) or bool(thing.__subclasses__())
+        return None if is_abstract else _dtypes.BY_TEXT.get(_dtypes.dtypes.name_of(_numpy().dtype(thing)))
     if not callable(thing):
         return None
 

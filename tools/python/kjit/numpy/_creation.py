@@ -81,7 +81,7 @@ def _as_own(x, text, place, copy):
         if KIND[x.dtype.text] == "c" and KIND[text] != "c":
             raise TypeError("asarray: complex numbers cannot be converted to real ones; use x.real")
         x = _engine.cast(x, text)
-        x = x if x.ndim else x._view((), (), 0)  # operators in place change arrays, also without dimensions
+        x = x._mark_array()  # operators in place change arrays, also without dimensions
     return x if is_here else _kjit.copy_of(_state.context(), x, place)
 
 
@@ -242,7 +242,7 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
         start, stop = 0, start
     if step == 0:
         raise ShapeError("arange: step must not be 0")
-    is_whole = all(isinstance(x, int) or getattr(x, "dtype", None) is not None and KIND[_dtypes.text_of(x)] in "iu" for x in (start, stop, step))
+    is_whole = all(isinstance(x, int) or getattr(x, "dtype", None) is not None and KIND[_dtypes.text_of(x)] in "biu" for x in (start, stop, step))
     text = _text(dtype, "i64" if is_whole else "f64")
     start, stop, step = (int(x) if is_whole else float(x) for x in (start, stop, step))
     count = -((start - stop) // step) if is_whole else _count_steps(start, stop, step)
@@ -333,8 +333,12 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 
 
 def _triangle(x, k, compare, what):
-    if x.ndim < 2:
-        raise ShapeError(f"{what}: x has {x.ndim} dimensions, but must have at least two")
+    if not x.ndim:
+        raise ShapeError(f"{what}: x has no dimensions, but must have at least one")
+    if x.ndim == 1:  # the rows of a square matrix
+        from . import _manipulation
+
+        x = _manipulation.broadcast_to(x, (x.size, x.size))
     names = [f"i{n}" for n in range(x.ndim)]
     at = ", ".join(names)
     text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"

@@ -8,7 +8,7 @@ from ._table import ROWS
 _OTHER_NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
     "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "power": "pow",
-    "right_shift": "bitwise_right_shift", "rint": "round", "true_divide": "divide", "mod": "remainder", "radians": "deg2rad",
+    "right_shift": "bitwise_right_shift", "true_divide": "divide", "mod": "remainder", "radians": "deg2rad",
     "degrees": "rad2deg",
 }  # fmt: skip
 
@@ -91,8 +91,26 @@ FUNCTIONS |= {name: FUNCTIONS[same] for name, same in _OTHER_NAMES.items()}
 
 
 def imag(x, /):
-    """Returns the imaginary parts of a complex array, and zeros for a real array."""
-    return elementwise(ROWS["imag"], (x,))
+    """Returns the imaginary parts of a complex array, and zeros for a real array. Without dimensions
+    the result is x.imag, as in NumPy."""
+    return x.imag if isinstance(x, _engine.Array) and not x.ndim else elementwise(ROWS["imag"], (x,))
+
+
+def real(x, /, out=None, *, where=None):
+    """Returns the real parts of an array. Without dimensions the result is x.real, as in NumPy.
+    out: an array that the result is written to. where: an array of bool; other elements of `out`
+    stay as they were."""
+    is_plain = isinstance(x, _engine.Array) and not x.ndim and out is None and where is None
+    return x.real if is_plain else elementwise(ROWS["real"], (x,), out, where)
+
+
+def rint(x, /, out=None, *, where=None):
+    """Rounds each element to the nearest integer, ties to even. Integers and bools are computed in
+    float64. out: an array that the result is written to. where: an array of bool; other elements of
+    `out` stay as they were."""
+    if hasattr(x, "dtype") and _dtypes.KIND.get(_dtypes.text_of(x), "f") in "biu":
+        x = elementwise(ROWS["positive"], (_engine.cast(x, "f64"),)) if isinstance(x, _engine.Array) else x.astype("f8")
+    return elementwise(ROWS["round"], (float(x) if isinstance(x, int) else x,), out, where)
 
 
 def clip(x, /, min=None, max=None, *, out=None):
@@ -101,7 +119,7 @@ def clip(x, /, min=None, max=None, *, out=None):
     text = _dtypes.text_of(x)
     bounds = [_bound(bound, text) for bound in (min, max)]
     if bounds[0] is None and bounds[1] is None:
-        return _engine.copied(x) if out is None else _assigned(out, x)
+        return _engine.copied_result(x) if out is None else _assigned(out, x)
     if bounds[1] is None:
         return elementwise(ROWS["maximum"], (x, bounds[0]), out)
     if bounds[0] is None:
@@ -125,7 +143,10 @@ def _assigned(out, x):
 
 def where(condition, x1, x2, /):
     """Returns the elements of x1 where the condition is true, and those of x2 elsewhere."""
-    return elementwise(ROWS["where"], (condition, x1, x2))
+    if hasattr(condition, "dtype") and _dtypes.text_of(condition) != "bool":
+        condition = elementwise(ROWS["not_equal"], (condition, 0))
+    made = elementwise(ROWS["where"], (condition, x1, x2))
+    return made._mark_array() if isinstance(made, _engine.Array) else made  # traced values of kjit.grad have no marks
 
 
 def round(x, /, decimals=0, *, out=None):
@@ -146,7 +167,7 @@ def _round_integers(x, decimals, out):
     quotients are computed in float64."""
     text = _dtypes.text_of(x)
     if decimals > 0:
-        made = _engine.copied(x)
+        made = _engine.copied_result(x)
     else:
         scale = float(10**-decimals)
         quotients = elementwise(ROWS["round"], (elementwise(ROWS["divide"], (x, scale)),))
@@ -157,6 +178,6 @@ def _round_integers(x, decimals, out):
     return _assigned(out, made)
 
 
-FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "rint": round}
+FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "real": real, "rint": rint}
 # Functions that have more arguments in NumPy.
-WIDENED = (clip, where, round, imag)
+WIDENED = (clip, where, round, imag, real, rint)

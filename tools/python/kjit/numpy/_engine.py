@@ -180,6 +180,12 @@ def normalize_axes(axis, rank, what="axis"):
     return axes
 
 
+def reduced_axes(axis, rank):
+    """Returns the axes of a reduction like normalize_axes. As in NumPy, an array without dimensions has the
+    axes 0 and -1, along which there is nothing to reduce."""
+    return () if not rank and is_index(axis) and index(axis) in (0, -1) else normalize_axes(axis, rank)
+
+
 # ---- maps ----
 
 
@@ -211,6 +217,17 @@ def _apart(x, out):
 def copied(x):
     """Returns a copy of the array in row-major order."""
     return _kjit.copy_of(_state.context(), x, x.device)
+
+
+def copied_result(x):
+    """Returns a copy of the array as the result of an operation: without dimensions it is a scalar."""
+    return copied(x)._mark_result()
+
+
+def flat_target(out):
+    """Returns a one-dimensional view of a contiguous array that receives results, also if the array
+    stands for a scalar, whose reshaped arrays are copies."""
+    return out.reshape(-1) if out.ndim else out._view((1,), (1,), 0)
 
 
 class Kernel:

@@ -97,7 +97,7 @@ def _reduced(ufunc, loop, x, axes, first, mask):
     text = loop.outputs[0]
     shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     if not axes and mask is None and first is None:
-        return _engine.copied(x)
+        return _engine.copied_result(x)
     if first is None and any(x.shape[i] == 0 for i in axes):
         if ufunc.identity is None:
             raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
@@ -293,7 +293,7 @@ def at(ufunc, inputs, out):
     text = target.dtype.text
     words = (text, *(_word(value) for value in values))
     loop, _ = find_loop(ufunc, words, (text,), "same_kind", None, None)
-    flat = target.reshape(-1) if _is_row_major(target) else _engine.copied(target).reshape(-1)
+    flat = _engine.flat_target(target) if _is_row_major(target) else _engine.copied(target).reshape(-1)
     _update(ufunc, loop, flat, places, values, text, device)
     if not _is_row_major(target):
         _engine.assign(target, flat.reshape(tuple(target.shape)))

@@ -174,8 +174,10 @@ def flatnonzero(a):
 
 
 def argwhere(a):
-    found = _orders.nonzero(array_of(a))
-    return _manipulation.stack(found, axis=1)
+    a = array_of(a)
+    if not a.ndim:
+        return _creation.zeros((int(bool(a)), 0), dtype="i64", device=a.device)
+    return _manipulation.stack(_orders.nonzero(a), axis=1)
 
 
 def take(a, indices, axis=None, out=None, mode="raise"):
@@ -209,7 +211,7 @@ def compress(condition, a, axis=None):
 def where(condition, x=None, y=None):
     if (x is None) != (y is None):
         raise ShapeError(f"where: {'y' if y is None else 'x'} is missing; give both x and y, or neither of them")
-    return nonzero(condition) if x is None else chosen(condition, x, y)
+    return nonzero(condition) if x is None else chosen(condition, x, y)._mark_array()
 
 
 
@@ -219,7 +221,7 @@ def clip(a, a_min=None, a_max=None, out=None):
         made = numpy.maximum(made, a_min)
     if a_max is not None:
         made = numpy.minimum(made, a_max)
-    return _stored(_engine.copied(made) if made is a and out is None else made, out, "clip")
+    return _stored(_engine.copied_result(made) if made is a and out is None else made, out, "clip")
 
 
 def round_(a, decimals=0, out=None):
@@ -233,9 +235,9 @@ def round_(a, decimals=0, out=None):
 
 def _part(name):
     def part(val):
-        from ._table import ROWS
+        from . import _elementwise
 
-        return _engine.elementwise(ROWS[name], (array_of(val),))
+        return getattr(_elementwise, name)(array_of(val))
 
     return part
 
@@ -363,7 +365,7 @@ def full_like(a, fill_value, dtype=None):
 
 
 def copy(a, order="K"):
-    return array_of(a).copy(order)
+    return array_of(a).copy(order)._mark_array()
 
 
 def meshgrid(*xi, indexing="xy", sparse=False, copy=True):

@@ -274,7 +274,8 @@ def check_bounds(index, extent, axis):
 
 
 def permuted(x, order):
-    return x._view([x.shape[i] for i in order], [x._strides[i] for i in order], 0)
+    made = x._view([x.shape[i] for i in order], [x._strides[i] for i in order], 0)
+    return made._mark_result() if x._is_scalar else made
 
 
 def broadcast_view(x, shape):

@@ -8,6 +8,7 @@ from .. import _kjit, _state
 from .._algorithms import Computed, Plain, Several, perform
 from .._arrays import array
 from .._folds import reduce
+from . import _engine
 from ._engine import is_index
 
 
@@ -142,7 +143,7 @@ def fill(name, out, seed, first, parameters):
     if not out.size:
         return
     is_flat = all(not getattr(p, "shape", ()) for p in parameters)
-    target = out.reshape((out.size,)) if is_flat or not out.shape else out
+    target = _engine.flat_target(out) if is_flat or not out.shape else out
     operands = _Places(target.shape), numpy.uint64(seed), numpy.uint64(first), *parameters
     perform(
         "map",

@@ -108,6 +108,7 @@ def expand_dims(x, /, axis):
     """Returns a view with a new dimension of extent 1 at each position in axis."""
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = normalize_axes(tuple(given), x.ndim + len(given))
+    x = x[...] if x._is_scalar else x  # a new array, as in NumPy
     shape, strides = list(x.shape), list(x._strides)
     for each in sorted(axes):
         shape.insert(each, 1)
@@ -286,7 +287,7 @@ def tile(x, repetitions, /):
     at = ", ".join(f"{name} % max(x.shape[{n}], 1)" for n, name in enumerate(names))
     function = func("tiled", f"func tiled({', '.join([*names, 'x'])}) {{ return x[{at}] }}")
     result = tuple(n * m for n, m in zip(shape, times))
-    return from_indices(function, result, x.dtype.text, (reshape(x, shape),), x.device)
+    return from_indices(function, result, x.dtype.text, (reshape(x, shape),), x.device)._mark_array()
 
 
 def repeat(x, repeats, /, axis=None):

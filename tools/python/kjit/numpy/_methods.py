@@ -102,10 +102,10 @@ def astype(x, dtype, /, *, copy=True, device=None):
         raise TypeError("astype: complex numbers cannot be converted to real ones; use x.real")
     if device is not None and _engine.device_name(device) != x.device:
         x = to_device(x, device)
-    if x.dtype.text == text:
-        return _engine.copied(x) if copy else x
-    made = _engine.cast(x, text)
-    return made if x.ndim or x._is_scalar else made._view((), (), 0)  # operators in place change arrays, also without dimensions
+    if x.dtype.text == text and not copy:
+        return x
+    made = _engine.copied(x) if x.dtype.text == text else _engine.cast(x, text)
+    return made._mark_result() if x._is_scalar else made._mark_array()  # operators in place change arrays, also without dimensions
 
 
 @quick("astype")
@@ -145,7 +145,8 @@ def to_device(self, device, /, *, stream=None):
 def copy(self, order="C"):
     """Returns a new array with the same elements, in row-major order. order: "F" means column-major
     order; "K" and "A" keep the order of the array."""
-    return _engine.copied(self.T).T if _order_of(self, order) == "F" else _engine.copied(self)
+    made = _engine.copied(self.T).T if _order_of(self, order) == "F" else _engine.copied(self)
+    return made._mark_result() if self._is_scalar else made
 
 
 @quick("fill")
@@ -262,17 +263,18 @@ def _array_function(self, func, types, args, kwargs):
 def _pickled(self):
     if self.ndim > 1 and _order_of(self, "K") == "F":
         return _unpickled, (self.T.to_host(), self.device, True)
-    return _unpickled, (self.to_host(), self.device)
+    return _unpickled, (self.to_host(), self.device, False, self._is_scalar)
 
 
-def _unpickled(elements, device, is_transposed=False):
+def _unpickled(elements, device, is_transposed=False, is_scalar=False):
     """Returns an unpickled array on its original device, or on the default device if the original
-    one does not exist. is_transposed: the pickled array had column-major order."""
+    one does not exist. is_transposed: the pickled array had column-major order. is_scalar: it was a
+    result without dimensions."""
     try:
         made = array(elements, device=device)
     except NoDeviceError:
         made = array(elements)
-    return made.T if is_transposed else made
+    return made.T if is_transposed else made._mark_result() if is_scalar else made
 
 
 def _copied(self):
@@ -411,6 +413,8 @@ def _imaginary(self):
     if text is not None:
         return self._part(text, 1)
     made = _creation.zeros_like(self)
+    if self._is_scalar:
+        return made._mark_result()
     made._protect()
     return made
 
@@ -429,7 +433,8 @@ def view(self, dtype=None):
     """Returns a new array with the same memory. dtype: interprets the bytes as another data type; a
     type of another size is supported on the CPU only."""
     if dtype is None:
-        return self._view(self.shape, self._strides, 0)
+        made = self._view(self.shape, self._strides, 0)
+        return made._mark_result() if self._is_scalar else made
     wanted = _dtypes.dtype_of(dtype)
     if wanted.itemsize == self.dtype.itemsize:
         return self._part(wanted.text, 0)

@@ -82,8 +82,8 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
 
 def argsort(x, /, axis=-1, *, descending=False, stable=True):
     """Returns the indices that sort x along an axis, as int64. axis=None flattens x first."""
-    if axis is None:
-        x, axis = x.reshape(-1), 0
+    if axis is None or not x.ndim:
+        x, axis = x.reshape(-1), axis or 0
     axis, out = _checked_axis(x, axis, "argsort"), _engine.new(tuple(x.shape), "i64", x.device)
     most = _MOST_BY_NUMPY if x.dtype.itemsize == 8 else _FEW if x.dtype.itemsize == 4 else 0
     if not descending and x.ndim == 1 and x.size > 1 and is_numpys(x, most):
@@ -114,7 +114,7 @@ def _find_extreme(x, operator, axis, keepdims):
     text = _dtypes.text_of(x)
     if KIND[text] == "c":
         raise PromotionError(f"{operator}: complex numbers have no order")
-    axes = tuple(range(x.ndim)) if axis is None else (normalize_axis(axis, x.ndim),)
+    axes = _engine.reduced_axes(axis, x.ndim)
     if any(x.shape[i] == 0 for i in axes):
         raise ShapeError(f"{operator}: x has the shape {tuple(x.shape)}, so there is no element to choose from")
     return _engine.reduce_axes(x, operator, axes, "i64", keepdims)
@@ -235,7 +235,7 @@ class Runs:
         if self.x.size:
             runs = _reductions.cumulative_sum(self.flags, dtype="i64") - 1
             _engine.to_indices(_PUT, (self.x.size,), runs, (inverse, self.order), self.x.device)
-        return inverse.reshape(shape)
+        return inverse.reshape(shape)._mark_array()
 
 
 def _unique(x, index=False, inverse=False, counts=False):
@@ -277,7 +277,7 @@ def isin(x1, x2, /, *, invert=False):
     """Returns for each element of x1 whether x2 contains it. invert: negates the result."""
     from . import _creation
 
-    x1 = x1 if isinstance(x1, Array) else _creation.asarray(x1, device=x2.device)
+    x1 = x1 if isinstance(x1, Array) else _creation.asarray(x1, device=getattr(x2, "device", None))
     x2 = x2 if isinstance(x2, Array) else _creation.asarray(x2, device=x1.device)
     text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], "isin")
     x1, x2 = _engine.converted(x1, text), sort(_engine.converted(x2, text).reshape((x2.size,)))
@@ -288,12 +288,12 @@ def isin(x1, x2, /, *, invert=False):
     if not x2.size:
         return _creation.full(tuple(x1.shape), bool(invert), device=x1.device)
     text = f"func is_in({', '.join([*names, 'x', 'sorted', 'places', 'n'])}) {{ return ({body}) != {'true' if invert else 'false'} }}"
-    return from_indices(func("is_in", text), tuple(x1.shape), "bool", (x1, x2, places, typed(x2.size, "i64")), x1.device)
+    return from_indices(func("is_in", text), tuple(x1.shape), "bool", (x1, x2, places, typed(x2.size, "i64")), x1.device)._mark_array()
 
 
 def bincount(x, /, weights=None, minlength=0):
     """Returns the number of occurrences of each integer 0, 1, ... in x, or the sums of their
-    weights. x: non-negative integers. minlength: the minimum length of the result."""
+    weights, in float64. x: non-negative integers. minlength: the minimum length of the result."""
     from . import _creation, _reductions
 
     if KIND[x.dtype.text] not in "biu" and x.size:
@@ -307,7 +307,7 @@ def bincount(x, /, weights=None, minlength=0):
     count = max(int(_reductions.max(x)) + 1 if x.size else 0, minlength)
     if not x.size:  # the array of an empty list has the type float64
         return _creation.zeros(count, "i64" if weights is None else "f64", device=x.device)
-    return _folds.bincount(x, count, weights)
+    return _folds.bincount(x, count, weights if weights is None else _creation.asarray(weights, dtype="f64", device=x.device))
 
 
 def histogram(x, /, bins=10, range=None, weights=None):

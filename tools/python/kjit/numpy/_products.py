@@ -81,7 +81,7 @@ def tensordot(x1, x2, /, axes=2):
     shape = tuple(x1.shape[i] for i in rows) + tuple(x2.shape[i] for i in columns)
     left = _manipulation.reshape(_manipulation.permute_dims(x1, (*rows, *first)), (_size(x1, rows), inner))
     right = _manipulation.reshape(_manipulation.permute_dims(x2, (*second, *columns)), (inner, _size(x2, columns)))
-    return _manipulation.reshape(matmul(left, right), shape)
+    return _manipulation.reshape(matmul(left, right), shape)._mark_result()
 
 
 def _size(x, axes):
@@ -145,7 +145,8 @@ def einsum(*operands, optimize=False):
     text = _dtypes.promote([_dtypes.text_of(x) for x in arrays], "einsum")
     if text == "bool":
         return _stored_bools(_einsum.compute(expression, _as_numbers(arrays), optimize))
-    return _einsum.compute(expression, [_engine.converted(x, text) for x in arrays], optimize)
+    made = _einsum.compute(expression, [_engine.converted(x, text) for x in arrays], optimize)
+    return made if made.ndim or made._is_scalar else _engine.copied_result(made)
 
 
 def _is_array(x):

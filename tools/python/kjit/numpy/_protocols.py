@@ -296,8 +296,8 @@ for _name in ("reduce", "accumulate", "reduceat", "at"):
 
 def on_host(what, function, args, keywords):
     """Calls a NumPy function for arrays on the CPU, which it reads and writes in place. New
-    arrays in the result are returned as kjit arrays; arrays that were arguments are returned as
-    they are."""
+    arrays and scalars in the result are returned as kjit arrays; arrays that were arguments are
+    returned as they are."""
     known = {}
     args, keywords = _to_host(what, args, known), _to_host(what, keywords, known)
     return _from_host(function(*args, **keywords), known)
@@ -308,8 +308,8 @@ def _to_host(what, x, known):
         if x.device != "cpu":
             raise PromotionError(f"{what} does not run on {x.device}; call it with x.to_host(), a copy in the host's memory")
         host = numpy.asarray(x)
-        if x._is_element:
-            host.flags.writeable = False
+        if x._is_scalar:
+            return host[()]
         known[id(host)] = host, x
         return host
     if isinstance(x, (list, tuple)):
@@ -327,6 +327,8 @@ def _from_host(x, known):
         if id(x) in known:
             return known[id(x)][1]
         return shared(x) if _dtypes.dtypes.name_of(x.dtype) in _dtypes.KIND and x.ndim <= _engine.MOST_RANK else x
+    if isinstance(x, numpy.generic):
+        return _kjit.copy_of(_state.context(), numpy.asarray(x), "cpu")._mark_result() if _dtypes.dtypes.name_of(x.dtype) in _dtypes.KIND else x
     if isinstance(x, (list, tuple)):
         items = [_from_host(item, known) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)

@@ -5,7 +5,7 @@ import builtins
 from .. import _kjit, _state
 from . import _beyond, _dtypes, _engine
 from ._dtypes import BITS, KIND, PART
-from ._engine import elementwise, normalize_axes, normalize_axis, reduce_axes
+from ._engine import elementwise, normalize_axis, reduce_axes, reduced_axes
 from ._errors import ShapeError
 from ._table import ROWS
 
@@ -31,10 +31,10 @@ def _combined(x, operator, axis, dtype, keepdims, out, initial):
     text = _dtypes.text_of(x)
     result = _sum_type(text, dtype)
     if text == "bool" and result == "i64" and operator == "add" and initial is None:
-        return _stored(reduce_axes(x, "count_nonzero", normalize_axes(axis, x.ndim), result, keepdims), out)
+        return _stored(reduce_axes(x, "count_nonzero", reduced_axes(axis, x.ndim), result, keepdims), out)
     if KIND[result] != KIND[text] or BITS[result] < BITS[text]:
         x = _engine.converted(x, result)  # float16 is not converted, because its sums are computed in float32 anyway
-    axes = normalize_axes(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     if initial is not None:
         initial = _engine.typed(initial, result)
     return _stored(reduce_axes(x, operator, axes, result, keepdims, initial=initial), out)
@@ -56,7 +56,7 @@ def _extreme(x, operator, axis, keepdims, out, initial):
     text = _dtypes.text_of(x)
     if KIND[text] == "c":  # the standard does not define this case; NumPy compares the real parts first
         return _beyond.method(operator)(x, axis, out, keepdims, **({} if initial is None else {"initial": initial}))
-    axes = normalize_axes(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     if initial is None and _is_empty(x, axes):
         raise ShapeError(f"{operator}: x has the shape {tuple(x.shape)}, and without elements there is no {operator}imum; pass initial=")
     if text == "bool":
@@ -96,12 +96,12 @@ def _float_array(x, dtype):
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Returns the mean of the elements along the axes, by default of all."""
     x, text = _float_array(x, dtype)
-    return _stored(reduce_axes(x, "mean", normalize_axes(axis, x.ndim), text, keepdims), out)
+    return _stored(reduce_axes(x, "mean", reduced_axes(axis, x.ndim), text, keepdims), out)
 
 
 def _spread(x, operator, axis, correction, keepdims, out, dtype):
     x, text = _float_array(x, dtype)
-    axes = normalize_axes(axis, x.ndim)
+    axes = reduced_axes(axis, x.ndim)
     if KIND[text] == "c":
         found = _complex_variance(x, axes, keepdims)
         operator, root = "var", operator == "std"
@@ -140,17 +140,17 @@ def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
 
 def any(x, /, axis=None, out=None, keepdims=False):
     """Returns whether an element along the axes is nonzero."""
-    return _stored(reduce_axes(x, "any", normalize_axes(axis, x.ndim), "bool", keepdims), out)
+    return _stored(reduce_axes(x, "any", reduced_axes(axis, x.ndim), "bool", keepdims), out)
 
 
 def all(x, /, axis=None, out=None, keepdims=False):
     """Returns whether all elements along the axes are nonzero."""
-    return _stored(reduce_axes(x, "all", normalize_axes(axis, x.ndim), "bool", keepdims), out)
+    return _stored(reduce_axes(x, "all", reduced_axes(axis, x.ndim), "bool", keepdims), out)
 
 
 def count_nonzero(x, /, axis=None, *, keepdims=False):
     """Returns the number of nonzero elements along the axes."""
-    return reduce_axes(x, "count_nonzero", normalize_axes(axis, x.ndim), "i64", keepdims)
+    return reduce_axes(x, "count_nonzero", reduced_axes(axis, x.ndim), "i64", keepdims)
 
 
 # ---- cumulative operations ----
@@ -161,8 +161,7 @@ def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
         if x.ndim > 1:
             raise ShapeError(f"{what}: x has {x.ndim} dimensions, so axis= is needed")
         axis = 0
-    if not x.ndim:
-        raise ShapeError(f"{what}: x must have at least one dimension")
+    x = x if x.ndim else x.reshape(1)
     axis = normalize_axis(axis, x.ndim)
     text = _sum_type(_dtypes.text_of(x), dtype)
     x = _engine.converted(x, text)
@@ -209,7 +208,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 def _flat_accumulation(function):
     def accumulated(x, /, axis=None, dtype=None):
-        x = x.reshape(-1) if axis is None and x.ndim != 1 else x
+        x = x.reshape(-1) if (axis is None or not x.ndim) and x.ndim != 1 else x
         return function(x, axis=0 if axis is None else axis, dtype=dtype)
 
     accumulated.__doc__ = f"As `{function.__name__}`; axis None: of the flattened array."

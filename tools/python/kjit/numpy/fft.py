@@ -118,6 +118,7 @@ def _axes(x, s, axes, what):
 def fftn(x, /, *, s=None, axes=None, norm="backward"):
     """Returns the Fourier transform along several axes, by default all. s: the lengths along the
     axes."""
+    x = x if x.ndim else _creation.asarray(x)
     for axis, n in reversed(_axes(x, s, axes, "fftn")):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
@@ -125,6 +126,7 @@ def fftn(x, /, *, s=None, axes=None, norm="backward"):
 
 def ifftn(x, /, *, s=None, axes=None, norm="backward"):
     """Returns the inverse of `fftn`."""
+    x = x if x.ndim else _creation.asarray(x)
     for axis, n in reversed(_axes(x, s, axes, "ifftn")):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
