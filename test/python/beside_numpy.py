@@ -198,6 +198,9 @@ for name, reason in (("datetime64", "numbers and bools"), ("ma", "no masks"), ("
     except AttributeError as error:
         assert reason in str(error), error
 
+# NumPy imports some modules at their first use. Classes that are no types of elements are no names of the namespace.
+assert knp.testing is np.testing and knp.polynomial is np.polynomial and not hasattr(knp, "character") and not hasattr(knp, "flexible")
+
 # NumPy's AxisError is raised, with its attributes, also after pickling.
 NumpysAxisError = getattr(np, "exceptions", np).AxisError
 for call in (lambda: v.sum(axis=3), lambda: knp.swapaxes(v, 0, 3), lambda: np.moveaxis(v, 0, 3), lambda: knp.fft.fft(v, axis=3)):

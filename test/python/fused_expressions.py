@@ -259,6 +259,40 @@ def test_environment():
     assert "KJIT_FUSE must be 0, 1 or now" in answer.stderr, answer
 
 
+def test_decorators():
+    """CuPy's forms of the decorator, and a mode that holds during the calls."""
+    now = knp._fusing._mode
+
+    @knp.fuse
+    def plain(x, y):
+        return x * y + 1
+
+    @knp.fuse()
+    def called(x, y):
+        return x * y + 1
+
+    @knp.fuse(kernel_name="named")
+    def named(x, y):
+        "Has a text."
+        return x * y + 1
+
+    @knp.fuse(False)
+    def eager(x, y):
+        return x * y + 1
+
+    x = knp.arange(4.0)
+    for function, is_pending in ((plain, True), (called, True), (named, True), (eager, False)):
+        made = function(x, 2.0)
+        assert _kjit.is_pending(made) == is_pending and made.tolist() == [1, 3, 5, 7], function
+        assert knp._fusing._mode == now, function
+    assert named.__name__ == "named" and named.__doc__ == "Has a text."
+    try:
+        knp.fuse()(3)
+        raise AssertionError("3 was decorated")
+    except TypeError as error:
+        assert "a decorator takes a function" in str(error), error
+
+
 if __name__ == "__main__":
     for name, test in list(globals().items()):
         if name.startswith("test_"):

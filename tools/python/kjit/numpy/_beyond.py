@@ -253,6 +253,8 @@ _REFUSED = {
     "RawKernel": "use kjit.jit, or kjit.cuda.declare_device for functions of CUDA C",
     "RawModule": "use kjit.jit, or kjit.cuda.declare_device for functions of CUDA C",
     "cuda": "use kjit.cuda, the device= argument and kjit.synchronize()",
+    "fromDlpack": "use from_dlpack",
+    "scatter_add": "use add.at",
 }
 
 
@@ -315,8 +317,11 @@ _FOUND: dict[tuple, tuple] = {}  # the counterparts that `find` has returned
 
 def find(name, module=_numpy):
     """Returns the namespace's counterpart of a NumPy attribute, or None."""
-    thing = vars(module()).get(name)
-    if thing is None or name.startswith("_"):
+    if name.startswith("_"):
+        return None
+    # NumPy imports some of its modules at their first use, and warns about names that it will remove
+    thing = getattr(module(), name, None) if name in _SAME else vars(module()).get(name)
+    if thing is None:
         return None
     known = _FOUND.get((module, name))
     if known is None or known[0] is not thing:  # a program can replace NumPy functions

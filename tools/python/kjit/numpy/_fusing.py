@@ -408,13 +408,31 @@ class fuse:
     kernel on another thread. fuse("now") compiles an expression at its first use and waits for the
     compiler. The environment variable KJIT_FUSE (0, 1 or now) sets the initial mode. Raises
     ValueError for another mode.
+
+    As a decorator, in CuPy's forms `@fuse`, `@fuse()` and `@fuse(kernel_name="f")`, it sets the mode
+    during the calls of the function.
     """
 
-    def __init__(self, mode=True):
+    def __new__(cls, mode=True, kernel_name=None):
+        return cls()(mode) if callable(mode) else super().__new__(cls)
+
+    def __call__(self, function):
+        if not callable(function):
+            raise TypeError(f"fuse: a decorator takes a function, not {function!r}")
+        self.__exit__()
+
+        @functools.wraps(function)
+        def call(*args, **options):
+            with fuse(self._name):
+                return function(*args, **options)
+
+        return call
+
+    def __init__(self, mode=True, kernel_name=None):
         global _mode
         if mode not in _MODES:
             raise ValueError(f'fuse: the mode must be True, False or "now", not {mode!r}')
-        self._before = _mode
+        self._before, self._name = _mode, mode
         _mode = _MODES[mode]
         _kjit.set_fusing(_mode)
 

@@ -108,7 +108,8 @@ def expand_dims(x, /, axis):
     """Returns a view with a new dimension of extent 1 at each position in axis."""
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = normalize_axes(tuple(given), x.ndim + len(given))
-    x = x[...] if x._is_scalar else x  # a new array, as in NumPy
+    if x._is_scalar:  # a new array, as in NumPy
+        return x[...] if not axes else reshape(x, (1,) * min(len(axes), _engine.MOST_RANK + 1))
     shape, strides = list(x.shape), list(x._strides)
     for each in sorted(axes):
         shape.insert(each, 1)
