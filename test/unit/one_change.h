@@ -247,7 +247,10 @@ static kjit_status call_func(kjit_module *module, const kjit_arg *arguments, siz
   if (status != KJIT_OK) return status;
   char *type = kjit_copy_type_text(context, result.type);
   kj_digest digest = kj_digest_bytes(composed, sizeof composed);
-  snprintf(o->text, sizeof o->text, "%s %llx %llx", type ? type : "",
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
+  (void)!kjit_get_type_layout(context, result.type, &layout); /* tuples have no layout */
+  snprintf(o->text, sizeof o->text, "%s of %llu bytes %llx %llx", type ? type : "",
+           (unsigned long long)layout.type_bytes,
            result.kind == KJIT_ARG_VALUE ? (unsigned long long)result.value.u : 0,
            (unsigned long long)digest.low);
   kjit_free(context, type);

@@ -112,6 +112,27 @@ static void test_what_does_not_count(void **state)
     assert_int_equal(live(&worlds[i], folder).is_hit, i > 0);
 }
 
+/* The name of the result's struct does not identify it: the module of the second process declares
+ * another struct with this name, which the func does not use. */
+static void test_structs_with_one_name(void **state)
+{
+  (void)state;
+  static const char *const texts[] = {
+    "func f(r, x) { return x[0] }\n",
+    "struct P { a: f64; b: f64 }\nfunc f(r, x) { return x[0] }\nfunc g() { return P(1, 2) }\n"
+  };
+  world worlds[2] = { 0 };
+  for (int i = 0; i < 2; i++)
+    worlds[i] = (world){ .text = texts[i],
+                         .structs = { { "P", HAS_BOTH(a, b), 2, false } },
+                         .is_call = true };
+  outcome first = live(&worlds[0], folder), second = live(&worlds[1], folder),
+          again = live(&worlds[0], folder);
+  assert_int_equal(first.status, KJIT_OK);
+  assert_true(is_same_outcome(&first, &second)); /* the module's own struct has 16 bytes */
+  assert_true(is_same_outcome(&first, &again) && again.is_hit);
+}
+
 /* ---- the second compilation of builds with assertions ---- */
 
 static const world plain = { .text = COPY };
@@ -172,9 +193,11 @@ int main(int argc, char **argv)
     return hit_once();
   }
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-  const struct CMUnitTest tests[] = { TEST(test_rows), TEST(test_blobs),
+  const struct CMUnitTest tests[] = { TEST(test_rows),
+                                      TEST(test_blobs),
                                       TEST(test_every_part_has_a_row),
                                       TEST(test_what_does_not_count),
+                                      TEST(test_structs_with_one_name),
                                       TEST(test_a_difference_is_found) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
