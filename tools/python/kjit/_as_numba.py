@@ -97,7 +97,7 @@ def _numba():
     from . import _njit
     from .cuda import types as kinds
 
-    names = dict(kinds.NAMES)
+    names = {**_errors(), **kinds.NAMES}  # like Numba, the module has the classes of numba.core.errors
     for short, long in _SHORT.items():
         for size in (1, 2, 4, 8, 16):
             if f"{long}{8 * size}" in names:

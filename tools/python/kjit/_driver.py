@@ -8,7 +8,7 @@ import operator
 import sys
 import types
 
-from . import _aligned, _algorithms, _functions, _kjit, _numpy_arguments, _numpy_types
+from . import _aligned, _algorithms, _functions, _interpreted_errors, _kjit, _numpy_arguments, _numpy_types
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
 from .frontend import elementwise, interpreted_types, parallel, static, whole_arrays
 
@@ -285,7 +285,13 @@ def make(whole):
                 | dict(kinds[len(arguments) :])
             )
             variant = variants[kinds] = _variant(whole, body, by_name)
-        return plain(variant(*map(_with_fields, arguments), **{name: _with_fields(v) for name, v in keywords.items()}))
+        try:
+            return plain(variant(*map(_with_fields, arguments), **{name: _with_fields(v) for name, v in keywords.items()}))
+        except TypeError as error:
+            located = _interpreted_errors.of_types(error, variant.__code__, splitter.source)
+            if located is None:
+                raise
+            raise located from error
 
     return call
 

@@ -12,6 +12,8 @@ def stored(target, value):
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(target, numpy.ndarray) or target.dtype.kind not in "biuf":
         return value
+    if isinstance(value, (complex, numpy.complexfloating)):
+        raise TypeError(f"a complex number cannot be stored in an array of {target.dtype}")
     if not isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
         return value
     is_outside = isinstance(value, (float, numpy.floating)) and not 0 <= value < 2.0 ** (8 * target.itemsize)
@@ -83,13 +85,24 @@ def _scan(name):
 
 def _moment(name):
     def moment(array, *args, **keywords):
-        """Computes the moment with 64-bit sums of 32-bit elements."""
+        """Computes the moment with 64-bit differences and sums of 32-bit elements."""
         import numpy
 
         is_plain = isinstance(array, numpy.ndarray) and array.dtype.kind == "f" and not args and not keywords
-        return getattr(numpy, name)(array, *args, **keywords, **({"dtype": numpy.float64} if is_plain else {}))
+        return getattr(numpy, name)(array.astype(numpy.float64, copy=False) if is_plain else array, *args, **keywords)
 
     return moment
+
+
+def _quantile(name):
+    def quantile(array, *args, **keywords):
+        """Computes quantiles of integers and bools as floats, also those that are elements of the array."""
+        import numpy
+
+        is_integer = isinstance(array, numpy.ndarray) and array.dtype.kind in "biu"
+        return getattr(numpy, name)(array.astype(numpy.float64) if is_integer else array, *args, **keywords)
+
+    return quantile
 
 
 def _as_int(*values):
@@ -115,6 +128,7 @@ CONVERSIONS = {int: _as_int, float: _as_float}
 _FUNCTIONS = {"where": _where}
 _FUNCTIONS |= {name: _scan(name) for name in ("cumsum", "cumprod")}
 _FUNCTIONS |= {name: _moment(name) for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")}
+_FUNCTIONS |= {name: _quantile(name) for name in ("percentile", "quantile", "nanpercentile", "nanquantile")}
 _FUNCTIONS |= {name: _made(name) for name in ("empty", "zeros", "ones", "full")}
 METHODS = frozenset(("cumsum", "cumprod", "mean", "var", "std"))
 

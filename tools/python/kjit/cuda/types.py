@@ -531,6 +531,8 @@ def of_numba(thing):
     if hasattr(thing, "types"):
         kinds = [of_numba(kind) for kind in thing.types]
         return UniTuple(kinds[0], len(kinds)) if kinds and all(k == kinds[0] for k in kinds) else Tuple(kinds)
+    if hasattr(thing, "fields") and hasattr(thing, "dtype"):
+        return Record(thing.dtype)
     name = {"bool": "boolean"}.get(thing.name, thing.name)
     if name not in NAMES:
         raise TypeError(f"Numba's type {thing} has no counterpart in kjit.cuda")

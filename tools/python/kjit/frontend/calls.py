@@ -228,6 +228,9 @@ class Calls:
         return text
 
     def call_unknown(self, node):
+        called = node.func
+        if isinstance(called, ast.Call) and self.is_typed and self.static_value(called.func) is type and len(called.args) == 1:
+            return [self.source.place(node), "dtype(", *self.expression(called.args[0]), ")", *self.positional(node)]  # type(x)(v)
         if isinstance(node.func, ast.Name):
             if node.func.id not in self.parameters and node.func.id not in self.scope.names:
                 raise self.not_defined(node.func)

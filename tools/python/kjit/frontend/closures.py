@@ -84,6 +84,11 @@ def _code_of(emitter, node, name):
     return next((c for c in codes if c.co_name == name and c.co_firstlineno == node.lineno), None)
 
 
+def _is_captured(cell):
+    """Returns whether a variable of an outer function has no value yet, so that it is a parameter of the inner function."""
+    return cell == types.CellType()
+
+
 def _make(emitter, node, name, known):
     python = emitter.python
     code = _code_of(emitter, node, name)
@@ -92,8 +97,9 @@ def _make(emitter, node, name, known):
     around = dict(zip(python.__code__.co_freevars, python.__closure__ or ()))
     cells, captured, inside = [], [], {}
     for free in code.co_freevars:
-        cells.append(around[free] if free in around else types.CellType())
-        if free in around or free == name:
+        is_constant = free in around and not _is_captured(around[free])
+        cells.append(around[free] if is_constant else types.CellType())
+        if is_constant or free == name:
             continue
         value = known.get(free, static.UNKNOWN)
         if isinstance(value, Inner) and value.captured:
