@@ -31,6 +31,10 @@ struct kg_jit {
   dylib *idle;
   unsigned dylib_count;
   bool tells_debuggers;
+  /* The results of lookups have a mutex of their own, because LLVM may deliver the result of
+   * another thread's lookup to a thread that holds the mutex above. */
+  pthread_mutex_t answer_mutex;
+  pthread_cond_t answered;
 };
 
 struct kj_loaded {
@@ -80,6 +84,8 @@ static kg_jit *create_jit(LLVMErrorRef *error)
     return NULL;
   }
   pthread_mutex_init(&jit->mutex, NULL);
+  pthread_mutex_init(&jit->answer_mutex, NULL);
+  pthread_cond_init(&jit->answered, NULL);
   jit->session = LLVMOrcLLJITGetExecutionSession(jit->lljit);
   LLVMOrcExecutionSessionSetErrorReporter(jit->session, ignore_error, NULL);
   return jit;
@@ -94,6 +100,8 @@ void kg_destroy_jit(kg_jit *jit)
   }
   LLVMConsumeError(LLVMOrcDisposeLLJIT(jit->lljit));
   pthread_mutex_destroy(&jit->mutex);
+  pthread_mutex_destroy(&jit->answer_mutex);
+  pthread_cond_destroy(&jit->answered);
   free(jit);
 }
 
@@ -128,21 +136,30 @@ static void return_dylib(kg_jit *jit, dylib *d)
 /* ---- lookup ---- */
 
 typedef struct lookup {
+  kg_jit *jit;
   LLVMOrcExecutorAddress address;
   LLVMErrorRef error;
+  bool is_over; /* protected by the JIT's answer_mutex, like the fields above */
 } lookup;
 
 static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_t count, void *data)
 {
   lookup *found = data;
+  kg_jit *jit = found->jit;
+  pthread_mutex_lock(&jit->answer_mutex);
   found->error = error;
   if (!error && count == 1) found->address = result[0].Sym.Address;
+  found->is_over = true; /* after the unlock, look_up may return, and *found end */
+  pthread_cond_broadcast(&jit->answered);
+  pthread_mutex_unlock(&jit->answer_mutex);
 }
 
-/* Looks up a name. LLVM calls the callback before the function returns. */
+/* Looks up a name, and waits for the result. LLVM keeps the work of all lookups in one queue, so
+ * another thread may do the work of this lookup, and call take_result after LLVM's function has
+ * returned here. */
 static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 {
-  lookup found = { 0 };
+  lookup found = { .jit = jit };
   LLVMOrcCJITDylibSearchOrderElement order = { .JD = d->handle,
                                                .JDLookupFlags =
                                                  LLVMOrcJITDylibLookupFlagsMatchAllSymbols };
@@ -150,6 +167,9 @@ static lookup look_up(kg_jit *jit, dylib *d, const char *name)
                                       .LookupFlags = LLVMOrcSymbolLookupFlagsRequiredSymbol };
   LLVMOrcExecutionSessionLookup(jit->session, LLVMOrcLookupKindStatic, &order, 1, &symbol, 1,
                                 take_result, &found);
+  pthread_mutex_lock(&jit->answer_mutex);
+  while (!found.is_over) pthread_cond_wait(&jit->answered, &jit->answer_mutex);
+  pthread_mutex_unlock(&jit->answer_mutex);
   return found;
 }
 
