@@ -250,6 +250,24 @@ def test_scans_and_selections_read_expressions():
     assert set(states.values()) == {"one kernel"} and len(states) == 3, states
 
 
+def test_parts_computed_before_the_whole():
+    """An expression of 23 arrays has more than 23 inputs after some of its parts were computed separately. 23 is the maximum of one kernel."""
+    hosts, given = arrays(23, 50)
+    for count in (1, 2, 5, 12):
+        for mode in (True, "now"):
+            with knp.fuse(mode):
+                parts = [x + y for x, y in zip(given[:count], given[1:], strict=False)]
+                whole, expected = given[0], hosts[0]
+                for x, host in zip(given[1:], hosts[1:], strict=True):
+                    whole, expected = whole + x, expected + host
+                for i, part in enumerate(parts):
+                    whole, expected = whole + part, expected + (hosts[i] + hosts[i + 1])
+                for part in parts:
+                    _kjit.compute(part)
+                assert _kjit.is_pending(whole), (count, mode)
+                same(whole, expected, (count, mode))
+
+
 def test_environment():
     program = "import kjit.numpy as knp; from kjit import _kjit; print(_kjit.is_pending(knp.ones(3) + 1))"
     for word, expected in (("0", "False"), ("1", "True"), ("now", "True")):

@@ -44,6 +44,8 @@ static int add_input(binding_expression *e, PyObject *object, kjit_type type)
   int is_array = Py_TYPE(object) == binding_array_type;
   for (int i = 0; is_array && i < e->input_count; i++)
     if (e->inputs[i] == object) return i;
+  e->has_more_inputs = e->has_more_inputs || e->input_count == EXPRESSION_MOST_INPUTS;
+  if (e->has_more_inputs) return 0;
   e->inputs[e->input_count] = object;
   e->types[e->input_count] = is_array ? KJIT_ANY : type;
   return e->input_count++;
@@ -109,7 +111,8 @@ static void list_operands_apart(const array_object *array, binding_expression *e
   e->input_count = pending->operand_count;
 }
 
-int expression_collect(array_object *array, binding_expression *e)
+/* Computes the operands that are computed separately, each with an expression of its own. */
+static int compute_separate_operands(array_object *array)
 {
   array_object *apart;
   while (array->pending && (apart = find_apart(array, array, ++expression_walks))) {
@@ -118,10 +121,33 @@ int expression_collect(array_object *array, binding_expression *e)
     Py_DECREF((PyObject *)apart);
     if (outcome) return -1;
   }
-  e->node_count = e->input_count = 0;
-  e->key_size = 0;
-  if (!array->pending) return 0;
-  add_node(e, array, ++expression_walks);
+  return 0;
+}
+
+/* Computes the operand with the most operations, so that the rest of the expression has fewer
+ * inputs. */
+static int compute_longest_operand(const array_object *array)
+{
+  const binding_pending *pending = array->pending;
+  array_object *longest = expression_find_longest(pending->operands, pending->operand_count);
+  Py_INCREF((PyObject *)longest); /* the operation itself has fewer inputs than the maximum */
+  int outcome = binding_evaluate(longest);
+  Py_DECREF((PyObject *)longest);
+  return outcome;
+}
+
+int expression_collect(array_object *array, binding_expression *e)
+{
+  /* An expression gets more inputs after it was recorded if its parts are computed separately: in
+   * (a + b) * a * b, which has two inputs, the computed sum becomes a third one. */
+  do {
+    if (compute_separate_operands(array)) return -1;
+    e->node_count = e->input_count = e->has_more_inputs = 0;
+    e->key_size = 0;
+    if (!array->pending) return 0;
+    add_node(e, array, ++expression_walks);
+    if (e->has_more_inputs && compute_longest_operand(array)) return -1;
+  } while (e->has_more_inputs);
   if (e->node_count == 1) list_operands_apart(array, e);
   const kjit_tensor *result = &array->pending->tensor;
   put(e, 0xfe);

@@ -397,6 +397,18 @@ static int fits(const tally *t)
   return t->operations <= EXPRESSION_MOST_OPERATIONS && t->inputs <= EXPRESSION_MOST_INPUTS;
 }
 
+array_object *expression_find_longest(PyObject *const *operands, int count)
+{
+  array_object *longest = NULL;
+  for (int i = 0; i < count; i++) {
+    array_object *operand = expression_as_pending(operands[i]);
+    if (operand &&
+        (!longest || operand->pending->operation_count > longest->pending->operation_count))
+      longest = operand;
+  }
+  return longest;
+}
+
 /* Computes operands until the remaining expression fits one kernel, and counts its operations and
  * arrays. */
 static int shorten(PyObject *const *operands, int count, tally *t)
@@ -406,14 +418,8 @@ static int shorten(PyObject *const *operands, int count, tally *t)
     for (int i = 0; i < count; i++) count_quickly(t, operands[i]);
     if (fits(t)) return 0;
     *t = (tally){ .operations = 1, .walk = ++expression_walks };
-    array_object *longest = NULL;
-    for (int i = 0; i < count; i++) {
-      array_object *operand = (array_object *)operands[i];
-      count_parts(t, operands[i]);
-      if (Py_TYPE(operands[i]) == binding_array_type && operand->pending &&
-          (!longest || operand->pending->operation_count > longest->pending->operation_count))
-        longest = operand;
-    }
+    for (int i = 0; i < count; i++) count_parts(t, operands[i]);
+    array_object *longest = expression_find_longest(operands, count);
     if (fits(t) || !longest) return 0;
     if (binding_evaluate(longest)) return -1;
   }

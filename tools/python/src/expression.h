@@ -80,6 +80,7 @@ typedef struct binding_expression {
   /* type of each input that is a number; KJIT_ANY for arrays */
   kjit_type types[EXPRESSION_MOST_INPUTS];
   int node_count, input_count;
+  int has_more_inputs; /* true if the expression has more inputs than fit */
   /* The structure of the expression: operations, locations of their operands, and memory layouts of
    * the inputs. */
   unsigned char key[EXPRESSION_MOST_OPERATIONS * 6 + EXPRESSION_MOST_INPUTS * 4 + 16];
@@ -127,6 +128,8 @@ int expression_read_types(PyObject *const *operands, int count, uint64_t *types)
 int binding_adopt(array_object *array, kjit_array *computed);
 /* types: the NumPy scalar classes and the numbers of the corresponding kjit types. */
 void expression_set_scalars(PyObject *types);
+/* Returns the pending operand with the most operations, or NULL if none is pending. */
+array_object *expression_find_longest(PyObject *const *operands, int count);
 int expression_set_rows(PyObject *find);
 
 /* ---- collect.c ---- */
