@@ -2,6 +2,7 @@
 """The extension under AddressSanitizer: compiled once more with it, in an interpreter that has the sanitizer loaded, under
 the tests that hand it the oddest things. What Python and NumPy keep until the end is no finding; what the extension does
 is. (The library itself runs under sanitizers in builds of its own.)"""
+import concurrent.futures
 import glob
 import os
 import re
@@ -32,10 +33,15 @@ with tempfile.TemporaryDirectory() as folder:
     shutil.copytree(package, os.path.join(folder, "kjit"), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     target = os.path.join(folder, "kjit", "_kjit.abi3.so")
     sources = [file for part in ("python/src", "plot") for file in sorted(glob.glob(os.path.join(tools, part, "*.c")))]
-    runs = [subprocess.Popen([compiler, "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address", "-fPIC", "-c", file, "-o",
-                              os.path.join(folder, os.path.basename(file) + ".o"), "-I", os.path.join(source, "include"), "-I", tools,
-                              "-I", os.path.join(build, "include"), "-I", sysconfig.get_path("include")]) for file in sources]
-    assert not any(run.wait() for run in runs)
+    flags = ["-std=gnu11", "-g1", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address", "-fPIC", *(f"-I{place}" for place in (
+        os.path.join(source, "include"), tools, os.path.join(build, "include"), sysconfig.get_path("include")))]
+
+    def compiled(file):
+        return subprocess.run([compiler, *flags, "-c", file, "-o", os.path.join(folder, os.path.basename(file) + ".o")]).returncode == 0
+
+    # Two at once: as many compilers as files would take the memory and the processors from the tests that run beside this one.
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(compiled, sources))
     libraries = os.path.join(build, "lib")
     subprocess.run([compiler, "-shared", "-fsanitize=address", "-shared-libasan" if "clang" in library else "-shared-libgcc", "-o", target,
                     *(os.path.join(folder, os.path.basename(file) + ".o") for file in sources), "-L", libraries, "-lkjit", "-lm",
