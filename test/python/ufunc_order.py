@@ -151,3 +151,29 @@ for make, package in zip(makers(), [numba, kjit] if numba else [kjit]):
         x = np.arange(5)
         change(x, np.array([1, 2, 3, 2]), 3.5)
         same(x, np.array([0, 1, 4414, 46, 4]), "results are converted to the type of the array")
+
+# ---- guvectorize: the dimensions of result arrays, and results that come before an exception ----
+
+
+def scaled(x, n, r):
+    for i in range(x.shape[0]):
+        if x[i] < 0:
+            raise ValueError("negative")
+        r[i] = x[i] * n
+
+
+made = [package.guvectorize(["void(int64[:], int64, int64[:])"], "(n),()->(n)")(scaled) for package in ([numba] if numba else []) + [kjit]]
+shapes = [(4,), (2, 4), (3,), (1, 4), (2, 3), (3, 4), (1, 2, 4), ()]
+for given, wanted, factor in itertools.product(shapes, shapes, (2, np.array([3, 5]))):
+
+    def filled(f):
+        x, out = np.arange(np.prod(given, dtype=int)).reshape(given), np.full(wanted, -1)
+        f(x, factor, out)
+        return out
+
+    compare([lambda f=f: filled(f) for f in made], ("guvectorize", given, wanted, factor))
+for f in made:
+    for x, wanted in (([1, 2, -3, 4], [2, 4, 9, 9]), ([-1, 2, 3, 4], [9, 9, 9, 9])):
+        out = np.full(4, 9)
+        assert outcome(lambda: f(np.array(x), 2, out)) is ValueError, x
+        assert out.tolist() == wanted, (x, out)

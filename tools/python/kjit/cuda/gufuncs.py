@@ -302,7 +302,8 @@ class GUFunc(_ufuncs.Attributes):
 
     def _loop_shape(self, loops, outs, places, sizes):
         """Returns the extents of the loop dimensions. On the CPU, as in NumPy, the arrays for the
-        results take part in the broadcast, and must have the resulting extents."""
+        results take part in the broadcast, and must have the resulting extents. They can lack
+        leading dimensions of extent 1."""
         moved = [_moved(places.without_kept(_on_host(out)), axes) for out, axes in zip(outs, places.outputs) if self._is_on_cpu]
         for i, (array, core) in enumerate(zip(moved, self._outputs)):
             self._check_rank(f"Output operand {i}", array, core)
@@ -315,7 +316,8 @@ class GUFunc(_ufuncs.Attributes):
                     raise self._mismatch(f"Output operand {i}", place, extent, sizes[name])
         loop = numpy.broadcast_shapes(*loops, *own)
         for i, shape in enumerate(own):
-            if shape != loop:
+            extra = len(loop) - len(shape)
+            if shape != loop[extra:] or any(extent != 1 for extent in loop[:extra]):
                 raise ValueError(
                     f"{self.__name__}: Loop and array shapes are incompatible: the array for result {i} has the loop dimensions {shape}, "
                     f"and the operands broadcast to {loop}"
