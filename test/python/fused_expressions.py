@@ -268,6 +268,30 @@ def test_parts_computed_before_the_whole():
                 same(whole, expected, (count, mode))
 
 
+def test_part_computed_while_the_compiler_is_asked():
+    """After 64 computations of small arrays kjit.numpy is asked to compile a C function. Meanwhile another thread can run."""
+    x, enqueue, threads = knp.ones(50), knp._fusing._enqueue, []
+
+    def ask(job):
+        threads.append(threading.Thread(target=_kjit.compute, args=(part,)))
+        threads[-1].start()
+        threads[-1].join(0.2)
+        return False
+
+    knp._fusing._enqueue = ask
+    try:
+        with knp.fuse("now"):
+            for _ in range(150):
+                part = x - 3
+                same(part * 2, np.full(50, -4.0), "the whole")
+    finally:
+        knp._fusing._enqueue = enqueue
+    for thread in threads:
+        thread.join()
+    assert len(threads) == 2, threads
+    same(part, np.full(50, -2.0), "a part")
+
+
 def test_environment():
     program = "import kjit.numpy as knp; from kjit import _kjit; print(_kjit.is_pending(knp.ones(3) + 1))"
     for word, expected in (("0", "False"), ("1", "True"), ("now", "True")):

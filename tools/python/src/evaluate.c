@@ -96,15 +96,26 @@ static void set_busy(const binding_expression *e, unsigned long thread)
 static int run_busy(array_object *array, const binding_expression *e, const choice *made,
                     kjit_array *out, PyObject *where)
 {
-  int done = made->line && !where ? expression_run_line(made->line, e, array, out) : 0;
-  if (done) return done > 0 ? 0 : -1;
   set_busy(e, PyThread_get_thread_ident());
-  int outcome = run_map(array->context, array->device, e, made, out, where);
+  int done = made->line && !where ? expression_run_line(made->line, e, array, out) : 0;
+  if (!done) done = run_map(array->context, array->device, e, made, out, where) ? -1 : 1;
   set_busy(e, 0);
-  return outcome;
+  return done > 0 ? 0 : -1;
 }
 
-static int run_new(array_object *array, const binding_expression *e, const choice *chosen)
+/* Returns whether other threads have computed parts of the expression since it was collected, or
+ * are computing them. */
+static int is_stale(const binding_expression *e, uint64_t changes)
+{
+  if (expression_changes != changes) return 1;
+  for (int i = 0; i < e->node_count; i++)
+    if (e->nodes[i]->pending->busy) return 1;
+  return 0;
+}
+
+/* changes: the value of expression_changes when the expression was collected */
+static int run_new(array_object *array, const binding_expression *e, const choice *chosen,
+                   uint64_t changes)
 {
   const kjit_tensor *tensor = &array->pending->tensor;
   kjit_array_config config = { .size_bytes = sizeof config,
@@ -115,6 +126,10 @@ static int run_new(array_object *array, const binding_expression *e, const choic
   kjit_array *made = NULL;
   kjit_status status = kjit_create_array_with(&config, &made);
   if (binding_finish(array->context, status)) return -1;
+  if (is_stale(e, changes)) { /* an allocator written in Python may let other threads run */
+    kjit_release_array(made);
+    return binding_evaluate(array);
+  }
   if (run_busy(array, e, chosen, made, NULL)) {
     kjit_release_array(made);
     return -1;
@@ -252,16 +267,6 @@ static void free_choice(choice *made)
   Py_XDECREF(made->later);
 }
 
-/* Returns whether other threads have computed parts of the expression since it was collected, or
- * are computing them. */
-static int is_stale(const binding_expression *e, uint64_t changes)
-{
-  if (expression_changes != changes) return 1;
-  for (int i = 0; i < e->node_count; i++)
-    if (e->nodes[i]->pending->busy) return 1;
-  return 0;
-}
-
 /* Computes the operations one by one. */
 static int compute_apart(array_object *array, const choice *made, int count)
 {
@@ -329,7 +334,7 @@ static int compute(array_object *array)
     return binding_evaluate(array);
   }
   if (!outcome && made.function) {
-    outcome = run_new(array, &e, &made);
+    outcome = run_new(array, &e, &made, before);
     if (outcome && count > 1) {
       Py_CLEAR(made.function);
       outcome = give_up_fusing(made.key);

@@ -94,9 +94,13 @@ static int run(line_object *line, const binding_expression *e, const array_objec
   for (int i = 0; i < e->input_count && fits; i++)
     fits = put_input(&words[FIRST_INPUT + i], e->inputs[i], e->types[i], count);
   if (!fits) return 0;
-  if (line->function) line->function(words);
-  else line->uses++;
-  return line->function != NULL;
+  if (!line->function) {
+    line->uses++;
+    return 0;
+  }
+  line->function(words);
+  binding_count_algorithm();
+  return 1;
 }
 
 int expression_run_line(PyObject *object, const binding_expression *e, const array_object *reader,
