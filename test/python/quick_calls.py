@@ -559,6 +559,15 @@ for join, number in zip((knp.concat, knp.stack, knp.hstack, knp.vstack), NUMBERS
     assert later and joined[:40].tolist() == [7.0] * 40, (join, joined)
     assert np.allclose(joined[40:], np.arctan2(np.ones(40), 2.0 if number is not True else 1.0), rtol=1e-15), (join, joined)
 
+x, places = knp.zeros(20), knp.asarray([1, 2, 3])
+waiting = knp.arctan2(x, knp.ones(20))  # the assignment computes this array before it writes to x
+run_during(lambda: places.fill(10**9))
+try:
+    x[places] = 7.0
+    raise AssertionError(f"{places.to_host()}, without an error")
+except IndexError:
+    assert not x.to_host().any() and not waiting.to_host().any(), (x, waiting)
+
 for convert, number in zip((int, float, bool, complex), NUMBERS, strict=True):
     run_during(interrupt)
     x = knp.logaddexp(knp.asarray([3.0]), number)

@@ -81,7 +81,13 @@ array_object *quick_new(context_object *context, kjit_device *device, kjit_type 
                                .rank = (uint32_t)rank,
                                .shape = shape };
   kjit_array *array = NULL;
-  if (binding_finish(context, kjit_create_array_with(&config, &array))) return NULL;
+  kjit_status status = kjit_create_array_with(&config, &array);
+  /* binding_finish may run Python code, which may change the elements that the caller has read. So
+   * the messages of other threads wait for a later call. */
+  if (status != KJIT_OK) {
+    (void)binding_finish(context, status);
+    return NULL;
+  }
   array_object *made = (array_object *)binding_wrap_array(context, array, 0);
   if (made && quick_count(made) >= 0 && quick_read(made, view) == QUICK_DONE) return made;
   if (made) view->first = NULL;

@@ -360,10 +360,12 @@ static int set_by_array(array_object *array, PyObject *key, const char *bytes)
   if (outcome != QUICK_DONE) return outcome;
   int is_mask = s.key.element == KJIT_BOOL;
   if (s.row_count > QUICK_MOST_ELEMENTS || s.key.count * s.row_count > QUICK_MOST_ELEMENTS ||
-      (!is_mask && !are_in_bounds(&s)) || !quick_are_apart(&s.x, &s.key))
+      !quick_are_apart(&s.x, &s.key))
     return QUICK_LEFT;
   outcome = quick_write(array, &s.x);
   if (outcome != QUICK_DONE) return outcome;
+  /* quick_write may run Python code, which may change the indices */
+  if (!is_mask && !are_in_bounds(&s)) return QUICK_LEFT;
   for (int64_t i = 0; i < s.key.count; i++) {
     if (is_mask && !s.key.first[i * s.key_step]) continue;
     copy_line(s.x.first + (is_mask ? i : get_index(&s, i)) * s.step, 1, bytes, 0, s.row_count,

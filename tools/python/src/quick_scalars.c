@@ -121,8 +121,6 @@ static int renew(element_memory *memory, const array_object *model, kjit_type el
     Py_XDECREF((PyObject *)made);
     return -1;
   }
-  /* this loop follows quick_new, because other threads and Python code may run in quick_new and
-   * keep more elements */
   while (memory->kept_count) kjit_release_array(memory->kept[--memory->kept_count]);
   memory->taken = 0;
   binding_set((PyObject **)(void *)&memory->array, (PyObject *)made);
