@@ -111,9 +111,8 @@ PyObject *binding_mark_array(PyObject *array, PyObject *unused)
 PyObject *binding_wrap_shape(array_object *owner, kjit_array *view)
 {
   PyObject *made = binding_wrap_view(owner, view, 0);
-  const kjit_tensor *tensor = kjit_get_tensor(view);
   if (!made || !binding_is_scalar(owner)) return made;
-  if (!tensor->rank) {
+  if (!kjit_get_tensor(view)->rank) {
     ((array_object *)made)->is_result = owner->is_result;
     return made;
   }
