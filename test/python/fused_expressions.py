@@ -292,6 +292,24 @@ def test_part_computed_while_the_compiler_is_asked():
     same(part, np.full(50, -2.0), "a part")
 
 
+def test_exit_with_waiting_compilations():
+    program = """
+import atexit, time
+begun = []
+@atexit.register
+def check():  # this handler is older than those of kjit, so it runs after them
+    _fusing.wait()
+    assert len(begun) <= 2, begun
+    print(_fusing._enqueue(print), "done")
+import kjit.numpy as knp
+from kjit.numpy import _fusing
+for _ in range(8):
+    _fusing._enqueue(lambda: (begun.append(1), time.sleep(0.1)))
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert answer.stdout == "False done\n" and not answer.returncode, answer
+
+
 def test_environment():
     program = "import kjit.numpy as knp; from kjit import _kjit; print(_kjit.is_pending(knp.ones(3) + 1))"
     for word, expected in (("0", "False"), ("1", "True"), ("now", "True")):

@@ -6,6 +6,7 @@ it computes an expression, it asks `choose` for a func. The key of an expression
 operations, the positions of their operands, and the layout of its arrays.
 """
 
+import atexit
 import functools
 import os
 import sys
@@ -204,7 +205,7 @@ def _give_up(found, error):
 
 _lock = threading.Lock()
 _waiting: list = []
-_is_working = False
+_is_working = _is_leaving = False
 _is_idle = threading.Condition(_lock)
 
 
@@ -221,11 +222,20 @@ def _renew():
 os.register_at_fork(after_in_child=_renew)
 
 
+@atexit.register
+def _leave():
+    """At exit: lets no further job begin. `_state` then interrupts the running one, because its handler is older."""
+    global _is_leaving
+    with _lock:
+        _is_leaving = True
+        del _waiting[1:]
+
+
 def _enqueue(job):
-    """Lets the compiling thread call job(). Returns False if too many jobs wait."""
+    """Lets the compiling thread call job(). Returns False if too many jobs wait, or at exit."""
     global _is_working
     with _lock:
-        if len(_waiting) >= _MOST_WAITING:
+        if _is_leaving or len(_waiting) >= _MOST_WAITING:
             return False
         _waiting.append(job)
         if not _is_working:
