@@ -167,10 +167,11 @@ static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
 
 static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const kt_expr *argument)
 {
-  kd_refuse(d, argument->location,
-            "`%s` has a derivative rule, but rules do not support derivatives of arrays, and the "
-            "array depends on a parameter",
-            call->instance->function->decl->name);
+  kd_refuse(
+    d, argument->location,
+    "`%s` has a derivative rule, but kjit does not differentiate a call of such a func if an "
+    "argument is an array of floats",
+    call->instance->function->decl->name);
 }
 
 /* Flattens the arguments of a call that is not inlined. */

@@ -451,8 +451,8 @@ static void note_slashes(ki_parser *parser)
               "with `#`");
 }
 
-/* Converts an expression to a type if a type is allowed: `f32`, `dtype(x)`, `vector(dtype(x), 4)`,
- * `f32*`, or a type parameter. Returns NULL if the expression is not a type. */
+/* Converts an expression that names a type to the type: `f32`, `dtype(x)`, `vector(dtype(x), 4)`,
+ * `f32*`, or a type parameter. Returns NULL for any other expression. */
 static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_TYPE) return expr->type_expr;

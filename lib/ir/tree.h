@@ -174,7 +174,7 @@ struct ki_function {
   bool is_kernel, is_extern;
   /* a func of lib/library in a partial module; its body was not parsed and is empty */
   bool is_header;
-  /* kjit_parse_expression has created the func, which must not call functions that have effects */
+  /* the func was created by kjit_parse_expression; the verifier rejects calls with effects in it */
   bool is_expression;
   ki_decls params;
   /* The parameters as written: one KI_SHAPE_ARGUMENT for each, with tuples in parentheses, for

@@ -222,8 +222,9 @@ typedef struct nvptx_emission {
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
   "load-store-vectorizer,nvptx-tag-invariant-loads"
-/* The passes of code generation that optimize accesses, without the search for addresses that
- * differ by a multiple of a value. That search compares each address with all earlier ones. */
+/* The passes that LLVM's code generation runs to optimize accesses, except straight-line strength
+ * reduction. That pass searches for addresses that differ by a multiple of a value, and compares
+ * each address with all earlier ones. */
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
 /* Removes equal addresses before code generation. Code generation itself moves the addresses of
  * guarded accesses before the branches, then searches for addresses that differ by a multiple of a

@@ -286,8 +286,8 @@ static bool is_negation(LLVMValueRef value)
   return LLVMIsAConstantInt(from) && LLVMIsNull(from);
 }
 
-/* Returns whether the value is an instruction that can be part of a change of an integer's width.
- * Code generation can remove these instructions, so searches follow their operands. */
+/* Returns whether the value is an instruction that may only change the width of an integer. Code
+ * generation can remove such instructions, so the searches below look through them. */
 static bool is_resized(LLVMValueRef value)
 {
   if (!LLVMIsAInstruction(value)) return false;

@@ -107,9 +107,9 @@ static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
             value ? "this operand is not" : kj_format(s->arena, "%%%zu is a result", number));
   if (number - results >= 32)
     kt_fail(s->c, o->text->location, KJIT_ERROR_UNSUPPORTED,
-            "only the first 32 operands of `%s` can be written into the text, and %%n%zu is "
-            "operand %zu",
-            o->builtin->name, number, number - results + 1);
+            "%%n%zu is operand %zu of `%s`, but only the first 32 operands can be inserted into "
+            "the text as numbers",
+            number, number - results + 1, o->builtin->name);
   return UINT32_C(1) << (number - results);
 }
 

@@ -13,8 +13,8 @@ static bool is_entry_of(const char *name, kj_digest digest)
   return !strcmp(name, expected);
 }
 
-/* Returns the disk cache if it has a directory, otherwise NULL. The only error in diagnostics is
- * exhausted memory. */
+/* Returns the disk cache if it has a directory, otherwise NULL. If memory is exhausted, returns
+ * NULL and reports the error in diagnostics. */
 static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);

@@ -440,8 +440,8 @@ kjit_status kjit_get_function_parameter_info(kjit_function *function, size_t ind
   kjit_context *context = decl->function->module->context;
   if (decl->function->is_extern || decl->function->builtin)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                        "`%s` is %s, so the purpose of its parameters is unknown", decl->name,
-                        decl->function->builtin ? "a built-in" : "extern");
+                        "`%s` is %s; kjit can describe the parameters only of funcs with a body",
+                        decl->name, decl->function->builtin ? "a built-in" : "an extern func");
   const kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
   if (!known) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return tell_parameter("kjit_get_function_parameter_info", known, "function", index, info);

@@ -141,7 +141,8 @@ static void append_differences(key_text wanted, key_text found, kj_buffer *text)
     append_difference(found, &parts[i], text);
     separator = "; ";
   }
-  if (!*separator) kj_append_text(text, "another compiler made it, or it cannot be loaded here");
+  if (!*separator)
+    kj_append_text(text, "it comes from another compiler, or this machine cannot load it");
 }
 
 void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,

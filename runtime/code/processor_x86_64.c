@@ -9,8 +9,8 @@
 
 /* ---- CPUID ---- */
 
-/* Leaves with vendor, family, model, stepping and all features. The masks exclude bits that differ
- * between the cores of one machine. */
+/* The CPUID leaves that describe the vendor, family, model, stepping and all features. The masks
+ * exclude bits that differ between the cores of one machine. */
 enum { FEATURES = 1, MORE_FEATURES = 2, EXTENDED = 9 };
 static const struct {
   uint32_t leaf, subleaf, masks[4];

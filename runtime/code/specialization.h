@@ -202,9 +202,9 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
                                    const kj_signature *signature, kjit_stage stage);
 /* Returns the stage that the device runs: PTX or OBJECT. */
 kjit_stage kj_code_stage(const kjit_device *device);
-/* Compiles a kernel for a device up to a stage. All callers get the same code, and only the stage
- * differs. Loads the compiler if necessary, and links code that has to be linked at compile
- * time. */
+/* Compiles a kernel for a device and a signature, and stops after the given stage. The code does
+ * not depend on the caller. Loads the compiler if necessary, and links code that has to be linked
+ * at compile time. */
 kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code);

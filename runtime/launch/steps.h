@@ -189,8 +189,9 @@ static inline bool kj_is_usable(const kjit_device *device, uint32_t generation, 
          (!stream || (stream->object.device == device && stream->object.generation == generation));
 }
 
-/* Launches with the driver's shortest call and returns 0 or an error number for retry. The
- * specialization is held. */
+/* Launches a kernel by a direct call of the driver's launch function, without diagnostics. Returns
+ * 0, or an error number, with which the caller calls kj_retry_plainly. The caller holds the
+ * specialization. */
 static inline int kj_start_plainly(const kjit_specialization *specialization,
                                    const kj_known_shape *shape, kjit_stream *stream,
                                    char *parameters)

@@ -162,8 +162,8 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event, kj_diagn
                     "the event was recorded in a capture that has ended");
   if (!stream)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "the event was recorded in a capture; only streams of the same device created "
-                    "by the application can wait for it");
+                    "the event was recorded in a capture; the stream that waits for it must belong "
+                    "to the event's device and must not be the default stream");
   struct kj_capture *own = capture_of(stream);
   if (own && own != capture)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");

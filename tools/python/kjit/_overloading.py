@@ -95,8 +95,8 @@ def _by_default(parameters):
 
 
 class OfSignatures:
-    """The definition of a function with several signatures: the implementation is the function with
-    the signature that fits the arguments best."""
+    """Defines a function with several signatures. implement() compiles the function for the signature
+    that fits the arguments best."""
 
     target = "generic"
     prefers_literals = False

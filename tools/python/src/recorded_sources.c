@@ -45,8 +45,7 @@ static int is_wanted(PyObject *source)
   return has_function(text, size);
 }
 
-/* Returns whether no file has this name. For a syntax tree, Python does not pass the name to the
- * hook. */
+/* Returns whether no file has this name. The name is None if Python compiles a syntax tree. */
 static int is_elsewhere(PyObject *file)
 {
   if (file == Py_None) return 1;

@@ -18,8 +18,8 @@ _MOST_PRODUCTS = 2
 
 
 def of_elements(expression):
-    """Returns the expression for the elements of arrays, with the types that element_types.py
-    describes."""
+    """Returns the expression that computes one element of an array expression, with the conversions
+    to the types that element_types.py describes."""
     return _converted(*_typed(expression.scalar))
 
 

@@ -462,8 +462,8 @@ def _is_plain_copy(value, view, target):
 
 
 def host_view(x):
-    """Returns an array of the CPU as a NumPy array with the same memory, for a short time: as long as
-    the NumPy array lives, operations on x are not recorded."""
+    """Returns a NumPy array that shares the memory of x, an array on the CPU. While the NumPy array
+    exists, kjit does not record operations on x, so callers drop it soon."""
     return _numpy().asarray(memoryview(x))
 
 

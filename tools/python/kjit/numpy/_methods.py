@@ -29,7 +29,7 @@ def _reflected_power(self, other):
 
 
 def _power_in_place(self, other):
-    if self._is_scalar:  # a new array replaces it, as in NumPy
+    if self._is_scalar:  # `x **= y` binds x to a new array, as in NumPy
         return _power(self, other)
     return FUNCTIONS["pow"](self, other, self) if _engine.is_operand(other) else NotImplemented
 

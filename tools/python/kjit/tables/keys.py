@@ -1,6 +1,6 @@
-"""Numbers the keys of groups 0, 1 and so on in the order of the keys. The rows are not sorted: a
-direct table for integer keys, or a hash table, finds the distinct keys, and only these are
-sorted."""
+"""Assigns a number to each group of rows with equal keys: 0, 1 and so on in the order of the keys.
+The rows are not sorted. A table indexed by the integer key, or a hash table, finds the distinct
+keys, and only these are sorted."""
 
 import functools
 import os
