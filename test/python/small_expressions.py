@@ -168,13 +168,19 @@ for _ in range(150):
     same(empty * empty, np.zeros((3, 0), "f4"), "no elements")
     same(point + point, np.asarray(4.0), "no dimensions")
 
-# A forked process has a context of its own.
+# A forked process has a context of its own, and computes none of its parent's pending arrays.
+older, newer = knp.ones(3) + 1, knp.ones(3) + 2
 child = os.fork()
 if not child:
     try:
+        _kjit.compute_all()
         p = knp.asarray(a, copy=True)
         for _ in range(100):
             same(p * p, a * a, "a forked process")
+        own = p * p
+        del newer
+        _kjit.compute_all()
+        assert not _kjit.is_pending(own), "a pending array of the forked process"
         os._exit(0)
     except BaseException as error:
         print(error)

@@ -274,14 +274,17 @@ int binding_adopt(array_object *array, kjit_array *computed)
   return outcome;
 }
 
+/* Returns a pending array that was not created by a parent process before a fork, or NULL. */
+static array_object *find_own_pending(void)
+{
+  array_object *array = all_pending;
+  while (array && array->context->generation != binding_generation) array = array->pending->next;
+  return array;
+}
+
 int binding_evaluate_all(void)
 {
-  while (all_pending) {
-    array_object *array = all_pending;
-    if (array->context->generation != binding_generation) {
-      all_pending = array->pending->next; /* the array belongs to the parent process of a fork */
-      continue;
-    }
+  for (array_object *array; (array = find_own_pending());) {
     Py_INCREF((PyObject *)array);
     int outcome = binding_evaluate(array);
     Py_DECREF((PyObject *)array);
