@@ -53,6 +53,23 @@ with tempfile.TemporaryDirectory() as folder:
         names = done.stdout.split("\n")[0].split()
         assert names == [] if is_read_here else "linecache" in names, (number, names)
 
+# Operators of numbers in njit functions need no NumPy, which the program has not imported.
+POWERS = """
+import kjit
+@kjit.njit
+def power(a):
+    a **= 2
+    a -= 1
+    return a
+print(power(5))
+"""
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "powers.py")
+    with open(path, "w") as file:
+        file.write(POWERS)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    assert done.stdout == "24\n", done
+
 # What came late is there all the same.
 import kjit  # noqa: E402
 
