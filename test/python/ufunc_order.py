@@ -92,6 +92,23 @@ out = np.zeros(4, "f4")
 kjit.vectorize(["float32(float32, float32)"])(subtract).reduce(np.ones((3, 4), "f4"), out=out)
 same(out, np.full(4, -1, "f4"), "out")
 
+# Arrays of kjit, device arrays, and result arrays of both.
+f = kjit.vectorize(list(KINDS))(subtract)
+for n, of in itertools.product((2, 7, 1000), (kjit.array, kjit.cuda.to_device)):
+    x, ends = np.arange(n), [0, n // 2]
+    same(f.reduce(of(x)), np.subtract.reduce(x), (n, of, "reduce"))
+    same(f.accumulate(of(x)), np.subtract.accumulate(x), (n, of, "accumulate"))
+    same(f.reduceat(kjit.array(x), ends), np.subtract.reduceat(x, ends), (n, "reduceat"))
+    out, changed, own = of(np.zeros(n, np.int64)), of(x), x.copy()
+    assert f.accumulate(x, out=out) is out
+    same(np.asarray(out), np.subtract.accumulate(x), (n, of, "out"))
+    f.at(changed, [1, 1, -1], 5)
+    np.subtract.at(own, [1, 1, -1], 5)
+    same(np.asarray(changed), own, (n, of, "at"))
+for axis in (None, (0, 1), ()):
+    compare([lambda: f.accumulate(np.ones((2, 3)), axis)], ("accumulate", axis), lambda: np.subtract.accumulate(np.ones((2, 3)), axis))
+assert outcome(lambda: f.at([1, 2], 0, 1)) is TypeError
+
 # A reduction whose elements have another type than its result.
 made = [make(["float64(float64, int64)"])(subtract) for make in makers()]
 compare([lambda f=f: f.reduce(np.arange(5), dtype=np.float64) for f in made], "elements of another type")
@@ -99,6 +116,7 @@ compare([lambda f=f: f.reduce(np.arange(5), dtype=np.float64) for f in made], "e
 # ---- at ----
 
 PLACES = [
+    -5, 5, -6, np.array([-5, 4, -1], np.int8), np.int16(-2), np.array(3), np.array([[0, 1], [1, -1]]), True, np.array([1, 9]),
     [1, 1, 2], np.array([3, -1, 3]), 2, slice(1, 4), slice(None, None, -2), Ellipsis, np.array([True, False, True, False, True]),
     [], (np.array([0, 0]),), [7], np.array([0], np.uint8),
 ]  # fmt: skip
@@ -172,6 +190,8 @@ for given, wanted, factor in itertools.product(shapes, shapes, (2, np.array([3, 
         return out
 
     compare([lambda f=f: filled(f) for f in made], ("guvectorize", given, wanted, factor))
+pair = kjit.guvectorize(["void(int64[:], int64[:], int64[:])"], "(n)->(m),(m)")(lambda x, r, s: None)
+assert outcome(lambda: pair(np.zeros(3, int), np.zeros(2, int), np.zeros(4, int))) is ValueError  # m has two extents
 for f in made:
     for x, wanted in (([1, 2, -3, 4], [2, 4, 9, 9]), ([-1, 2, 3, 4], [9, 9, 9, 9])):
         out = np.full(4, 9)

@@ -14,6 +14,7 @@ import numpy
 from .. import _ufuncs
 from .._errors import KernelError, SourceValueError, name_element
 from . import arrays, dispatcher, types
+from .ordered import store
 from .reduction import (
     OF_CUDA,
     OF_EXACT,
@@ -26,6 +27,7 @@ from .reduction import (
     choose_row,
     codes_of,
     is_device,
+    on_host,
     rules_for,
 )
 
@@ -237,7 +239,7 @@ class GUFunc(_ufuncs.Attributes):
         args, outs = self._split(args, out)
         places = _Axes(self, axis, axes, keepdims)
         is_on_device = any(is_device(a) for a in [*args, *outs])
-        given = [_on_host(a) for a in args]
+        given = [on_host(a) for a in args]
         kinds, row = self._choose(args, given, outs, casting)
         given = [_moved(g, own) for g, own in zip(given, places.inputs)]
         sizes, loops = self._sizes(given)
@@ -260,7 +262,7 @@ class GUFunc(_ufuncs.Attributes):
                 self._finish(outs, places, hosts, wholes, is_on_device)  # the elements that the kernel has computed
                 raise
             for i, old in before.items():
-                new = _on_host(inputs[i])
+                new = on_host(inputs[i])
                 if new.tobytes() != old:
                     self._write_back(args[i], given[i], new, loop, places.inputs[i])
         finished = self._finish(outs, places, hosts, wholes, is_on_device)
@@ -272,7 +274,7 @@ class GUFunc(_ufuncs.Attributes):
         finished = []
         for i, (host, whole) in enumerate(zip(hosts, wholes)):
             host = places.result(_moved_back(whole.reshape(host.shape), places.outputs[i]))
-            finished.append(_store(outs[i], host) if outs else _made(host, is_on_device))
+            finished.append(store(outs[i], host) if outs else _made(host, is_on_device))
         return finished
 
     def _sizes(self, given):
@@ -304,15 +306,15 @@ class GUFunc(_ufuncs.Attributes):
         """Returns the extents of the loop dimensions. On the CPU, as in NumPy, the arrays for the
         results take part in the broadcast, and must have the resulting extents. They can lack
         leading dimensions of extent 1."""
-        moved = [_moved(places.without_kept(_on_host(out)), axes) for out, axes in zip(outs, places.outputs) if self._is_on_cpu]
+        moved = [_moved(places.without_kept(on_host(out)), axes) for out, axes in zip(outs, places.outputs) if self._is_on_cpu]
         for i, (array, core) in enumerate(zip(moved, self._outputs)):
             self._check_rank(f"Output operand {i}", array, core)
-        own = []
+        own, sizes = [], dict(sizes)
         for i, (array, core) in enumerate(zip(moved, self._outputs)):
             count = array.ndim - len(core)
             own.append(array.shape[:count])
             for place, (name, extent) in enumerate(zip(core, array.shape[count:])):
-                if sizes.get(name, extent) != extent:
+                if sizes.setdefault(name, extent) != extent:
                     raise self._mismatch(f"Output operand {i}", place, extent, sizes[name])
         loop = numpy.broadcast_shapes(*loops, *own)
         for i, shape in enumerate(own):
@@ -335,7 +337,7 @@ class GUFunc(_ufuncs.Attributes):
             return numpy.zeros(loop + tuple(sizes[d] for d in core), dtype)
         start = outs[i]
         check_out(self.__name__, dtype, start, casting)
-        host = _on_host(start)
+        host = on_host(start)
         host = _moved(places.without_kept(host), places.outputs[i])
         shape = loop + tuple(sizes[d] for d in core) if not missing else tuple(host.shape)
         if host.size != math.prod(shape) or not _ends_with(host.shape, shape, core):
@@ -351,7 +353,7 @@ class GUFunc(_ufuncs.Attributes):
         count = new.ndim - 1 if moved.ndim else 0
         if moved.shape[: moved.ndim - count] != tuple(loop):
             raise ValueError(f"{self.__name__} writes to an input of the shape {tuple(argument.shape)}, which the call broadcasts")
-        _store(argument, _moved_back(new.reshape(moved.shape), axes))
+        store(argument, _moved_back(new.reshape(moved.shape), axes))
 
     def _without_cores(self, *operands, **options):
         raise RuntimeError("Reduction not defined on ufunc with signature")
@@ -404,22 +406,8 @@ def _narrows_host(value, found, wanted):
     return numpy.can_cast(found, wanted, "safe") or (numpy.can_cast(wanted, found, "safe") and not loses_imaginary)
 
 
-def _on_host(array):
-    return arrays.as_cuda_array(array).copy_to_host() if is_device(array) else numpy.asarray(array)
-
-
 def _made(host, is_on_device):
     return arrays.to_device(host) if is_on_device else host if host.shape else host[()]
-
-
-def _store(array, host):
-    """Copies the elements of `host` to an array that the caller passed, and returns that array."""
-    host = host.reshape(array.shape)
-    if isinstance(array, arrays.DeviceNDArray):
-        array.copy_to_device(host.astype(array.dtype))
-    else:
-        array[...] = host
-    return array
 
 
 def guvectorize(ftylist, signature, **options):

@@ -10,6 +10,7 @@ import numpy
 
 from .. import _njit
 from .._errors import SourceTypeError, SourceValueError
+from . import arrays
 
 
 class Loops:
@@ -99,7 +100,10 @@ def accumulate(ufunc, x, axis, dtype, out):
     _check_elements(x)
     if not x.ndim:
         raise TypeError("cannot accumulate on a scalar")
-    (place,) = _axes(axis, x.ndim)
+    axes = _axes(axis, x.ndim)
+    if len(axes) != 1:
+        raise ValueError(f"{ufunc.__name__}.accumulate: axis must be one axis, not {axis!r} of an array of dimension {x.ndim}")
+    place = axes[0]
     loops, result, kind = ufunc.operator_in_order(x.dtype, dtype)
     rows = numpy.moveaxis(x, place, 0)
     made = numpy.empty((rows.shape[0], rows[:1].size), result)
@@ -117,8 +121,19 @@ def _finished(made, out):
         return made if made.shape else made[()]
     if out.shape != made.shape:
         raise ValueError(f"out has the shape {out.shape}, but the result has the shape {made.shape}")
-    numpy.copyto(out, made, casting="same_kind")
-    return out
+    if not numpy.can_cast(made.dtype, numpy.dtype(out.dtype), "same_kind"):
+        raise TypeError(f"out has elements of the type {out.dtype}, to which {made.dtype} is not converted")
+    return store(out, made)
+
+
+def store(array, host):
+    """Copies the elements of `host` to an array that the caller passed, and returns that array."""
+    host = host.reshape(array.shape)
+    if isinstance(array, arrays.DeviceNDArray):
+        array.copy_to_device(host.astype(array.dtype))
+    else:
+        array[...] = host
+    return array
 
 
 def update_at(ufunc, x, indices, values):
@@ -133,7 +148,7 @@ def update_at(ufunc, x, indices, values):
     found = [numpy.asarray(operand).dtype for operand in operands]
     loops, kinds = ufunc.function_in_order(operands, found)
     indices = tuple(map(_as_index, indices)) if isinstance(indices, tuple) else _as_index(indices)
-    places = numpy.asarray(numpy.arange(x.size).reshape(x.shape)[indices])
+    places = _places(indices, x.shape)
     flat = numpy.ascontiguousarray(x).reshape(-1)
     if values is None:
         loops.update_alone(flat, places.reshape(-1))
@@ -142,6 +157,18 @@ def update_at(ufunc, x, indices, values):
         loops.update(flat, places.reshape(-1), given.reshape(-1))
     if not numpy.may_share_memory(flat, x):
         x[...] = flat.reshape(x.shape)
+
+
+def _places(indices, shape):
+    """Returns the positions in row-major order of the elements that the indices select."""
+    is_plain = isinstance(indices, (int, numpy.integer, numpy.ndarray)) and numpy.asarray(indices).dtype.kind == "i"
+    if is_plain and len(shape) == 1:  # needs no array of all positions
+        places = numpy.asarray(indices, numpy.intp)
+        wrong = (places < -shape[0]) | (places >= shape[0])
+        if wrong.any():
+            raise IndexError(f"index {places[wrong][0]} is out of bounds for axis 0 with size {shape[0]}")
+        return numpy.where(places < 0, places + shape[0], places)
+    return numpy.asarray(numpy.arange(math.prod(shape)).reshape(shape)[indices])
 
 
 def _is_number(value):

@@ -27,6 +27,10 @@ def is_device(value):
     return isinstance(value, arrays.DeviceNDArray) or hasattr(value, "__cuda_array_interface__")
 
 
+def on_host(array):
+    return arrays.as_cuda_array(array).copy_to_host() if is_device(array) else numpy.asarray(array)
+
+
 def as_device(value):
     return arrays.as_cuda_array(value) if arrays.has_interface(value) else value
 
@@ -400,18 +404,18 @@ class DeviceUfunc(_ufuncs.Folds):
         kinds, _, func = self._choose(operands, found)
         return self._loops_of(func, kinds[0]), kinds
 
-    def _is_in_order(self, *operands):
-        """Returns whether a method applies the function to one element after the other, as on the
+    def _is_in_order(self):
+        """Returns whether the methods apply the function to one element after the other, as on the
         CPU in NumPy and Numba."""
-        return self._device == "cpu" and not any(is_device(x) or isinstance(x, _kjit.Array) for x in operands)
+        return self._device == "cpu"
 
     @_ufuncs.with_overrides
     def reduce(self, arg, axis=0, dtype=None, out=None, keepdims=False, initial=None, stream=0):
         """Reduces the elements along an axis, like NumPy's `ufunc.reduce`. On the CPU the function
         is applied to one element after the other. On a GPU it must be associative."""
-        if self._is_in_order(arg, out):
-            return ordered.reduce(self, numpy.asarray(arg), axis, dtype, out, keepdims, initial)
-        host = arrays.as_cuda_array(arg).copy_to_host() if is_device(arg) else numpy.asarray(arg)
+        host = on_host(arg)
+        if self._is_in_order():
+            return ordered.reduce(self, host, axis, dtype, out, keepdims, initial)
         func, result = self._operator(numpy.dtype(dtype or host.dtype), widens=dtype is None)
         if initial is None and isinstance(self.identity, int):
             initial = self.identity
@@ -426,8 +430,8 @@ class DeviceUfunc(_ufuncs.Folds):
     def accumulate(self, arg, axis=0, dtype=None, out=None):
         """Returns the partial reductions along an axis, like NumPy's `ufunc.accumulate`. On a GPU
         the function must be associative."""
-        if self._is_in_order(arg, out):
-            return ordered.accumulate(self, numpy.asarray(arg), axis, dtype, out)
+        if self._is_in_order():
+            return ordered.accumulate(self, on_host(arg), axis, dtype, out)
         func, result = self._operator(numpy.dtype(dtype or numpy.asarray(arg).dtype), widens=dtype is None)
         return _folds.scan(numpy.ascontiguousarray(arg, result), func, axis=axis, out=out, device=self._device)
 
@@ -444,8 +448,13 @@ class DeviceUfunc(_ufuncs.Folds):
         of an index, like NumPy's `ufunc.at`. As in Numba, a result is converted to the array's type
         even if that loses digits. On a GPU the function must have two operands and be commutative,
         and places must be integers."""
-        if self._is_in_order(x) and isinstance(x, numpy.ndarray):
-            ordered.update_at(self, x, places, values)
+        if self._is_in_order():
+            if not isinstance(x, (numpy.ndarray, _kjit.Array)) and not is_device(x):
+                raise TypeError(f"{self.__name__}.at: x must be an array, not {type(x).__name__}")
+            host = on_host(x)  # the memory of x, or a copy of a device array
+            ordered.update_at(self, host, places, values)
+            if is_device(x):
+                ordered.store(x, host)
             return
         if values is None:
             raise TypeError(f"{self.__name__}.at: values must be an array or a number, not None")
