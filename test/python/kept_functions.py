@@ -7,14 +7,14 @@ import functools
 import json
 import os
 import pathlib
-import random
 import re
 import subprocess
 import sys
 
+import seeds
+
 FOLDER = pathlib.Path(sys.argv[1]).resolve()
-GENERATOR = random.Random(seed := int.from_bytes(os.urandom(4)))
-print("seed", seed)
+GENERATOR = seeds.fresh_choice()
 
 # Parts in braces are replaced in `program`. `@kept` is a decorator of kjit in one run, and nothing in another.
 PROGRAM = """

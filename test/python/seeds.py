@@ -1,5 +1,5 @@
-"""Draws the random inputs of the Python tests. Each run has a new seed. The module prints the seed, so that the output of a failed test shows it, and KJIT_TEST_SEED=N
-repeats the run."""
+"""Draws the random inputs of the Python tests. Each run has a new seed. The module prints the seed, so that the output of a failed test
+shows it, and KJIT_TEST_SEED=N repeats the run."""
 import os
 import random
 import secrets
