@@ -278,6 +278,7 @@ def test_part_computed_while_the_compiler_is_asked():
         threads[-1].join(0.2)
         return False
 
+    knp._fusing.FUNCTIONS.clear()
     knp._fusing._enqueue = ask
     try:
         with knp.fuse("now"):
@@ -290,6 +291,38 @@ def test_part_computed_while_the_compiler_is_asked():
         thread.join()
     assert len(threads) == 2, threads
     same(part, np.full(50, -2.0), "a part")
+
+
+def test_operand_written_during_an_update():
+    """While one thread computes x += y, another one writes to y, and a third one computes all arrays."""
+    x, y, enqueue, errors = knp.zeros(50), knp.ones(50), knp._fusing._enqueue, []
+
+    def run(call):
+        try:
+            call()
+        except Exception as error:
+            errors.append(error)
+
+    def ask(job):
+        calls = [_kjit.compute_all, lambda: y.fill(1.0)]
+        threads.extend(threading.Thread(target=run, args=(call,)) for call in calls)
+        for thread in threads[-2:]:
+            thread.start()
+        threads[-1].join(0.2)
+        return False
+
+    threads = []
+    knp._fusing.FUNCTIONS.clear()
+    knp._fusing._enqueue = ask
+    try:
+        for _ in range(150):
+            x += y
+    finally:
+        knp._fusing._enqueue = enqueue
+    for thread in threads:
+        thread.join()
+    assert threads and not errors, (threads, errors)
+    same(x, np.full(50, 150.0), "the sum")
 
 
 def test_exit_with_waiting_compilations():

@@ -68,7 +68,9 @@ static array_object *find_outermost(array_object *array, uint64_t kept)
 {
   while (!array->pending->busy && !is_held(array)) {
     const binding_edge *edge = array->pending->readers;
-    while (edge && edge->reader->pending->visit == kept && kept) edge = edge->next;
+    while (edge &&
+           (edge->reader->pending->is_spent || (edge->reader->pending->visit == kept && kept)))
+      edge = edge->next;
     if (!edge) break;
     array = edge->reader;
   }
@@ -79,12 +81,14 @@ int binding_compute_readers(binding_block *block, uint64_t kept)
 {
   for (;;) {
     const binding_edge *edge = block->readers;
-    while (edge && kept && edge->reader->pending->visit == kept && edge->reader->pending->is_spent)
+    while (edge && edge->reader->pending->is_spent && !edge->reader->pending->busy)
       edge = edge->next;
     if (!edge) return 0;
-    array_object *array = find_outermost(edge->reader, kept);
+    /* an array that another thread stores elsewhere is not computed, but its kernel reads now */
+    int is_spent = edge->reader->pending->is_spent;
+    array_object *array = is_spent ? edge->reader : find_outermost(edge->reader, kept);
     Py_INCREF((PyObject *)array);
-    int outcome = binding_evaluate(array);
+    int outcome = is_spent ? expression_wait(array) : binding_evaluate(array);
     Py_DECREF((PyObject *)array);
     if (outcome) return -1;
   }

@@ -204,8 +204,7 @@ static int compute_operands(array_object *array)
   return 0;
 }
 
-/* Waits while another thread computes the array, usually for less than a millisecond. */
-static int wait_while_busy(const array_object *array)
+int expression_wait(const array_object *array)
 {
   enum { MICROSECONDS = 50 };
   while (array->pending && array->pending->busy) {
@@ -349,7 +348,7 @@ static int compute(array_object *array)
 int binding_evaluate(array_object *array)
 {
   Py_INCREF((PyObject *)array);
-  int outcome = wait_while_busy(array);
+  int outcome = expression_wait(array);
   if (!outcome && array->pending) outcome = is_computable(array) ? compute(array) : -1;
   Py_DECREF((PyObject *)array);
   return outcome;
@@ -438,7 +437,8 @@ int expression_store(array_object *array, array_object *out, PyObject *where, in
   int is_mask_apart = !mask || binding_relation(mask, out) != 2;
   while (array->pending) {
     binding_expression e;
-    if (expression_collect(array, &e)) return -1;
+    /* other threads compute all pending arrays that read memory to which they write */
+    if (expression_wait(array) || expression_collect(array, &e)) return -1;
     if (!array->pending || reads_elsewhere(&e, out) || !is_mask_apart) break;
     int outcome = store_fused(array, out, where, &e, is_slot);
     if (outcome <= 0) return outcome;

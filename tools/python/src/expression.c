@@ -274,19 +274,22 @@ int binding_adopt(array_object *array, kjit_array *computed)
   return outcome;
 }
 
-/* Returns a pending array that was not created by a parent process before a fork, or NULL. */
-static array_object *find_own_pending(void)
+/* Returns a pending array to compute, or NULL. Arrays that a parent process created before a fork,
+ * and arrays whose elements another thread stores elsewhere, are not computed. */
+static array_object *find_computable(void)
 {
   array_object *array = all_pending;
-  while (array && array->context->generation != binding_generation) array = array->pending->next;
+  while (array && (array->context->generation != binding_generation || array->pending->is_spent))
+    array = array->pending->next;
   return array;
 }
 
 int binding_evaluate_all(void)
 {
-  for (array_object *array; (array = find_own_pending());) {
+  for (array_object *array; (array = find_computable());) {
     Py_INCREF((PyObject *)array);
-    int outcome = binding_evaluate(array);
+    int outcome = expression_wait(array);
+    if (!outcome && array->pending && !array->pending->is_spent) outcome = binding_evaluate(array);
     Py_DECREF((PyObject *)array);
     if (outcome) return -1;
   }

@@ -175,6 +175,9 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
 
 /* ---- evaluate.c ---- */
 
+/* Waits while another thread computes the array, usually for less than a millisecond. Returns 0, or
+ * -1 with an exception. */
+int expression_wait(const array_object *array);
 /* Returns the view that a recorded copy of an element reads. Returns NULL for other objects. */
 array_object *expression_find_view(PyObject *object);
 /* Returns the view that a recorded copy of an element reads, so that the element can be read
