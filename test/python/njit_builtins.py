@@ -108,6 +108,40 @@ for function in (lambda a: a**-1, lambda a: a**-2, lambda a: a ** (-3), lambda a
     for a in (0.0, -0.0, 0, 1, -1, 2, 0.1, 1.7, -2.5, 1e-200, 1e200, math.inf, math.nan, np.float32(0), np.float32(0.3), np.uint8(2), 3j, True):
         given, expected = outcome(own, a), outcome(theirs, a)
         assert repr(given) == repr(expected), (inspect.getsource(function), a, given, expected)
+
+
+# Compound assignments, pow() and exponents that are known only at run time follow the same rules.
+def raised_once(a, b):
+    a **= -1
+    return a
+
+
+def raised_to(a, b):
+    a **= b
+    return a
+
+
+def raised_twice(a, b):
+    c = a
+    c **= -2
+    c **= 3
+    return c
+
+
+for function in (raised_once, raised_to, raised_twice, lambda a, b: pow(a, -3) + pow(b, 2), lambda a, b: pow(a, b), lambda a, b: a**b):
+    own, theirs = njit(function), numba.njit(function)
+    for a, b in itertools.product((0.0, 2.0, -3.5, np.float32(1.7), 3, 0, -2, np.int8(3), np.uint8(5), True, 2 + 1j), (-1, 2, 0, -2.0, 0.5, np.float32(3))):
+        given, expected = outcome(own, a, b), outcome(theirs, a, b)
+        if expected is ZeroDivisionError or given is ZeroDivisionError:
+            assert given is expected, (function, a, b, given, expected)
+            continue
+        is_near = np.isclose(given[1], expected[1], rtol=1e-6, atol=0, equal_nan=True)
+        assert given[0] is expected[0] and is_near, (function, a, b, given, expected)
+for function in (raised_once, raised_to, raised_twice):  # arrays change in place
+    x = np.array([1.0, 2.0, -4.0])
+    y = x.copy()
+    assert np.allclose(njit(function)(x, 2), numba.njit(function)(y, 2)) and np.allclose(x, y) and x[1] != 2, function
+
 power = kjit.vectorize(["int64(int64, int64)"])(lambda a, b: a**b)
 assert power(np.array([5, 0, 6]), np.array([1, -1, 2])).tolist() == [5, -(2**63), 36]
 try:

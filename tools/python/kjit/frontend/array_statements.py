@@ -110,7 +110,10 @@ class ArrayStatements:
         if isinstance(target, ast.Name):
             if not self.is_typed or not self.may_be_array(target.id):
                 return False
-            self.put(depth, self.expression(target), " = ", array_expressions.augment(self, statement, value, False))
+            if isinstance(statement.op, ast.Pow):  # powers of numbers have rules of their own
+                self.augment_if_array(statement, self.expression(target), array_expressions.augment(self, statement, value, True), depth)
+            else:
+                self.put(depth, self.expression(target), " = ", array_expressions.augment(self, statement, value, False))
             return True
         place = self.array_place(target) if isinstance(target, ast.Subscript) else None
         if place is None:
@@ -119,13 +122,17 @@ class ArrayStatements:
         call = array_expressions.augment(self, target, value, True)
         if is_certain:
             self.put(depth, call)
-            return True
-        self.put(depth, "if is_array(", element, ") {")
+        else:
+            self.augment_if_array(statement, element, call, depth)
+        return True
+
+    def augment_if_array(self, statement, target, call, depth):
+        """Writes a compound assignment whose target is an array, which the call changes, or a number."""
+        self.put(depth, "if is_array(", target, ") {")
         self.put(depth + 1, call)
         self.put(depth, "} else {")
-        self.augment_number(statement, element, depth + 1)
+        self.augment_number(statement, target, depth + 1)
         self.put(depth, "}")
-        return True
 
     def may_be_array(self, name):
         """Returns whether a variable may be an array: it is a parameter, or a value that may be an

@@ -35,6 +35,8 @@ class Assignments:
         if not isinstance(target, (ast.Tuple, ast.List)):
             if getattr(statement, "is_compound", False) and self.may_be_array(statement.value.left.id):
                 call = array_expressions.augment(self, statement, statement.value, False)
+                if isinstance(statement.value.op, ast.Pow):  # powers of numbers have rules of their own
+                    call = ["is_array(", *self.expression(statement.value.left), ") ? ", *call, " : ", *self.expression(statement.value)]
                 return self.store(statement, [target], call, depth)
             if self.is_typed and self.store_composed(statement, target, depth) or self.store_array(statement, target, statement.value, depth):
                 return
@@ -178,6 +180,10 @@ class Assignments:
         place = self.source.operator_place(statement.target, statement.value, operator + "=")
         if operator == "/" and self.is_typed and isinstance(statement.target, ast.Name):
             return self.put(depth, target, " = ", target, " ", [place], "/ ", self.expression(statement.value))
+        if operator == "**" and self.is_typed and isinstance(statement.target, ast.Name):
+            base = ast.copy_location(ast.Name(statement.target.id, ast.Load()), statement.target)
+            power = ast.copy_location(ast.BinOp(base, statement.op, statement.value), statement)
+            return self.put(depth, target, " = ", self.expression(power))
         value = self.summand(statement) or self.expression(statement.value)
         self.put(depth, target, " ", [place], f"{operator}= ", value)
 

@@ -108,6 +108,8 @@ class Calls:
             return overloaded.call(self, node, overloads)
         if _missing.text_of(thing):
             raise self.error(node, _missing.text_of(thing))
+        if thing is pow and self.is_typed and len(node.args) == 2 and not node.keywords:
+            return self.expression(ast.copy_location(ast.BinOp(node.args[0], ast.Pow(), node.args[1]), node))
         if self.builder.makes_arrays:
             thing = whole_arrays.random_of(thing, node) or thing
         own = self.call_of_python(node, thing)

@@ -14,7 +14,6 @@ from .forms import Forms
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 # Array attributes, which are not fields of records.
 _OF_ARRAYS = ("shape", "strides", "size", "ndim", "T", "dtype")
-_LONG_POWER = 0x10000  # from here on Numba does not write out the products of a power with a constant exponent
 _OF_PYTHON = ("abs", "min", "max", "len", "range", "sum", "round", "pow", "enumerate", "zip", "print")
 
 
@@ -285,7 +284,7 @@ class Expressions(Forms):
         exponent = self.static_value(node.right) if operator == "**" and self.is_typed else None
         if exponent is static.UNKNOWN:
             exponent = static.fold_literals(node.right)  # such as -1
-        if type(exponent) is int and -_LONG_POWER <= exponent < 0:
+        if type(exponent) is int and -(2**63) <= exponent < 0:
             symbol = self.use_at(library.power_below_zero(exponent), node)
             return [self.source.operator_place(node.left, node.right, operator), f"{symbol}(", *self.expression(node.left), ")"]
         is_known = isinstance(exponent, (int, float, complex)) and not (type(exponent) is int and exponent < 0)

@@ -311,21 +311,29 @@ func power_of(a, b) @numba {
       return dtype(a ** b)(1u64 << u64(sizeof(dtype(a ** b)) * 8 - 1))
     }
   }
+  if is_float(dtype(a)) and is_integer(dtype(b)) and is_signed(dtype(b)) {
+    if b < 0 and a == 0 { return dtype(a ** b)(1) / dtype(a ** b)(a) ** -b }
+  }
   return a ** b
 }""",
 )
 
 
+# The largest magnitude of a constant exponent for which Numba writes out the products of a power.
+_LONG_POWER = 0x10000
+
+
 def power_below_zero(exponent):
     """Returns the function for the operator ** with a constant exponent below 0. The power of a float is the reciprocal of the positive
-    power, as in Numba, so that a power of 0.0 is a division by zero."""
+    power, as in Numba, so that a power of 0.0 is a division by zero. If the exponent is large, it is the C function's result."""
+    reciprocal = f"let base = dtype(a ** {-exponent})(a)\n    return dtype(base)(1) / base ** {-exponent}"
+    of_float = reciprocal if -exponent <= _LONG_POWER else f"return a ** {exponent}"
     return words.Text(
         f"power_minus_{-exponent}",
         f"""
 func power_minus_{-exponent}(a) @numba {{
   if is_array(a) {{ return a ** {exponent} }} else if is_float(dtype(a)) {{
-    let base = dtype(a ** {-exponent})(a)
-    return dtype(base)(1) / base ** {-exponent}
+    {of_float}
   }} else if is_integer(dtype(a)) {{ return power_of(a, {exponent}i64) }}
   return a ** {exponent}
 }}""",
