@@ -228,6 +228,8 @@ bool kj_is_rechecked(kj_runtime *runtime, const kj_code *found, bool is_imported
  * assertion that names the key fails. */
 void kj_compare_recheck(const kj_disk_key *key, const kj_code *found, const kj_code *made,
                         kjit_status status);
+/* Compares the status of a stored error with that of a second compilation in the same way. */
+void kj_compare_status(const kj_disk_key *key, kjit_status found, kjit_status made);
 /* Does both for a specialization. */
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 

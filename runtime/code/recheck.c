@@ -139,6 +139,12 @@ void kj_compare_recheck(const kj_disk_key *key, const kj_code *found, const kj_c
     fail(key, "a second compilation ends with %s", kjit_get_status_name(status));
 }
 
+void kj_compare_status(const kj_disk_key *key, kjit_status found, kjit_status made)
+{
+  if (made != found && !is_of_surroundings(made))
+    fail(key, "a second compilation ends with %s", kjit_get_status_name(made));
+}
+
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key)
 {
   kj_diagnostics ignored = { 0 };

@@ -92,7 +92,10 @@ static kjit_status compile_and_load(const kj_compile_request *request, const kj_
   kjit_kernel *kernel = made->kernel;
   kj_runtime *runtime = kj_get_runtime(kernel->context);
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  KJ_TRY(kj_call_compiler(runtime, request, diagnostics, &made->code));
+  const size_t first = diagnostics->count;
+  kjit_status status = kj_call_compiler(runtime, request, diagnostics, &made->code);
+  if (status != KJIT_OK && key) kj_publish_error(request, key, diagnostics, first, status);
+  KJ_TRY(status);
   /* a damaged child process may set is_plain */
   made->code.is_plain = made->code.is_plain && request->plain != KJ_PLAIN_NONE;
   made->plain_kind = made->code.is_plain ? request->plain : KJ_PLAIN_NONE;
@@ -110,7 +113,7 @@ static void count_compilation(kjit_context *context, uint64_t start, kjit_status
     atomic_fetch_add_explicit(&context->counters.compilations, 1, memory_order_relaxed);
 }
 
-/* Loads the code from the disk cache, or compiles it. */
+/* Loads the code or the error of its compilation from the disk cache, or compiles it. */
 static kjit_status fetch_or_compile(const kj_compile_request *request, kj_function_code *made,
                                     kj_diagnostics *diagnostics)
 {
@@ -118,7 +121,7 @@ static kjit_status fetch_or_compile(const kj_compile_request *request, kj_functi
   kj_disk_key key = { 0 };
   kjit_status status = KJIT_OK;
   bool has_key = kj_make_function_key(kernel, request, &key);
-  if (!has_key || !kj_fetch_function(request, &key, made)) {
+  if (!has_key || !kj_fetch_function(request, &key, made, diagnostics, &status)) {
     const uint64_t start = kj_clock_ns();
     status = compile_and_load(request, has_key ? &key : NULL, made, diagnostics);
     count_compilation(kernel->context, start, status);

@@ -44,18 +44,23 @@ typedef struct kj_function_key {
 kjit_status kj_get_function_code(kjit_kernel *kernel, const kj_function_key *key, kj_plain allowed,
                                  kj_diagnostics *diagnostics, kj_function_code **code);
 
-/* ---- function_disk.c: the functions in the disk cache ---- */
+/* ---- function_disk.c: functions and errors of their compilation in the disk cache ---- */
 
 /* Makes the key of the best code for a request. Returns false if no cache is used, or if memory is
  * exhausted. */
 bool kj_make_function_key(const kjit_kernel *kernel, const kj_compile_request *request,
                           kj_disk_key *key);
-/* Loads stored code into `made`, whose arguments and kernel are set. Returns false if the cache has
- * no such code, or if the code cannot be loaded. */
+/* Loads stored code into `made`, whose arguments and kernel are set, and sets *status to OK. If the
+ * cache has the error of a compilation instead, adds the error to the messages and sets *status to
+ * its status. Returns false if the cache has neither, or if the code cannot be loaded. */
 bool kj_fetch_function(const kj_compile_request *request, const kj_disk_key *key,
-                       kj_function_code *made);
+                       kj_function_code *made, kj_diagnostics *diagnostics, kjit_status *status);
 /* Stores compiled code if a new process can load it. code.data of `made` is still there. */
 void kj_publish_function(const kj_compile_request *request, const kj_disk_key *key,
                          kj_function_code *made);
+/* Stores the error of a failed compilation, if applications may handle it. The messages of the
+ * compilation start at index `first`. */
+void kj_publish_error(const kj_compile_request *request, const kj_disk_key *key,
+                      const kj_diagnostics *diagnostics, size_t first, kjit_status status);
 
 #endif

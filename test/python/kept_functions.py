@@ -120,15 +120,29 @@ calls = dict(
 )
 values, compiled, hits = {}, {}, {}
 for name, call in calls.items():
-    if name != "arrays":  # the first call asks the compiler whether the function is compiled as a whole
-        has_compiler = "libkjit-compiler" in open("/proc/self/maps").read()
     before = kjit.statistics()
     values[name] = repr(np.asarray(call()).tolist())
     kjit.wait_background()
     after = kjit.statistics()
     compiled[name] = after["compilations"] - before["compilations"]
     hits[name] = after["disk_hits"] - before["disk_hits"]
+has_compiler = "libkjit-compiler" in open("/proc/self/maps").read()
 print(json.dumps({"values": values, "compiled": compiled, "hits": hits, "has_compiler": has_compiler}))
+"""
+# The compiler rejects this func. Applications may handle such errors, so the disk cache has them, too.
+REJECTED = """
+import json
+import numpy as np
+import kjit
+SCALE = 2
+
+@kjit.func
+def rejected(x): return SCALE * x{comment}
+
+try:
+    rejected(np.arange(3.0))
+except kjit.Error as error:
+    print(json.dumps([str(error), error.code, type(error).__name__, "libkjit-compiler" in open("/proc/self/maps").read()]))
 """
 PARTS = {"scale": "4.0", "shift": "8", "factor": "2", "closed": "5", "blank": ""}
 
@@ -142,6 +156,14 @@ def start(kind="kjit", plain="never", cache="cache", **changes):
     environment = os.environ | {"XDG_CACHE_HOME": str(FOLDER / cache), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, str(FOLDER / "program.py"), kind, plain]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def reject(comment=""):
+    """Returns (message, code, class, whether the process has loaded the compiler)."""
+    (FOLDER / "rejected.py").write_text(REJECTED.replace("{comment}", comment))
+    environment = os.environ | {"XDG_CACHE_HOME": str(FOLDER / "rejected"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, str(FOLDER / "rejected.py")]
+    return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def finish(process):
@@ -209,6 +231,21 @@ for damage in "cut", "flipped", "empty":
         path.write_bytes(data if damage == "flipped" else data[:at] if damage == "cut" else b"")
     assert compiled(run())
     assert not compiled(run())
+
+# errors: a later process gets the same one without the compiler, and another quoted line is compiled again
+first_error = reject()
+assert first_error[1:] == ["ARRAY_AS_NUMBER", "TypingError", True] and "return SCALE * x\n" in first_error[0], first_error
+assert reject() == [*first_error[:3], False]
+commented = reject("  # a comment")
+assert commented[3] and "return SCALE * x  # a comment\n" in commented[0], commented
+assert reject("  # a comment") == [*commented[:3], False]
+error_entry, = (FOLDER / "rejected/kjit").glob("*.kjit")
+whole = error_entry.read_bytes()
+for at in sorted({*GENERATOR.sample(range(len(whole)), 2), len(whole) - 1}):
+    for damaged in whole[:at], whole[:at] + bytes([whole[at] ^ 1 << GENERATOR.randrange(8)]) + whole[at + 1:]:
+        error_entry.write_bytes(damaged)
+        assert reject("  # a comment") == commented, (at, len(damaged))
+        assert reject("  # a comment")[3] is False
 
 # a directory that cannot be written to
 (FOLDER / "file").write_text("")

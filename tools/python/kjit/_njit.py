@@ -480,8 +480,8 @@ def njit(function=None, **options):
     fastmath: allows less exact arithmetic. boundscheck: raises IndexError for an index out of
     bounds. debug: adds debug information. interruptible: lets Ctrl-C end the function. inline:
     "always" or "never". locals: a dictionary from names of variables to their types.
-    nogil, cache: have no effect. kjit always releases the GIL, and its disk cache keeps loops over
-    prange. Each process compiles other code of the function again.
+    nogil, cache: have no effect. kjit always releases the GIL and keeps compiled code in its disk
+    cache.
 
     Raises TypeError and ValueError for wrong options. Errors in the function are raised at its
     first call, as kjit.SourceError or another kjit.Error with the line.
