@@ -426,7 +426,8 @@ refused("dict", element, {2: 1})
 refused("datetime64", element, np.datetime64("2020-01-01"))
 refused("lists", lists, 3)
 refused("takes the items x, y", lambda a: Point(a), 1)
-refused("a tuple contains None, a function or a type", lambda t: t[0](2), (square, 1))
+refused("a tuple contains None, a function or a type", lambda t: t[0](2), (square, np.ones(1)))
+assert njit(lambda t: t[0](2) + t[1])((square, 1)) == square(2) + 1  # without arrays the tuple exists only at compile time
 refused("is compared with a value that is not a member", lambda x: x == Color.RED, 1)
 
 # ---- an index beyond the end of a tuple ----

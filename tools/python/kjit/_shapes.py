@@ -98,6 +98,8 @@ class Known:
     def _key(self, thing, depth):
         if isinstance(thing, _PLAIN):
             return type(thing), repr(thing)
+        if type(thing) is tuple:
+            return tuple(self._key(item, depth) for item in thing)
         self.kept.append(thing)
         if not isinstance(thing, types.FunctionType) or thing.__kwdefaults__ or thing.__annotations__ or depth > _DEEPEST:
             return id(thing)
@@ -120,12 +122,24 @@ class Known:
         return ()
 
 
+def _is_known(value):
+    """Returns whether a tuple exists only at compile time: it is empty, or its items are constants and functions that are not all
+    numbers."""
+    if not isinstance(value, tuple):
+        return isinstance(value, _PLAIN) or is_function(value)
+    return all(map(_is_known, value)) and not all(map(_is_number, value)) or not value
+
+
+def _is_number(value):
+    return all(map(_is_number, value)) if isinstance(value, tuple) else isinstance(value, (bool, int, float, complex))
+
+
 def shape_of(value, takes_types=False, takes_constants=False):
     """Returns the shape of an argument, or None if it is an ordinary argument. With takes_types and takes_constants,
     types and constants (a string, an empty tuple) have shapes as well."""
     if isinstance(value, enum.Enum) and all(isinstance(m.value, (bool, int, float, complex)) for m in type(value)):
         return Member(type(value))
-    is_constant = takes_constants and (isinstance(value, str) or type(value) is tuple and not value)
+    is_constant = takes_constants and (isinstance(value, str) or type(value) is tuple and _is_known(value))
     if value is None or isinstance(value, enum.Enum) or is_constant:
         return Known(value)
     if not isinstance(value, tuple):

@@ -8,7 +8,7 @@ import ast
 import itertools
 
 from . import source as sources
-from . import comprehensions, constant_lists, loop_kernels, static, walrus, words
+from . import comprehensions, constant_lists, loop_kernels, static, unrolling, walrus, words
 from .reductions import Reductions
 from .scope import COMPOUND, Scope, blocks
 from .temporaries import Temporaries
@@ -56,7 +56,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         node, own = self.node, {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name)}
         stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         names = static.Names(self.function, stored | set(self.parameters) - set(known), {n: v for n, v in known.items() if n not in stored}, True)
-        written = constant_lists.written(node.body, names)
+        written = constant_lists.written(unrolling.written(node.body, names), names)
         found = comprehensions.find(written, names)
         if not found and written is node.body:
             return

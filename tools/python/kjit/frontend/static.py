@@ -58,6 +58,11 @@ _FOLDED = {
 }
 
 
+def _is_special(item):
+    """Returns whether an item of a tuple cannot be an item of a kernel's tuple."""
+    return item is None or isinstance(item, str) or callable(item)
+
+
 def _fields_of(thing):
     """Returns the names of the fields of a NumPy record, and none for other objects."""
     is_record = type(thing).__module__ == "numpy" and type(thing).__name__ in ("void", "record")
@@ -154,11 +159,12 @@ class Names:
                 return getattr(base, node.attr, UNKNOWN)
             return UNKNOWN
         if isinstance(node, ast.Subscript):
-            base, key = self.value(node.value), self.value(node.slice)
+            base, literal = self.value(node.value), fold_literals(node.slice)
+            key = self.value(node.slice) if literal is UNKNOWN else literal
             if isinstance(key, str) and key in _fields_of(base):
                 return base[key]
-            if isinstance(base, tuple) and type(key) is int and -len(base) <= key < len(base) and isinstance(base[key], str):
-                return base[key]  # for example the name of a field
+            if isinstance(base, tuple) and type(key) is int and -len(base) <= key < len(base):
+                return base[key] if any(map(_is_special, base)) else UNKNOWN  # for example the name of a field
             is_member = isinstance(base, enum.EnumMeta) and isinstance(key, str)
             return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
         if isinstance(node, ast.Call) and node.args and not node.keywords:
@@ -216,6 +222,9 @@ class Names:
 
     def _comparison(self, node, left, right, is_identity):
         kinds = (*PLAIN, enum.Enum, type) if is_identity or isinstance(node.ops[0], (ast.Eq, ast.NotEq)) else PLAIN
+        if isinstance(node.ops[0], (ast.Eq, ast.NotEq)) and isinstance(left, tuple) != isinstance(right, tuple):
+            if all(isinstance(value, (*PLAIN, tuple)) for value in (left, right)):
+                return isinstance(node.ops[0], ast.NotEq)  # a tuple and a value of another class are never equal
         if (
             isinstance(left, kinds)
             and isinstance(right, kinds)
