@@ -21,6 +21,14 @@ def _first_line(node):
     return min((node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))))
 
 
+def _has_line(statement, line):
+    """Returns whether a statement of a file contains the line."""
+    if statement.end_lineno < line:
+        return False
+    decorators = getattr(statement, "decorator_list", None)
+    return (decorators[0].lineno if decorators else statement.lineno) <= line
+
+
 def _nodes_at(tree, line):
     """Yields nodes in the order of ast.walk, without statements that do not contain the line, nor
     their parts. A file can have thousands of them."""
@@ -29,7 +37,7 @@ def _nodes_at(tree, line):
         node = nodes.popleft()
         yield node
         for part in ast.iter_child_nodes(node):
-            if not isinstance(part, ast.stmt) or _first_line(part) <= line <= part.end_lineno:
+            if not isinstance(part, ast.stmt) or _has_line(part, line):
                 nodes.append(part)
 
 
