@@ -42,6 +42,7 @@ if __name__ == "__main__":
 
 # Since Python 3.13 breakpoint() stops at its own line instead of the next one.
 TO_NEXT_LINE, LINE_OF_STOP = ("n\n", 14) if sys.version_info >= (3, 13) else ("", 15)
+OF_LIBRARIES = ("importlib._bootstrap", "/numpy/", "functools.py", "_collections_abc", "/os.py", "os>")
 OF_DEBUGGERS = ("PYTHONBREAKPOINT", "PYTEST_ADDOPTS", "PYTHONSAFEPATH")
 
 
@@ -94,6 +95,11 @@ def check_pdb():
     found = run(PROGRAM.replace("        breakpoint()\n", "        pass\n"), "b 6\nc\nb 17, i == 2\nclear 1\nc\np i, s.tolist()\ns\ns\nc\nq\n", "-m", "pdb")
     expect("python -m pdb", found, "-> w = v * v", "-> r[i] = s[3 - i] + 1", "[0.0, 1.0, 4.0, 9.0])", "[10.  5.  2.  1.]",
            absent=("kjit/simulator/arithmetic.py(", "kjit/simulator/words.py("))
+    # neither s at an array in shared memory nor n at the end of a kernel enters NumPy or the standard library
+    found = run(PROGRAM.replace("        breakpoint()\n", "        pass\n"), "b 11\nc\nclear 1\ns\ns\nc\nq\n", "-m", "pdb")
+    expect("step over an array", found, "-> s = cuda.shared.array", "-> i = cuda.grid(1)", "-> if i == 1:", "[10.  5.  2.  1.]", absent=OF_LIBRARIES)
+    found = run(PROGRAM, TO_NEXT_LINE + "n\nn\nn\nn\nc\n")
+    expect("next after the end", found, "-> r[i] = s[3 - i] + 1", "--Return--", "[10.  5.  2.  1.]", absent=OF_LIBRARIES)
     found = run(PROGRAM, "q\n")
     expect("quit", found, f'test_program.py", line {LINE_OF_STOP}, in kernel', "BdbQuit", absent=("In function 'kernel'",))
 

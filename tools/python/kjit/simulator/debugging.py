@@ -1,5 +1,6 @@
 """Debuggers in kernels. pdb and other debuggers that derive from bdb.Bdb step through the program's
-kernel, but not into kjit's functions for operators, barriers and the loop over the threads."""
+kernel, but not into kjit's functions for operators, barriers and the loop over the threads, nor
+into the functions of NumPy and of the standard library that these call."""
 
 import ast
 import bdb
@@ -8,11 +9,14 @@ import sys
 # The functions that start a debugger, by their last name.
 STARTS = ("breakpoint", "set_trace")
 Quit = bdb.BdbQuit  # raised in the line of the program where the debugger is told to quit
-_OWN = frozenset(("kjit", "kjit.*"))
+# patterns for the names of the modules that are hidden
+_OWN = frozenset(
+    "kjit kjit.* numpy numpy.* importlib importlib.* abc ast collections.* contextlib enum functools inspect operator os types weakref".split()
+)
 
 
 def hide():
-    """Hides kjit's functions from a debugger that traces the current thread."""
+    """Hides the functions of _OWN from a debugger that traces the current thread."""
     debugger = getattr(sys.gettrace(), "__self__", None)
     if isinstance(debugger, bdb.Bdb):
         debugger.skip = _OWN | (debugger.skip or set())
