@@ -1,5 +1,5 @@
-/* Runs algorithms over whole arrays: converts Python objects to the arguments of a row of the table
- * in algorithm_table.c. */
+/* Runs algorithms over whole arrays. Each algorithm has a row in the table of algorithm_table.c.
+ * This file converts the Python objects of a call to the arguments of the row's C function. */
 #include "algorithm.h"
 #include "expression.h"
 
@@ -419,8 +419,9 @@ static PyObject *ask(algorithm_call *call, const algorithm_row *row,
   return list;
 }
 
-/* Waits for the streams of the arguments. A call on several devices has no common stream that could
- * be ordered after them, and waits for its own work before it returns. */
+/* Waits for the streams that produce the arguments. Only calls on several devices use this
+ * function: they have no single stream that could wait for these streams, so the calling thread
+ * waits. */
 static kjit_status wait_for_followed(const binding_followed *followed)
 {
   kjit_status status = KJIT_OK;

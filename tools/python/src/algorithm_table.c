@@ -19,8 +19,8 @@ static kjit_csr csr_of(const algorithm_argument *a)
 #include "algorithm_calls.inc"
 #undef CALL
 
-/* Returns a result matrix with the given shape. A call that only asks for descriptions of the
- * results has no operands for it. */
+/* Returns a result matrix with the given shape. If the caller asks only for descriptions of the
+ * results, the matrix has no operands. */
 static kjit_csr result_of(const algorithm_argument *a, int64_t rows, int64_t columns)
 {
   return (kjit_csr){ a[0].operands, a[1].operands, a[2].operands, { rows, columns } };

@@ -67,8 +67,8 @@ static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_t
 }
 
 /* Fills the tensor of a buffer. *record receives the struct type of the elements, or KJIT_VOID if
- * they are not structs. object has the dtype; the buffer may come from a view of it, for example an
- * integer view of dates. */
+ * they are not structs. The dtype is read from object, because the buffer may belong to a view of
+ * object with another type. Dates, for example, are viewed as integers. */
 static int fill_tensor(context_object *context, PyObject *object, const char *name,
                        binding_argument *storage, kjit_type *record)
 {
@@ -245,8 +245,9 @@ static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
   return 0;
 }
 
-/* Returns the struct of this context for the elements of an array of another context. Returns
- * KJIT_ANY if they are not structs, or KJIT_VOID with an exception. */
+/* Returns the struct type of this context that corresponds to the element type of an array of
+ * another context. Returns KJIT_ANY if the element type is no struct, or KJIT_VOID with an
+ * exception. */
 static kjit_type find_own_struct(context_object *context, const array_object *array)
 {
   kjit_type element = kjit_get_array_element(array->array);

@@ -459,7 +459,7 @@ static PyObject *copy_from(PyObject *object, PyObject *source)
   Py_RETURN_NONE;
 }
 
-/* NumPy's name of the elements, or the dtype of records. */
+/* Returns NumPy's name of the element type, or the dtype if the elements are records or dates. */
 static PyObject *make_dtype(array_object *self)
 {
   kjit_type element = kjit_get_array_element(self->array);
@@ -506,8 +506,9 @@ static PyObject *read_number(array_object *self)
   return binding_finish(self->context, status) ? NULL : binding_make_value(element, value.bytes);
 }
 
-/* Returns the only element of an array of numbers. The array has memory, or is a copy of an element
- * that is recorded but not made yet. Returns NULL without an exception for other arrays. */
+/* Returns the only element of an array of numbers. The array must have memory, or be the copy of
+ * one element, which kjit has recorded and not made yet. Returns NULL without an exception for
+ * other arrays. */
 static PyObject *get_number(array_object *self)
 {
   if (binding_get_element(self) >= KJIT_SCALAR_COUNT || binding_get_element(self) == KJIT_BF16)

@@ -52,9 +52,9 @@ PyObject *binding_restride(PyObject *array, PyObject *args)
   return binding_wrap_view(self, view, is_read_only);
 }
 
-/* _part(element, index): returns a view of the component with this index of all elements. Each
- * element consists of several values of type `element`, for example a complex number of two
- * floats. */
+/* _part(element, index): returns a view of one component of each element. An element consists of
+ * several values of type `element`, for example the two floats of a complex number; index is the
+ * number of the component. */
 PyObject *binding_get_part(PyObject *array, PyObject *args)
 {
   array_object *self = (array_object *)array;
@@ -69,7 +69,7 @@ PyObject *binding_get_part(PyObject *array, PyObject *args)
   return binding_finish(self->context, status) ? NULL : binding_wrap_shape(self, view);
 }
 
-/* _protect(): makes the array read-only. Other arrays with the same memory do not change. */
+/* _protect(): makes the array read-only. Other arrays that share its memory stay writable. */
 PyObject *binding_protect(PyObject *array, PyObject *unused)
 {
   array_object *self = (array_object *)array;
@@ -283,8 +283,8 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
 }
 
-/* Returns a copy of the only element of a view. The copy is made when the element is needed or
- * overwritten, if operations on the array are recorded. */
+/* Returns a copy of the only element of a view. If operations on the array are recorded, so is the
+ * copy. kjit then makes the copy when its value is needed, or before the element is overwritten. */
 static PyObject *copy_view(PyObject *view)
 {
   PyObject *copy = view ? expression_record_element(view) : NULL;
@@ -302,7 +302,8 @@ static int copies_elements(const array_object *array)
   return binding_get_element(array) < KJIT_SCALAR_COUNT;
 }
 
-/* Returns whether a key consists of integers for all axes. Without axes that is the empty tuple. */
+/* Returns whether a key consists of integers for all axes. For an array without axes, only the
+ * empty tuple is such a key. */
 static int is_element_key(PyObject *array, PyObject *key)
 {
   const kjit_tensor *tensor = binding_look_at_array(array);

@@ -25,7 +25,7 @@
  *   progress.c, interrupt.c      long calls
  *
  * algorithm.h lists the files of algorithms over whole arrays. expression.h lists the files of
- * array operators, which compute an expression when its value is needed.
+ * array operators, which record operations and compute them when a value is needed.
  *
  * Each object holds a reference to the Python object of its context, so a kjit_context ends after
  * all objects made from it. Contexts hold no references to these objects. */
@@ -64,7 +64,8 @@ enum { BINDING_MOST_WRAPS = 16 };
 
 typedef struct context_object {
   PyObject_HEAD kjit_context *context;
-  binding_message_queue *messages; /* lines and warnings that wait for the interpreter lock */
+  binding_message_queue *messages; /* printed lines and warnings that are not delivered to Python
+                                    * yet */
   unsigned generation;             /* value of binding_generation when the context was made */
   int is_interruptible;            /* whether the code polls for interrupts */
   atomic_int calls; /* number of threads in a call of libkjit without the interpreter lock */
@@ -119,8 +120,8 @@ typedef enum binding_protection {
 typedef struct array_object {
   PyObject_HEAD context_object *context;
   kjit_array *array; /* NULL while the array is pending (see expression.h) */
-  /* The array from before this array became read-only, or NULL. Calls on other threads may still
-   * use it. */
+  /* The kjit_array of this object before the object became read-only, or NULL. Calls on other
+   * threads may still use it. */
   kjit_array *unprotected;
   kjit_device *device;
   int is_read_only; /* a binding_protection */
@@ -130,11 +131,11 @@ typedef struct array_object {
   int is_result; /* true for a result without dimensions, for which NumPy returns a scalar; an
                     operator such as += then makes a new array */
   binding_producer producer; /* producer of an imported array */
-  binding_block *block; /* state that arrays with the same memory share; NULL if the array has no
-                           views and no pending array reads it */
+  binding_block *block; /* the memory block that the array shares with its views; NULL if the array
+                           has no views and no pending array reads it */
   binding_pending *pending; /* the recorded operation that computes the array when it is first
                              * needed; NULL if it has memory */
-  /* For kjit.explain: data about an array that was pending before it was computed. */
+  /* For kjit.explain: how an array that was pending has been computed. */
   PyObject *key; /* key of its expression */
   int launch_count, was_fused;
   PyObject *weak_references; /* kept by Python */
@@ -367,9 +368,9 @@ int binding_begin_following(context_object *context, const struct binding_argume
 /* Makes the other streams of the arguments wait for the launch. A call of this function must follow
  * every call of the function above. */
 kjit_status binding_end_following(binding_followed *followed);
-/* Waits for queued work of other libraries on arrays that are on another device than the launch and
- * that kernels use by peer access. Returns the number of waits, or -1 with an exception. If the
- * number is not 0, the caller has to wait for the launch as well. */
+/* Waits for queued work of other libraries on arrays of other devices, which the kernel uses by
+ * peer access. Returns the number of waits, or -1 with an exception. If the number is not 0, the
+ * caller has to wait for the launch as well. */
 int binding_wait_for_peers(context_object *context, const struct binding_argument *arguments,
                            Py_ssize_t count, const kjit_device *device);
 /* Makes the stream wait for the queued work of the libraries of the arguments. Returns 0, or -1
@@ -390,9 +391,9 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
 int binding_refuse_write(const array_object *array);
 /* Wraps a view of an array. The view is read-only also if the array is. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
-/* Wraps an array that has the elements of its owner in another shape. This is a view, except if the
- * owner stands for a scalar: without dimensions the result is a scalar, too, and with dimensions it
- * is a new array, as in NumPy. */
+/* Wraps an array that has the elements of its owner in another shape. The result is a view, unless
+ * the owner stands for a scalar. In that case the result is a scalar if it has no dimensions, and
+ * otherwise a new array, as in NumPy. */
 PyObject *binding_wrap_shape(array_object *owner, kjit_array *view);
 /* Wraps an array whose memory other libraries write, see binding_open_block. */
 PyObject *binding_wrap_foreign(context_object *context, kjit_array *array, int is_read_only);
@@ -408,9 +409,9 @@ PyObject *binding_export_dlpack(PyObject *self, PyObject *const *args, Py_ssize_
 PyObject *binding_get_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *binding_get_cuda_interface(PyObject *self, void *unused);
 struct binding_argument;
-/* Reads arrays of known libraries without a capsule. Returns 1 if tensor and producer of storage
- * are set; they are valid as long as object and storage. Returns 0 for other objects, or -1 with an
- * exception. */
+/* Reads arrays of known libraries without a DLPack capsule. Returns 1 if it has set storage->tensor
+ * and storage->producer, which are valid as long as object and storage exist. Returns 0 for other
+ * objects, or -1 with an exception. */
 int binding_look(context_object *context, PyObject *object, struct binding_argument *storage);
 /* Asks the producer's library for its current stream and stores the handle. Returns 0, or -1 with
  * an exception. */
@@ -420,9 +421,9 @@ int binding_init_direct(void);
  * a new reference, or NULL. NULL without an exception means that the object has neither
  * attribute. */
 PyObject *binding_import(context_object *context, PyObject *object);
-/* Reads an object's __cuda_array_interface__ as a tensor in host memory, because on the CPU target
- * its addresses are host addresses. Returns 1, or 0 if the object has no such attribute or if its
- * array is read-only, has a stream or is not aligned; then binding_import or the caller handles the
+/* Reads an object's __cuda_array_interface__ for the CPU target, where its addresses are host
+ * addresses. Returns 1 and the tensor. Returns 0 if the object has no such attribute, or if its
+ * array is read-only, has a stream or is not aligned. The caller or binding_import then handles the
  * object. */
 int binding_read_interface(PyObject *object, struct binding_argument *storage);
 /* Raises an exception that describes the error in an object's array. Returns NULL. */
@@ -435,8 +436,8 @@ int binding_parse_typestr(const char *text, kjit_tensor *tensor);
 /* Reads `count` integers from a tuple. Returns 0 on success, and -1 on failure; an exception may be
  * set then. */
 int binding_parse_integers(PyObject *tuple, int64_t *values, int count);
-/* Wraps a tensor as an array that keeps a reference to owner as long as kjit may use the memory.
- * The array also takes over buffer, even on failure, unless it is NULL. stream: see
+/* Wraps a tensor as an array that keeps a reference to owner as long as kjit may use the memory. If
+ * buffer is not NULL, the function also takes over buffer, even on failure. stream: see
  * kjit_take_dlpack_versioned. Returns NULL with an exception. */
 PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kjit_tensor *tensor,
                               kjit_stream *stream, int is_read_only, const Py_buffer *buffer);
@@ -554,9 +555,9 @@ typedef struct binding_parameters {
 void binding_set_parameters(binding_parameters *self, PyObject *owner, PyObject *names,
                             PyObject *defaults, int is_typed);
 void binding_clear_parameters(binding_parameters *self);
-/* Returns the arguments in the order of the parameters, with keywords and defaults filled in, as a
- * new tuple. keywords: a dictionary, a tuple of names whose values follow the args, or NULL.
- * Returns NULL with an exception. */
+/* Returns the arguments in the order of the parameters, as a new tuple that includes keyword
+ * arguments and default values. keywords: a dictionary, a tuple of names whose values follow the
+ * args, or NULL. Returns NULL with an exception. */
 PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args, Py_ssize_t given,
                           PyObject *keywords);
 /* Describes a parameter of a kernel or func. */

@@ -1,6 +1,6 @@
-/* Manages memory blocks. A block is memory that arrays share with their views, with a list of the
- * pending arrays that read it. Before kjit writes the memory, or passes it to code that may write
- * it, it computes these pending arrays. */
+/* Manages memory blocks. A block represents memory that an array shares with its views. It lists
+ * the pending arrays that read this memory. Before kjit writes the memory, or passes it to code
+ * that may write it, kjit computes these pending arrays. */
 #include "expression.h"
 
 #include <stdlib.h>
@@ -62,8 +62,8 @@ static int is_held(const array_object *array)
   return Py_REFCNT((PyObject *)array) > array->pending->reader_count;
 }
 
-/* Returns the array that must be computed so that `array` no longer reads a block. If only other
- * pending arrays reference a pending array, it is best computed as part of them. */
+/* Returns the array to compute so that `array` no longer reads a block. If only pending arrays
+ * reference `array`, this is one of these arrays, because a single kernel then computes both. */
 static array_object *find_outermost(array_object *array, uint64_t kept)
 {
   while (!array->pending->busy && !is_held(array)) {
@@ -84,7 +84,8 @@ int binding_compute_readers(binding_block *block, uint64_t kept)
     while (edge && edge->reader->pending->is_spent && !edge->reader->pending->busy)
       edge = edge->next;
     if (!edge) return 0;
-    /* an array that another thread stores elsewhere is not computed, but its kernel reads now */
+    /* Another thread is storing the elements of a spent array in other memory. The array itself is
+     * not computed; kjit waits until the other thread's kernel has read the block. */
     int is_spent = edge->reader->pending->is_spent;
     array_object *array = is_spent ? edge->reader : find_outermost(edge->reader, kept);
     Py_INCREF((PyObject *)array);
@@ -106,7 +107,7 @@ int binding_before_write(array_object *array)
 }
 
 /* The array is marked as open or lent before its readers are computed, so that no new readers are
- * added meanwhile. */
+ * added at the same time. */
 int binding_open_block(array_object *array)
 {
   if (array->pending && binding_evaluate(array)) return -1;

@@ -9,11 +9,11 @@ static int64_t count_elements(const kjit_tensor *tensor)
   return count;
 }
 
-/* Returns whether an operand is computed separately, before the array's kernel runs. This is so in
- * three cases. A thread is computing the operand already. Or an earlier kernel computed the operand
- * as a part of its expression without storing it, and the operand is still referenced, so later
- * expressions may need it, too. Or the operand has fewer elements than the array, so the kernel
- * would compute each element repeatedly. */
+/* Returns whether an operand is computed separately, before the array's kernel runs. There are
+ * three such cases: a thread is computing the operand already; an earlier kernel computed the
+ * operand as a part of its expression without storing it, and later expressions may need the
+ * operand again; the operand has fewer elements than the array, so the array's kernel would compute
+ * each element of the operand repeatedly. */
 static int is_computed_apart(const array_object *operand, const array_object *array)
 {
   const binding_pending *pending = operand->pending;
@@ -138,8 +138,9 @@ static int compute_longest_operand(const array_object *array)
 
 int expression_collect(array_object *array, binding_expression *e)
 {
-  /* An expression gets more inputs after it was recorded if its parts are computed separately: in
-   * (a + b) * a * b, which has two inputs, the computed sum becomes a third one. */
+  /* If parts of an expression are computed separately, the expression can get more inputs than it
+   * had when it was recorded. For example, (a + b) * a * b has two inputs; if the sum is computed
+   * separately, it becomes a third input. */
   do {
     if (compute_separate_operands(array)) return -1;
     e->node_count = e->input_count = e->has_more_inputs = 0;

@@ -225,9 +225,9 @@ static PyObject *get_statistics(PyObject *object, PyObject *unused)
                        s.evictions, "imports", s.imports);
 }
 
-/* leave(seconds): called when the interpreter ends. Interrupts compilations and waits until no
- * thread is in a call of libkjit. Background threads have ended then, because exit() destroys data
- * of LLVM. */
+/* leave(seconds): called when the interpreter ends. Interrupts compilations, waits until no thread
+ * is in a call of libkjit, and ends the background threads. They must end before exit(), which
+ * destroys data that LLVM uses. */
 static PyObject *leave_context(PyObject *object, PyObject *args)
 {
   context_object *self = (context_object *)object;

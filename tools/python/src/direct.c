@@ -1,5 +1,6 @@
-/* Reads arrays of other libraries directly, without a capsule: with DLPack's exchange API if the
- * type has it, and for CuPy's arrays, whose type does not, by attributes. */
+/* Reads arrays of other libraries directly, without a DLPack capsule. If the array's type has
+ * DLPack's exchange API, this API is used. CuPy's type does not have it, so CuPy's arrays are read
+ * by their attributes. */
 #include "binding.h"
 
 /* ---- DLPack's exchange API: C functions in the type's attribute `__dlpack_c_exchange_api__`
@@ -84,7 +85,8 @@ static attribute find_attribute(PyTypeObject *type, PyObject *name)
   return (attribute){ NULL, NULL };
 }
 
-/* Caches the descriptors of a type, if its attributes are determined by descriptors alone. */
+/* Caches the descriptors of a type. If the type overrides attribute lookup, caches that it has
+ * none. */
 static void learn(attributes *known, PyTypeObject *type)
 {
   int is_plain =

@@ -26,7 +26,7 @@ typedef struct choice {
   PyObject *function;
   PyObject *line;  /* line (see line.c) of the func, or NULL */
   PyObject *later; /* callable that compiles the func, or NULL */
-  /* true if an earlier call chose the func, so the code of the func probably exists */
+  /* true if an earlier call chose the same func, whose code then probably exists */
   int is_known;
 } choice;
 
@@ -144,9 +144,10 @@ static int run_new(array_object *array, const binding_expression *e, const choic
 
 /* ---- choosing the kernel ---- */
 
-/* Finds the func of an expression and returns a new reference. Returns None if it is not compiled
- * or cannot be. Returns a callable if it should be compiled; it must be called after the result
- * array exists. Returns NULL with an exception. */
+/* Finds the func of an expression and returns a new reference. The result is None if the func is
+ * not compiled yet or cannot be compiled. The result is a callable if the func should be compiled
+ * now; the caller must call it after it has created the result array. Returns NULL with an
+ * exception. */
 static PyObject *find_function(array_object *array, const binding_expression *e, choice *made)
 {
   PyObject *key = made->key = expression_make_key(e);
@@ -367,8 +368,10 @@ static int reads_elsewhere(const binding_expression *e, array_object *out)
   return 0;
 }
 
-/* Marks the parts of the expression that are released with it. is_slot: the interpreter has one
- * reference to an operand of the outermost operation and releases it after the operator. */
+/* Marks the arrays of an expression that nothing can need after the expression has been stored
+ * elsewhere: `outermost`, and operands that are referenced only by marked arrays. is_slot: the
+ * interpreter holds one reference to an operand of the outermost operation, and releases it after
+ * the operator. */
 static void mark_spent(const binding_expression *e, const array_object *outermost, int is_slot)
 {
   const binding_pending *root = outermost->pending;
@@ -437,7 +440,7 @@ int expression_store(array_object *array, array_object *out, PyObject *where, in
   int is_mask_apart = !mask || binding_relation(mask, out) != 2;
   while (array->pending) {
     binding_expression e;
-    /* other threads compute all pending arrays that read memory to which they write */
+    /* an expression that reads memory is computed by the threads that write to this memory */
     if (expression_wait(array) || expression_collect(array, &e)) return -1;
     if (!array->pending || reads_elsewhere(&e, out) || !is_mask_apart) break;
     int outcome = store_fused(array, out, where, &e, is_slot);

@@ -358,7 +358,7 @@ PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
     t = kjit_get_tensor(self->array);
   }
   if (!t || binding_is_on_cpu(t) || t->lanes != 1 || t->code == 4 || t->code > 6) {
-    /* an AttributeError, so that hasattr returns False */
+    /* hasattr returns False for an AttributeError */
     PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU, or "
                                           "the interface does not support its elements");
     return NULL;

@@ -119,7 +119,8 @@ const kjit_tensor *binding_look_at_array(PyObject *object)
   return binding_get_tensor(object);
 }
 
-/* Returns the byte of an operand in the types number, or -1 if kjit.numpy has to handle it. */
+/* Returns the byte that expression_read_types stores for the type of an operand, or -1 if
+ * kjit.numpy has to handle the operand. */
 static int find_type(PyObject *object)
 {
   PyTypeObject *type = Py_TYPE(object);
@@ -275,7 +276,7 @@ int binding_adopt(array_object *array, kjit_array *computed)
 }
 
 /* Returns a pending array to compute, or NULL. Arrays that a parent process created before a fork,
- * and arrays whose elements another thread stores elsewhere, are not computed. */
+ * and arrays whose elements another thread is storing in other memory, are not computed. */
 static array_object *find_computable(void)
 {
   array_object *array = all_pending;

@@ -42,7 +42,7 @@ typedef struct binding_operation {
   uint64_t types;   /* operand types, see expression.c */
   kjit_type scalar; /* type to which Python numbers are converted */
   kjit_type result;
-  int is_cheap; /* computing it again is cheaper than loading its result */
+  int is_cheap; /* true if computing the operation again is cheaper than loading its result */
 } binding_operation;
 
 struct binding_pending {
@@ -55,14 +55,15 @@ struct binding_pending {
   kjit_tensor tensor; /* description of the result, without an address */
   kjit_type element;
   int64_t shape[BINDING_MAX_RANK];
-  /* Upper bounds for the whole expression: subexpressions shared by two operands may be counted
-   * twice. */
+  /* Upper bounds of the numbers of operations and inputs of the whole expression: subexpressions
+   * shared by two operands may be counted twice. */
   int operation_count, input_count;
   /* identifier of the thread that computes the array, alone or as part of another array; 0 if no
    * thread does */
   unsigned long busy;
   int was_part;   /* the array was computed as part of another array */
-  int is_spent;   /* an operand was overwritten by the operation that this array was part of */
+  int is_spent;   /* the array's elements were stored in other memory, where they may have
+                   * overwritten an operand */
   int is_element; /* true if the array is the copy of an element; its operand is a view of the
                      element */
   uint64_t visit; /* number of the last walk through the graph that visited the array */
@@ -99,9 +100,9 @@ int binding_is_shared(const array_object *array);
 /* Compares two arrays that have memory. Returns 0 if they are disjoint, 1 if they have the same
  * elements in the same order, or 2 if they may overlap. */
 int binding_relation(const array_object *a, const array_object *b);
-/* Computes the pending arrays that read the memory, except parts of the expression visited by walk
- * `kept` that no other code references. kept 0 means no exception. Returns 0, or -1 with an
- * exception. */
+/* Computes the pending arrays that read the memory, except arrays that walk `kept` has visited and
+ * that only this expression references. If kept is 0, it computes all of them. Returns 0, or -1
+ * with an exception. */
 int binding_compute_readers(binding_block *block, uint64_t kept);
 
 /* ---- expression.c ---- */
@@ -154,9 +155,9 @@ PyObject *expression_make_key(const binding_expression *expression);
 int expression_is_line(PyObject *object);
 /* Returns the func of a line (see line.c) as (module, name), a borrowed reference. */
 PyObject *expression_get_pair(PyObject *line);
-/* Computes an expression into `out` by the C function of a line (see line.c), if the arrays are
- * small and contiguous. `reader` is the array that is computed. Returns 1 if done, 0 if the func
- * has to be used, or -1 with an exception. */
+/* Computes an expression into `out` with the C function of a line (see line.c), if the arrays are
+ * small and contiguous. `reader` is the pending array of the expression. Returns 1 if done, 0 if
+ * the caller has to use the func, or -1 with an exception. */
 int expression_run_line(PyObject *line, const binding_expression *e, const array_object *reader,
                         kjit_array *out);
 

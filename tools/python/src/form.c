@@ -136,7 +136,7 @@ static unsigned find_layout(const kjit_tensor *tensor)
   return layout;
 }
 
-/* number: number of the element type or of the dtype. */
+/* Packs the properties of an array into one number. number and dtype identify the element type. */
 static uint64_t pack_facts(uint64_t number, uint64_t dtype, int rank, unsigned layout)
 {
   return number << 32 | dtype << 16 | (uint64_t)rank << 4 | layout;
@@ -175,7 +175,7 @@ static int read_mapped(form_argument *argument, PyObject *object)
 {
   PyObject *own = PyObject_GetAttrString(object, "_own");
   int is_read = own && read_own(argument, own, 0);
-  Py_XDECREF(own); /* the object has a reference to it */
+  Py_XDECREF(own); /* the object still holds a reference to the array */
   PyErr_Clear();
   return is_read;
 }

@@ -1,5 +1,5 @@
 /* The form of an argument: the properties that decide how it is converted for a launch. Arguments
- * of the same forms are converted in the same way, which route.c caches. */
+ * of equal forms are converted in the same way; route.c caches this way. */
 #ifndef KJIT_PYTHON_FORM_H
 #define KJIT_PYTHON_FORM_H
 

@@ -117,7 +117,8 @@ static void free_formula(PyObject *object)
 
 /* ---- properties ---- */
 
-/* Returns the dictionary of a result of texts, or an empty tuple. */
+/* Returns the dictionary of a formula whose result is strings, as a tuple. The tuple is empty if
+ * the result is not strings. */
 static PyObject *list_texts(const kjit_formula *formula)
 {
   const kjit_formula_texts *texts = kjit_get_formula_texts(formula);
@@ -129,8 +130,8 @@ static PyObject *list_texts(const kjit_formula *formula)
   return list;
 }
 
-/* info(): returns (type, flags, whether the formula uses each column, the dictionary of a result of
- * texts). */
+/* info(): returns (type, flags, whether the formula uses each column, the result's dictionary as
+ * returned by list_texts). */
 static PyObject *get_info(PyObject *object, PyObject *unused)
 {
   (void)unused;

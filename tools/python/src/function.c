@@ -13,7 +13,8 @@ static PyTypeObject *function_type;
 /* Maximum size of a result: the language has tuples of up to 1024 numbers. */
 #define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
-/* Number of known argument types of a func, which calls recognize without running Python code. */
+/* Maximum number of argument signatures that a func object remembers, so that calls with these
+ * types run no Python code. */
 #define MOST_NOTED 32
 
 typedef struct function_object {
@@ -320,7 +321,7 @@ static PyObject *call_any(function_object *self, PyObject *const *items, Py_ssiz
       PyObject_HasAttrString((PyObject *)self, "_call_composed"))
     return call_method(self, "_call_composed", items, count, Py_None);
   PyObject *result = call_with(self, items, count);
-  /* _call_composed and _call_otherwise do not accept so many arguments */
+  /* _call_composed and _call_otherwise do not accept more than MOST arguments */
   if (result || count > MOST) return result;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

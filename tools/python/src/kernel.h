@@ -54,7 +54,7 @@ typedef struct kernel_call {
 /* Determines parameters and context of a kernel, which a launch needs before it reads its
  * arguments. Returns 0, or -1 with an exception. */
 int kernel_make_known(kernel_object *self);
-/* Does the same and loads the kernel. */
+/* Like kernel_make_known, and also loads the kernel. */
 int kernel_make_ready(kernel_object *self);
 /* Launches with arguments of any kind. keywords: see binding_arrange. */
 PyObject *kernel_launch(kernel_object *self, const kjit_launch_config *config,

@@ -14,7 +14,7 @@
 enum {
   /* number of computations of small arrays after which the C function is compiled */
   MOST_USES = 64,
-  /* maximum of the number of elements times the number of operations plus 1 */
+  /* maximum of (number of elements) * (number of operations + 1) */
   MOST_ELEMENTS = 1 << 16,
   FIRST_INPUT =
     2 /* the argument of a line is an array of words: extent, address of the result, inputs */
@@ -54,8 +54,8 @@ static char *find_elements(const array_object *array, int64_t count)
   return stride == count ? (char *)t->data + t->byte_offset : NULL;
 }
 
-/* Writes an input as a word: the address of an array, or the bits of a number. Returns 0 for other
- * inputs. */
+/* Writes an input as a word: an array as the address of its elements, a number as its bits. Returns
+ * 0 for other inputs. */
 static int put_input(uint64_t *word, PyObject *input, kjit_type type, int64_t count)
 {
   if (Py_TYPE(input) == binding_array_type) {

@@ -103,8 +103,8 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
   return outcome;
 }
 
-/* Implements self += other. kjit.numpy handles operands that do not fit, and reports errors. If
- * self is a copied element or a result without dimensions, the result is a new array, as for a
+/* Implements self += other. kjit.numpy handles other combinations of operands, and reports errors.
+ * If self is a copied element or a result without dimensions, the result is a new array, as for a
  * scalar of NumPy. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {

@@ -145,7 +145,7 @@ static kjit_arg type_number(const kjit_arg *arg)
 }
 
 /* Returns whether an argument is a copy of one element, and the callee has Numba's types. Such a
- * copy is passed as a number, because a NumPy element is a number for Numba. */
+ * copy is passed as a number, because Numba treats an element of a NumPy array as a number. */
 static int is_number_of_numba(const binding_parameters *self, PyObject *object)
 {
   if (!self->is_typed || ((array_object *)object)->is_read_only != BINDING_ELEMENT) return 0;
@@ -176,8 +176,9 @@ int binding_check_protection(binding_describe_parameter *describe, void *callee,
     if (is_number_of_numba(self, args[i])) continue;
     kjit_parameter_info info = { .size_bytes = sizeof info };
     if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
-    /* With Numba's types, is_written can also mean that a part of the array, which is only read, is
-     * passed to a function that could write to it. So an array that is also read is accepted. */
+    /* With Numba's types, is_written is also true if the callee only reads the array but passes a
+     * part of it to a function that could write. So a read-only array is accepted if the callee
+     * reads it, too. */
     if (self->is_typed && info.is_read &&
         ((array_object *)args[i])->is_read_only != BINDING_ELEMENT)
       continue;

@@ -30,8 +30,8 @@ static int line = -1;
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  uint64_t ended, gone; /* `ended` is the number of ended calls with such a line, and `gone` the
-                           number of calls whose line was removed */
+  uint64_t ended, gone; /* `ended` is the number of ended calls that had such a line; `gone` is the
+                           number of these calls whose line was removed */
 } own_lines;
 
 static void open_own_lines(void)
@@ -45,8 +45,8 @@ static void open_own_lines(void)
   own_lines.ended = own_lines.gone = 0;
 }
 
-/* After a fork: discards the calls of the parent process, whose stacks do not exist here, and its
- * line. */
+/* After a fork: discards the line and the calls of the parent process. The stacks that hold these
+ * calls do not exist in the child. */
 static void begin_generation(void)
 {
   if (generation == binding_generation) return;
@@ -107,8 +107,8 @@ static struct timespec moment_in(double seconds)
   return moment;
 }
 
-/* Tells the progress thread that the call has ended and waits until it has removed the line. Called
- * without the interpreter lock. */
+/* Tells the progress thread that the call has ended, and waits until the progress thread has
+ * removed the line. Called without the interpreter lock. */
 static void end_own_line(void)
 {
   enum { PATIENCE_S = 5 };
@@ -165,8 +165,8 @@ static void free_work(PyObject *capsule)
   free(call);
 }
 
-/* begin_work(context, kernel): adds an entry for the work that Python does before a kernel is
- * compiled, like the entry of a call; end_work removes it. Returns None if calls are not listed. */
+/* begin_work(context, kernel): lists the work that Python code does before a kernel is compiled,
+ * like a call. end_work removes it from the list. Returns None if calls are not listed. */
 static PyObject *begin_work(PyObject *module, PyObject *args)
 {
   (void)module;

@@ -114,7 +114,7 @@ PyObject *quick_iterate(const quick_call *call);
  * given by its offset in elements. Returns NULL without an exception if the Python layer has to
  * copy. */
 PyObject *quick_copy_element(array_object *array, int64_t offset);
-/* The same for the element at an index of an array with one dimension. */
+/* Like quick_copy_element, for the element at an index of a one-dimensional array. */
 PyObject *quick_get_element(array_object *array, int64_t index);
 /* Keeps the memory of a released element for the next one. Returns whether it is kept. */
 int quick_keep_element(const array_object *element);

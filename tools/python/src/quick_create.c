@@ -83,7 +83,7 @@ array_object *quick_new(context_object *context, kjit_device *device, kjit_type 
   kjit_array *array = NULL;
   kjit_status status = kjit_create_array_with(&config, &array);
   /* binding_finish may run Python code, which may change the elements that the caller has read. So
-   * the messages of other threads wait for a later call. */
+   * messages of other threads are delivered by a later call. */
   if (status != KJIT_OK) {
     (void)binding_finish(context, status);
     return NULL;

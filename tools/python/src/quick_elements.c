@@ -277,8 +277,8 @@ static int are_in_bounds(const selection *s)
   return 1;
 }
 
-/* Returns whether a key or value is a pending array that is better computed as a part of the
- * general operation. */
+/* Returns whether the Python layer has to handle a key or value: it is large, or it is a pending
+ * array that may become a part of the selection's kernel. */
 static int is_left(const array_object *array)
 {
   int64_t count = quick_count(array);

@@ -36,7 +36,7 @@ static uint64_t make_real_key(double value)
 #define UNSIGNED_KEY(value) ((uint64_t)(value))
 
 /* Stores the keys of `count` elements that are `step` bytes apart. Returns 0 for types that only
- * the Python layer orders. */
+ * the Python layer can sort. */
 static int make_keys(kjit_type type, const char *first, int64_t step, int64_t count,
                      sort_item *items)
 {
@@ -175,7 +175,8 @@ static array_object *create_like(PyObject *object, kjit_type element, int rank,
   return result;
 }
 
-/* Implements sort(x, axis) and argsort(x, axis) of vectors; the row's number tells them apart. */
+/* Implements sort(x, axis) and argsort(x, axis) of vectors. The number of the row is ELEMENTS for
+ * sort and INDICES for argsort. */
 enum { ELEMENTS, INDICES };
 
 PyObject *quick_sort(const quick_call *call)
@@ -202,9 +203,10 @@ PyObject *quick_sort(const quick_call *call)
  * or LARGEST. If x contains a NaN, the result is the index of the first NaN. */
 enum { SMALLEST, LARGEST };
 
-/* Defines a function that returns the index of the first extreme element of a vector. `is_worse` is
- * true if the second value is better or a NaN. The inner loop only tests whether a block of
- * elements contains such a value. After the first elements this is rare. */
+/* Defines a function that returns the index of the minimum, the maximum or the first NaN of a
+ * vector. `is_worse` returns whether the second value replaces the first as the result. The inner
+ * loop only tests whether a block of elements contains such a value, which is rare after the first
+ * blocks. */
 enum { SEARCH_BLOCK = 16 };
 #define DEFINE_SEARCH(name, c_type, is_worse) \
   static int64_t name(const char *first, int64_t step, int64_t count) \
@@ -283,8 +285,8 @@ typedef struct unique_request {
   int is_asked[UNIQUE_RESULTS], equal_nan, keeps_shape;
 } unique_request;
 
-/* Marks the items at which a run of equal elements starts, and returns the number of runs. The mark
- * is the number of the item's run, and replaces the key. */
+/* Replaces the key of each item by the number of its run of equal elements. Returns the number of
+ * runs. */
 static int64_t number_runs(sorted_vector *v, const unique_request *request)
 {
   int is_real = v->x.element == KJIT_F32 || v->x.element == KJIT_F64;

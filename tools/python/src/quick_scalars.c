@@ -77,10 +77,10 @@ PyObject *quick_iterate(const quick_call *call)
 
 /* ---- copies of single elements ---- */
 
-/* A copied element is an array without dimensions, where NumPy has a scalar. New copies are views
- * of one array with SHARED_ELEMENTS elements; when each of its elements has been used once, a new
- * array follows. Making a view takes longer than copying an element. So the view of a released copy
- * is kept for the next copy, if nothing else has used its memory. */
+/* A copied element is an array without dimensions; NumPy returns a scalar in its place. A new copy
+ * is a view of an array with SHARED_ELEMENTS elements. When each of these elements has been used
+ * once, a new array is allocated. Making a view takes longer than copying an element, so the view
+ * of a released copy is kept for the next copy, unless other code has used its memory. */
 enum { SHARED_ELEMENTS = 64, MOST_KEPT_ELEMENTS = 1024 };
 typedef struct element_memory {
   array_object *array;

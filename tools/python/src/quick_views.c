@@ -239,7 +239,7 @@ typedef struct join {
   int count;
 } join;
 
-/* Adds an array, which must have the same type and device as the other arrays. */
+/* Adds an array, which must have the same type and device as the arrays added before. */
 static int add_part(join *j, PyObject *item)
 {
   array_object *array = (array_object *)item;

@@ -106,7 +106,7 @@ static double get_normal(twister *t)
     return t->normal;
   }
   volatile double a, b, squares; /* volatile, so that the compiler does not contract a product and a
-                                    sum to one instruction */
+                                    sum to an FMA */
   do {
     a = 2.0 * get_double(t) - 1.0;
     b = 2.0 * get_double(t) - 1.0;

@@ -1,5 +1,5 @@
 /* Keeps sources and syntax trees compiled by exec, eval and compile that are not in a file, because
- * the source of functions in them is available nowhere else. Python calls its audit hooks for each
+ * no file has the source of the functions that they define. Python calls its audit hooks for each
  * compilation. A hook in Python would slow down all audit events; a hook in C takes hardly any
  * time. */
 #include "binding.h"

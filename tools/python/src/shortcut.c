@@ -176,8 +176,8 @@ static void add_recipe(shortcut_object *self, recipe *made)
  * that other threads start meanwhile, and shortcuts that the observed function calls, are not
  * observed. */
 static struct {
-  int is_active, count; /* `count` is the number of algorithms that all threads have run since the
-                           observed call began */
+  int is_active, count; /* `count` is the number of algorithms that have run in this process since
+                           the observed call began */
   const algorithm_row *row;
   PyObject *arguments; /* arguments of the last observed algorithm, or NULL */
   kjit_algorithm_options options;
