@@ -92,7 +92,8 @@ static void find_varying(void *data, kt_stmt *stmt)
     mark(w, &w->d->variables[to->index].varies);
 }
 
-/* Marks as needed each variable on which the value depends in a way that has a derivative. */
+/* Marks each variable on which the value depends as needed. Ignores dependencies that have no
+ * derivative, for example of an index. */
 static void need(walk *w, const kt_expr *e)
 {
   if (!e || !kd_varies(w->d, e)) return;

@@ -1,12 +1,13 @@
-/* Adjoint kernels: declarations that the files adjoint*.c share. A kernel consists of grid loops,
- * which are loops over a grid_range, and of statements between these loops that compute values. Its
- * adjoint consists of parts. Each part belongs to one grid loop. A part starts from a separate copy
- * of the kernel's body, which is prepared for differentiation (prepare.c), and has separate
- * variables in the adjoint.
+/* Adjoint kernels: declarations that the files adjoint*.c share. A kernel consists of grid loops
+ * (loops over a grid_range) and of statements between them that compute values. The adjoint of a
+ * kernel consists of parts, each of which belongs to one grid loop of the kernel. Each part is made
+ * from its own copy of the kernel's body, prepared for differentiation (prepare.c), and uses its
+ * own variables.
  *
  * The files:
  *
- *   adjoint_index.c   analyzes the indices of accesses: variable of the grid loop plus constant
+ *   adjoint_index.c finds the indices of accesses that are a variable of the grid loop plus a
+ *   constant
  *   adjoint_plan.c    chooses, for each array, how the derivatives of its elements are summed
  *   adjoint_copies.c  thread-local sums for a few elements that many iterations load
  *   adjoint_gather.c  loops over the elements of an array, each summing its contributions
@@ -25,15 +26,16 @@
 
 enum { KD_MOST_GRID = 3, KD_MOST_GATHERED = 64, KD_MOST_COPIED = 64 };
 
-/* The analyzed index of an access: a variable of the grid loop, plus a symbol, plus an offset. The
- * offset lies between least and most. Each of the first two terms can be absent. */
+/* The analyzed index of an access: the sum of a variable of the grid loop, a symbol (a value that
+ * is the same in the whole grid) and an offset. The variable and the symbol can be absent. The
+ * offset lies between least and most. */
 typedef struct kd_index {
   bool is_known;
   /* number of the grid loop's variable in the index, starting at 1; 0 if the index has none */
   uint32_t variable;
   const kt_expr *symbol; /* a value in the index that is the same in the whole grid, or NULL */
   int64_t least, most;
-  bool is_exact; /* the offset is the same number in all iterations */
+  bool is_exact; /* the offset has the same value in all iterations */
   bool is_round; /* the index is a remainder by the extent of the grid loop */
   /* The extent of the array, if a negative index counts from the end; otherwise NULL. */
   const kt_expr *period;
@@ -63,7 +65,8 @@ typedef enum kd_way {
   /* loads: atomic additions to D; a thread first sums its terms if the index is grid-uniform */
   KD_ATOMIC,
   KD_OUTPUT, /* stores: each store reads the derivative of the stored element from D */
-  /* stores: an iteration stores several times to one element; only its last store reads D */
+  /* stores: an iteration stores several times to one element; only the last of these stores reads
+   * D */
   KD_OVERWRITTEN,
   KD_ACCUMULATED, /* stores of the form a[i] += e; treated like KD_OUTPUT */
   /* loads and stores access the same element; the reverse pass updates D in place */
@@ -96,8 +99,9 @@ typedef struct kd_array_plan {
   KJ_LIST(kd_gather_offset) offsets;
   /* ATOMIC: number of loads with an atomic addition, and number with a thread-local sum */
   uint32_t atomics, sums;
-  /* ATOMIC: each thread sums the derivatives of the elements with indices from least to most in a
-   * local array, the copy. copied is the number of its elements; 0 means that there is no copy. */
+  /* ATOMIC: each thread has a local array, the copy, in which it sums the derivatives of the
+   * elements with indices from least to most. copied is the number of elements in the copy; 0 means
+   * that there is no copy. */
   uint32_t copied;
   int64_t least[KJ_MAX_RANK], most[KJ_MAX_RANK];
 } kd_array_plan;
@@ -124,8 +128,8 @@ typedef struct kd_thread_sum {
   kj_location location;
 } kd_thread_sum;
 
-/* An atomic addition whose result is not used, and `stmt`, `a[i] = a[i] + e`, by which it has been
- * replaced. */
+/* An atomic addition whose result is not used, and the statement `a[i] = a[i] + e` that has
+ * replaced it. */
 typedef struct kd_taken_sum {
   const kt_stmt *stmt;
   const kt_expr *atomic;
@@ -284,8 +288,8 @@ void kd_add_thread_sums(kd_part *part);
 
 /* ---- slice.c ---- */
 
-/* Removes the statements and variables of the instance that do not affect memory outside of the
- * thread. */
+/* Removes the statements and variables of the instance that do not affect any memory that other
+ * threads can access. */
 void kd_slice(kd_derivation *d);
 
 #endif

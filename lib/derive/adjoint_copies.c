@@ -126,8 +126,8 @@ static void enter_if(kd_derivation *d, kt_expr *condition)
 }
 
 /* Emits code that adds one element of the copy to memory. The code compares the index with the
- * array's extent, because the bounds of the inner loop can exceed the extent if the kernel itself
- * makes this comparison before each load. */
+ * array's extent: the inner loop can run beyond the extent, if the kernel itself compares the index
+ * with the extent before each load. */
 static void add_element(kd_derivation *d, const kt_exprs *indices, void *data)
 {
   const adding *a = data;

@@ -1,7 +1,7 @@
 /* Adjoint kernels: gathered arrays. A loop runs over the elements of an array that the kernel loads
  * from. For each element, a thread runs all iterations that can have loaded it and sums their
- * contributions. Each of these iterations has its own offset from the element's index and is
- * emitted as a separate part. */
+ * contributions. The adjoint has a part for each of these iterations, which differ in their offset
+ * from the element's index. */
 #include "derive/adjoint.h"
 
 /* ---- offsets ---- */
@@ -110,7 +110,7 @@ static kt_expr *is_in(kd_derivation *d, kt_var *at, kt_expr *extent)
 
 /* Emits code that takes `at`, the index of an element minus the offset, modulo the extent. If the
  * offset is 1 or -1, `at` is at most one step outside of the range, so no division is needed. For
- * other offsets, a condition skips the division, because most elements do not need it. */
+ * other offsets, the emitted code divides only if `at` is out of range, which is rare. */
 static void take_round(kd_derivation *d, kt_var *at, kt_expr *extent, int64_t offset)
 {
   kt_expr *is_out, *inside;
@@ -282,7 +282,8 @@ static sameness find_sameness(kd_part *part, const kd_gather_offset *other, size
   }
   if (turn == other->turn[v] || turn == KD_ROUND || other->turn[v] == KD_ROUND) return SAME_NEVER;
   if (turn == KD_STRAIGHT) distance = -distance;
-  /* the iterations are the same only if the extent is -distance, and the extent is positive */
+  /* the iterations are the same only if the extent is -distance; this is impossible, because the
+   * extent is positive */
   if (distance >= 0) return SAME_NEVER;
   *condition = binary(d, KJIT_OP_EQ, extent_of(d, part->gathered, v), index_number(d, -distance));
   return SAME_IF;
@@ -301,9 +302,9 @@ static bool has_offset(const kd_part *part, const kd_site *site, const kd_gather
   return has;
 }
 
-/* Returns the condition under which an earlier offset leads to the same iteration, or NULL if that
- * never happens. This can happen if the array is short. The iteration must then contribute only
- * once. */
+/* Returns the condition under which an earlier offset leads to the same iteration, or NULL if this
+ * never happens. Two offsets can lead to the same iteration if the array is short; the iteration
+ * must then contribute only once. */
 static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 {
   kd_derivation *d = &part->d;

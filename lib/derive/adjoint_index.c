@@ -164,9 +164,9 @@ static kd_index extent_of(kd_part *part, uint32_t variable)
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Handles max(q + c, L) and min(q + c, U) for an iteration q. The offset of the clamped index from
- * q differs from c only near the border. There, max gives L for q from 0 to L - c - 1, so the
- * offset is at most L. Similarly, min gives U for q from U - c + 1 to the last iteration. */
+/* Handles max(q + c, L) and min(q + c, U) for an iteration q. The difference between the clamped
+ * index and q is c, except near the border: max gives L for q from 0 to L - c - 1, so the
+ * difference is at most L; min gives U for q from U - c + 1 to the last iteration. */
 static kd_index clamped_index(kd_part *part, kd_index x, kd_index limit, bool is_max)
 {
   bool fits = is_straight(&x) && is_straight(&limit) && x.variable && !x.symbol &&

@@ -95,7 +95,7 @@ static bool is_one_to_one(const kd_part *part, const kd_sites *sites, uint32_t *
   return true;
 }
 
-/* Returns whether all accesses in one iteration are to the same element. */
+/* Returns whether all these accesses are to the same element in each iteration. */
 static bool is_one_element(const kd_sites *sites)
 {
   const kd_site *first = sites->items[0];
@@ -129,8 +129,8 @@ static bool follows(const kt_expr *e, const kt_var *var)
 
 static bool is_var(void *data, const kt_expr *e) { return e->kind == KJ_T_VAR && e->var == data; }
 
-/* Returns whether the expression is a sum in which exactly one term depends on loop variables, and
- * this term differs for each value of the variable. */
+/* Returns whether the expression is a sum in which only one term depends on loop variables, and
+ * this term has a different value for each value of var. */
 static bool sum_follows(const kd_site *site, const kt_expr *e, const kt_var *var)
 {
   if (e->kind == KJ_T_CONVERT) return sum_follows(site, e->x, var);

@@ -1,12 +1,12 @@
 /* Adjoint kernels without a grid loop: shared arrays in loops whose body runs again in the reverse
  * pass.
  *
- * Loads from a shared array must return the same values as in the first run. This holds in two
- * cases. Either no statement in the loop or after it stores to the array. Or the array is
- * *renewed*: in every iteration, the body first stores to the same elements, loads only afterwards,
- * and changes no other elements. The stores to a renewed array run again as well. In all other
- * cases the array is *stale*: the loop must save the loaded values, as with `@keep`, or a load
- * whose value is needed is rejected. */
+ * Loads from a shared array must return the same values as in the first run. They do if no
+ * statement in the loop or after it stores to the array. They also do if the array is *renewed*: in
+ * every iteration, the body first stores to the same elements, loads only afterwards, and changes
+ * no other elements. The stores to a renewed array run again as well. In all other cases the array
+ * is *stale*: the loop must save the loaded values, as with `@keep`, or a load whose value is
+ * needed is rejected. */
 #include "derive/adjoint.h"
 
 /* ---- elements that a body loads when it runs again ---- */
@@ -19,7 +19,7 @@ typedef struct renewal {
   KJ_LIST(const kt_stmt *) tops;
   bool has_loads; /* the analyzed statements load from the array */
   bool has_stores;
-  /* a store to an element that not every iteration stores to first */
+  /* a store to an element to which not every iteration has stored before */
   const kt_stmt *stale;
 } renewal;
 
@@ -79,8 +79,8 @@ static bool is_top_place(const renewal *r, const kt_stmt *store)
   return false;
 }
 
-/* Analyzes a store. is_steady: the number of executions is the same in every iteration of the
- * loop. */
+/* Analyzes a store. is_steady: every iteration of the loop executes the store the same number of
+ * times. */
 static void look_at_store(renewal *r, const kt_stmt *stmt, bool is_steady, bool is_top)
 {
   bool is_new =

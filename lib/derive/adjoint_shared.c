@@ -184,9 +184,9 @@ static uses find_uses(kd_derivation *d, const kt_stmt *loop)
   return u;
 }
 
-/* Checks a variable of a loop over a block_range, whose iterations run again one by one. Rejects a
- * variable that passes a value from one iteration to another, or whose value no longer exists when
- * the iterations run again. */
+/* Checks a variable of a loop over a block_range, whose iterations run again one after another.
+ * Rejects a variable that passes a value from one iteration to another, or whose value no longer
+ * exists when the iterations run again. */
 static void check_iteration(kd_derivation *d, const uses *u, const kt_var *var)
 {
   uint32_t index = var->index;

@@ -237,9 +237,9 @@ void kd_begin_iteration(kd_part *part)
   }
 }
 
-/* Returns the derivative for the last store to an element, and 0 for earlier stores. The reverse
- * pass visits the last store first, which sets the flag `taken`. At the earlier stores the flag
- * shows that the derivative has been read. */
+/* Emits code that gives the derivative at the last store to an element, and 0 at earlier stores to
+ * it. The reverse pass executes the last store first and sets the flag `taken`, so that it finds
+ * the flag set at the earlier stores. */
 static kt_expr *take_once(kd_derivation *d, kt_var *taken, kt_expr *load)
 {
   kt_var *t = kd_new_var(d, "_t", load->type, load->location);

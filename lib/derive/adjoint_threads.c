@@ -191,8 +191,8 @@ static walk condition_of(kd_part *part, const kt_stmt *store)
   return w;
 }
 
-/* Rejects a store at which all threads of a block write to the same element, because in the adjoint
- * each of these threads would read the element's derivative. */
+/* Rejects a store by which all threads of a block write to the same element: in the adjoint, each
+ * of these threads would read the derivative of the element. */
 static void check_store(kd_part *part, const kt_stmt *store)
 {
   const kt_var *root = kd_root(store->array);

@@ -8,8 +8,8 @@
  *
  * An array has two logs: one for the first run of the func, and one for bodies that run again.
  * Bodies that run again never overwrite entries of the first log. Undoing a store exchanges the
- * saved element with the array's element. At the end, the stores can therefore be repeated, so that
- * the caller's arrays have the contents that the func stored.
+ * saved element with the array's element. The stores can therefore be repeated at the end of the
+ * reverse pass, which restores the contents that the func has stored to the caller's arrays.
  *
  * Guarantee: after the reverse statements of a loop, every logged array has the contents that it
  * had at the start of the loop. */
@@ -127,7 +127,7 @@ static void put_back(kd_derivation *d, const kd_log *log, const kd_log_memory *m
   kd_store(d, array, &indices, kept);
 }
 
-/* Restores an entry, as put_back does, after selecting the store that created it. */
+/* Selects the store that created an entry, and restores the entry as put_back does. */
 static void put_back_entry(kd_derivation *d, const kd_log *log, const kd_log_memory *memory,
                            kt_expr *at, bool exchanges)
 {

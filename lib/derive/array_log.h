@@ -25,8 +25,8 @@ typedef struct kd_log_memory {
 struct kd_log {
   kt_var *root;                    /* the logged array */
   KJ_LIST(const kt_stmt *) stores; /* the stores to the array that save the overwritten element */
-  /* Number of integers in `places` per entry: the number of the store if the log has several
-   * stores, then the indices. */
+  /* Number of integers in `places` for each entry: the indices, preceded by the number of the store
+   * if the log has several stores. */
   uint32_t width;
   kd_log_memory memory[2]; /* [0]: for the first run of the func; [1]: for bodies that run again */
   kt_var *end;             /* the number of entries after the first run */
@@ -45,8 +45,8 @@ int kd_find_store(const kd_log *log, const kt_stmt *stmt);
 kd_entries kd_count_entries(kd_derivation *d, const kd_log *log, const kt_stmts *stmts);
 
 typedef KJ_LIST(kt_expr **) kd_operand_places;
-/* Lists the expressions in an access, array[indices], that determine which element of the root
- * array it accesses. */
+/* Lists the numbers in an access array[indices] that determine which element of the root array it
+ * accesses. */
 kd_operand_places kd_list_numbers(kd_derivation *d, kt_expr *array, kt_exprs *indices);
 kjit_type kd_element_of(const kd_derivation *d, const kt_stmt *store);
 /* Returns the array that holds the saved elements of a type. */

@@ -61,8 +61,8 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
-/* Rejects changes of such arrays that a log cannot record: atomics, stores with cache hints, and
- * calls that are not inlined. */
+/* Rejects changes to arrays with a log that the log cannot record: atomics, stores with cache
+ * hints, and calls that are not inlined. */
 static bool check_change(void *data, const kt_expr *e)
 {
   plan *p = data;

@@ -1,6 +1,6 @@
 /* Infers the types of calls of derivatives, for example `jvp(f)(x, dx)`. The first arguments are
- * the arguments of f. These arguments are bound as in a call of f, which selects the instance of f
- * to differentiate. The remaining arguments are derivatives, one for each chosen parameter of f
+ * the arguments of f. They are bound as in a call of f. The binding selects the instance of f that
+ * is differentiated. The remaining arguments are derivatives, one for each chosen parameter of f
  * that holds floats. */
 #include "derive/derive.h"
 
@@ -91,8 +91,8 @@ typedef struct taker {
   size_t taken;
   kt_order order;
   kt_exprs arguments; /* the consumed arguments that have run-time values */
-  /* indexed by argument: the parameter of the instance, or NULL if the argument has no run-time
-   * value */
+  /* indexed by argument: the parameter of the instance that receives the argument, or NULL if the
+   * argument has no run-time value */
   kt_vars params;
 } taker;
 
@@ -122,8 +122,9 @@ static void list_params(taker *t, const kt_inferred *record, size_t count)
   }
 }
 
-/* Binds the arguments of f. The arguments in the source are bound as a separate call. Arguments
- * that bind_back added to the derivative come before the arguments that f itself has captured. */
+/* Binds the arguments of f. The arguments in the source are bound like a call of f on its own.
+ * Arguments that bind_back has added to the derivative precede the arguments that f itself has
+ * captured. */
 static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variable)
 {
   kt_scope *s = t->s;
@@ -158,8 +159,9 @@ static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variab
   return record;
 }
 
-/* Consumes the next argument, which must be the derivative of `of` and have its type. An array of
- * derivatives may differ from its array in strides and address space. */
+/* Consumes the next argument. It must be the derivative of the parameter `of` and have the
+ * parameter's type. An array of derivatives can have other strides, and be in another address
+ * space, than the parameter's array. */
 static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var *of)
 {
   kt_scope *s = t->s;
@@ -212,7 +214,8 @@ static void refuse_chosen(const taker *t, const kt_callee *callee, size_t index)
           kt_callee_text(t->s->c, callee), index);
 }
 
-/* Returns the parameters of the instance with respect to which it is differentiated. */
+/* Returns the chosen parameters: the parameters of the instance with respect to which it is
+ * differentiated. */
 static kt_vars list_chosen(const taker *t, const kt_callee *callee)
 {
   kt_vars chosen = { 0 }, all = t->params;

@@ -1,5 +1,5 @@
-/* Constants and sums of derivatives. A derivative has the same type as its value. Components that
- * are not floats are 0. */
+/* Makes constants and sums of derivatives. The derivative of a value has the same type as the
+ * value. Its components that are not floats are 0. */
 #include "derive/derive.h"
 
 #include <math.h>

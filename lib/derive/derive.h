@@ -27,7 +27,7 @@ typedef struct kd_variable {
   bool varies;     /* the variable depends on a chosen parameter */
   bool matters;    /* the result depends on the variable; only such a variable needs a derivative */
   kt_var *other;   /* the derivative of the variable, or NULL */
-  kt_var *instead; /* the variable that replaces this one in emitted statements, or NULL */
+  kt_var *instead; /* the variable that replaces this variable in emitted statements, or NULL */
   kd_log *log;     /* log of the array (array_log.c), or NULL */
 } kd_variable;
 
@@ -43,7 +43,7 @@ typedef struct kd_derivation {
   kt_stmts body;       /* the prepared body */
   /* reverse: the parameter for the derivative with respect to the result, or NULL */
   kt_var *cotangent;
-  bool is_recomputed; /* the statements that are being emitted run for the second time */
+  bool is_recomputed; /* the emitted statements run the func's own statements for the second time */
   kt_var *result;     /* the variable that the body returns; NULL if it returns nothing */
   size_t count;       /* number of variables of the prepared body */
   kd_variable *variables;
@@ -52,11 +52,12 @@ typedef struct kd_derivation {
   struct kd_part *adjoint;
 } kd_derivation;
 
-/* Returns whether the func's own statements have run before. Their effects on memory outside of the
- * thread have then already happened, so they are not emitted again. */
+/* Returns whether the func's own statements have run before. If so, they have already changed
+ * memory outside of the thread, and the derivation does not emit these changes again. */
 static inline bool kd_has_run(const kd_derivation *d) { return d->is_recomputed || d->adjoint; }
 
-/* Returns the name of the attribute that gives a func a custom rule for this derivative. */
+/* Returns the name of the attribute by which a func can specify a custom rule for this
+ * derivative. */
 static inline const char *kd_rule_word(const kd_derivation *d)
 {
   return d->kind == KJ_BUILTIN_JVP ? "jvp" : "vjp";
@@ -122,8 +123,8 @@ void kd_reverse_block_range(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rev
 bool kd_must_keep(kd_derivation *d, const kt_stmt *loop);
 /* Returns whether the derivation emits a store to a shared array at this point. */
 bool kd_is_stored(const kd_derivation *d, const kt_stmt *store);
-/* kd_begin_rerun is called before a body that runs again is emitted. The second function is called
- * after it; `made` is the list of emitted statements. */
+/* kd_begin_rerun must be called before a body that runs again is emitted, and kd_end_rerun after
+ * it. made: the list of emitted statements. */
 void kd_begin_rerun(kd_derivation *d, const kt_stmt *loop);
 void kd_end_rerun(kd_derivation *d, kt_stmts *made);
 
@@ -131,7 +132,7 @@ void kd_end_rerun(kd_derivation *d, kt_stmts *made);
 
 kt_var *kd_new_var(kd_derivation *d, const char *name, kjit_type type, kj_location location);
 kt_expr *kd_read(kd_derivation *d, kt_var *var);
-/* Emits a return of the value, which ends the body of the instance. */
+/* Emits a `return` of the value as the last statement of the instance. */
 void kd_return(kd_derivation *d, kt_expr *value);
 void kd_assign(kd_derivation *d, kt_var *var, kt_expr *value);
 void kd_store(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *value);
@@ -177,8 +178,8 @@ void kd_print_facts(const kt_compilation *c, kj_buffer *out);
 
 void kd_prepare(kd_derivation *d);
 /* Makes a copy of a loop's body in which no jump leaves the iteration. The loop belongs to the
- * instance that is being inferred. The copy uses the loop variable and the variables with an index
- * below `outer` themselves, and new variables for all others. */
+ * instance that is being inferred. The copy uses the same loop variable, and the same variables
+ * with an index below `outer`. All other variables are replaced by new variables. */
 void kd_prepare_loop_body(kd_derivation *d, const kt_stmt *loop, size_t outer);
 
 /* ---- repeated.c ---- */
@@ -190,7 +191,7 @@ void kd_name_repeated(kd_derivation *d);
 /* ---- activity.c ---- */
 
 void kd_find_active(kd_derivation *d);
-/* Returns whether the value depends on a chosen parameter in a way that has a derivative. */
+/* Returns whether the value depends on a chosen parameter, and this dependency has a derivative. */
 bool kd_varies(const kd_derivation *d, const kt_expr *expr);
 bool kd_is_active(const kd_derivation *d, const kt_var *var);
 
@@ -232,17 +233,17 @@ kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt
  * with respect to operand `index`. */
 kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 /* Changes the guard `t == 0 ? 0 : v` in a derivative that is differentiated again. t is a factor of
- * v, for example a derivative. Because the derivative of v with respect to t is not 0 even if t is
- * 0, v must be differentiated in this case too. The new guard returns 0 only if t is 0 and v is NaN
- * because another factor of v is infinite. Emits a statement that computes v. */
+ * v, for example a derivative. Even if t is 0, the derivative of v with respect to t can be other
+ * than 0, so v must be differentiated in this case, too. The new guard returns 0 only if t is 0 and
+ * v is NaN, because another factor of v is infinite. Emits a statement that computes v. */
 kt_expr *kd_open_guard(kd_derivation *d, kt_expr *guard);
 
 /* ---- rules of the source: own_rules.c ---- */
 
 bool kd_has_rule(const ki_function *function);
 /* Returns the custom rule that the source gives for the derivative of a function, or NULL if there
- * is none. A reverse derivative uses the rule for `vjp`, or the rule for `jvp` if there is no
- * other. */
+ * is none. A reverse derivative uses the rule for `vjp` or, if there is none, the rule for
+ * `jvp`. */
 const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj_location location);
 /* Calls the rule of an instance. values and derivatives have an item for each run-time parameter;
  * the derivative of a parameter without floats is NULL. */
@@ -251,8 +252,8 @@ kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferr
 /* Rejects a rule unless it returns a value and its derivative, both of this type. */
 void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
                    const ki_function *of, kj_location location);
-/* The results of a reverse rule. derivatives has an item for each run-time parameter; it is NULL if
- * the parameter has no derivative. If the rule returns nothing, effect is its call. */
+/* The results of a reverse rule. derivatives has an item for each run-time parameter, or NULL if
+ * the parameter has no derivative. If the rule returns no value, effect is the call of the rule. */
 typedef struct kd_parts {
   kt_expr *value, *effect;
   kt_exprs derivatives;
@@ -262,7 +263,7 @@ typedef struct kd_parts {
  * parameters. */
 kd_parts kd_go_back_by_rule(kd_derivation *d, const kt_inferred *of, const kt_exprs *values,
                             kt_expr *t, const kt_exprs *arrays, kj_location location);
-/* Emits the derivative of a func that has a custom rule: a call of that rule. */
+/* Emits the body of a derivative that has a custom rule: a call of the rule. */
 void kd_return_rule(kd_derivation *d, const ki_function *rule);
 
 /* ---- reverse.c, reverse_loop.c, reverse_expr.c ---- */
@@ -270,8 +271,8 @@ void kd_return_rule(kd_derivation *d, const ki_function *rule);
 void kd_make_reverse(kd_derivation *d);
 /* Declares the derivative of a variable and sets it to 0. */
 void kd_add_derivative(kd_derivation *d, kt_var *var);
-/* Emits the statements of the forward pass. Inserts at the front of *reverse the statements that
- * propagate derivatives backward through them. */
+/* Emits the forward pass of the statements. Emits their reverse statements, which propagate
+ * derivatives backward, and inserts them at the front of *reverse. */
 void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse);
 void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
 /* Redirects emission to a new list. kd_end_backwards inserts this list at the front of *reverse. */
@@ -287,7 +288,8 @@ void kd_copy_block(kd_derivation *d, const kt_stmts *stmts);
  * derivatives. */
 bool kd_assigns_active(kd_derivation *d, const kt_stmt *stmt);
 /* Propagates t, the derivative with respect to an expression, to the variables in the expression:
- * adds t times the partial derivative to the derivative of each. t is an atom. */
+ * for each variable, adds t times the partial derivative to the variable's derivative. t is an
+ * atom. */
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* Adds t to the derivative of the element that a LOAD reads. */
 void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t);
@@ -299,8 +301,8 @@ bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt);
 /* Returns the maximum number of iterations of a loop, or 0 if it is not known. Sets *is_sure to
  * whether the structure of the loop alone guarantees this maximum. */
 uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sure);
-/* Emits a kernel error for threads in which the condition is true. The condition means that the
- * loop exceeds the number of iterations that it declares with @most. */
+/* Emits a kernel error for threads in which the condition is true. The condition says that the loop
+ * needs more iterations than it declares with @most. */
 void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location);
 
 /* ---- loop_sums.c ---- */

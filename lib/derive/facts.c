@@ -1,6 +1,6 @@
 /* Facts about reverse derivatives: the values that a derivative saves, the size of these values,
- * and the way in which derivatives are summed. The derivation records the facts; `--emit
- * derivatives` prints the facts of all instances.
+ * and the way in which it sums derivatives. lib/derive records these facts, and `--emit
+ * derivatives` prints them for all instances.
  *
  * Atomic sums and bytes are counted in the finished instance, because later steps of the derivation
  * can remove statements and variables. */

@@ -3,7 +3,7 @@
  * not split. */
 #include "derive/derive.h"
 
-/* ---- the derivative of an expression from the derivatives of its operands ---- */
+/* ---- the derivative of an expression, computed from the derivatives of its operands ---- */
 
 static kt_expr *tangent_or_zero(kd_derivation *d, const kd_node *node)
 {
@@ -37,8 +37,9 @@ static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* Returns the node's expression with the values of its operands, or with their derivatives. Indices
- * and conditions are always values. */
+/* Returns a copy of the node's expression in which each operand is replaced by the variable with
+ * its value, or with its derivative if is_tangent is set. Indices and conditions are always
+ * replaced by values. */
 static kt_expr *with_operands(kd_derivation *d, const kd_node *node, bool is_tangent)
 {
   const kt_expr *e = node->from;

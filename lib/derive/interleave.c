@@ -1,7 +1,7 @@
 /* `@interleave`: executes several iterations of a loop together. The result has a copy of the
- * loop's body for each iteration. If the body contains an inner loop that has the same trip count
- * in all iterations, one inner loop executes the inner bodies of all iterations. The calls in the
- * body are inlined first.
+ * loop's body for each iteration. If the body contains an inner loop with the same trip count in
+ * all iterations, the copies share one inner loop, which executes their inner bodies. The calls in
+ * the body are inlined first.
  *
  *     for l in range(2) @interleave { s[l] = dot(x[l], y) }
  *
@@ -16,15 +16,15 @@
  *     s[0] = sum_0
  *     s[1] = sum_1
  *
- * The element y[k] is then loaded once for both iterations, and the two sums are independent. The
- * statements of one iteration keep their order. Between two inner loops, the iterations are
- * executed one after the other. */
+ * The code then loads y[k] once for both iterations, and the additions to the two sums do not wait
+ * for each other. The statements of one iteration keep their order. Between two inner loops, the
+ * iterations are executed one after the other. */
 #include "derive/derive.h"
 
 enum { MOST_LANES = 16, UNROLLED = 4, FEW_TRIPS = 32, FEW_STMTS = 512, MOST_EXPRS = 16384 };
 
-/* One iteration. copies: indexed by variable of the prepared body; the iteration's own copy of the
- * variable, or NULL. */
+/* One iteration. copies: indexed by variable of the prepared body: the variable that replaces it in
+ * this iteration, or NULL. */
 typedef struct lane {
   kt_var **copies;
 } lane;
@@ -37,7 +37,7 @@ typedef struct interleaving {
   lane lanes[MOST_LANES];
   uint32_t *assignments; /* indexed by variable: number of statements that assign it */
   bool *is_uniform;      /* indexed by variable: whether it has the same value in all iterations */
-  bool has_common_loop;  /* the result contains a loop that serves all iterations */
+  bool has_common_loop;  /* the result contains a loop that all iterations share */
 } interleaving;
 
 /* ---- bodies that can be interleaved ---- */
@@ -119,8 +119,8 @@ static bool assigns_outer(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_ASSIGN && stmt->var->index < *(const size_t *)data;
 }
 
-/* Returns whether the iterations can be executed in any order: they affect only variables and
- * memory of the block. */
+/* Returns whether the iterations can be executed in any order, because they access only variables
+ * and memory of the block. */
 static bool is_independent(const kt_compilation *c, const kt_stmts *body, size_t outer)
 {
   assigned a = { .c = c };
@@ -243,7 +243,7 @@ static bool is_common(interleaving *v, const kt_stmt *stmt)
 static void spread_block(interleaving *v, const kt_stmts *stmts);
 
 /* Returns whether a loop is too long for full unrolling. Such a loop is unrolled by a factor, so
- * that the elements of several iterations are loaded together. */
+ * that several of its iterations load their elements together. */
 static bool is_long(const kt_stmt *loop)
 {
   if (!kt_is_constant(loop->stop) || !kt_is_constant(loop->first)) return true;
@@ -252,7 +252,7 @@ static bool is_long(const kt_stmt *loop)
 }
 
 /* Returns whether the loop must be unrolled fully because it accesses thread-local arrays, which
- * become registers only if all their indices are constants. A loop that accesses only other arrays
+ * become registers only if all their indices are constants. A loop without accesses to such arrays
  * can stay a loop, even if it inherits `@unroll` from a surrounding loop. */
 static bool must_unroll(const interleaving *v, const kt_stmt *loop)
 {

@@ -1,8 +1,8 @@
 /* Checks that a prepared body is linear in its chosen parameters. A custom rule for `jvp` must be
- * linear in its derivative parameters; otherwise its reverse derivative would depend on their
- * values. A value that depends on a chosen parameter must be a sum of terms. Each term must be a
- * value that depends on a chosen parameter, times a factor that does not. Conditions, indices and
- * loop bounds must not depend on a chosen parameter. */
+ * linear in its derivative parameters; otherwise the reverse derivative of the rule would depend on
+ * the values of these parameters. A value that depends on a chosen parameter must be a sum of
+ * terms. Each term must be a value that depends on a chosen parameter, times a factor that does
+ * not. Conditions, indices and loop bounds must not depend on a chosen parameter. */
 #include "derive/derive.h"
 
 typedef struct linear {
@@ -59,7 +59,7 @@ static bool is_zero(const kt_expr *e)
 
 static void check(linear *l, const kt_expr *e);
 
-/* Checks a term of a sum, or an operand of a conditional expression. */
+/* Checks an expression that may be a term of a sum. */
 static void check_term(linear *l, const kt_expr *e)
 {
   if (depends(l, e)) check(l, e);

@@ -4,8 +4,8 @@
 
 /* ---- variables that a loop only adds to ---- */
 
-/* A set of variables, the members. A member is read only in sums, `s = s + e`, and in copies to
- * other members, `t = s`. */
+/* A set of variables (the members), each of which is read only in sums, `s = s + e`, and in copies
+ * to other members, `t = s`. */
 typedef struct members {
   const kd_derivation *d;
   bool *is_member; /* indexed by variable */
@@ -20,7 +20,7 @@ static bool is_member(void *data, const kt_expr *e)
 
 static bool reads(members *m, const kt_expr *e) { return kt_any_texpr(e, is_member, m); }
 
-/* Returns whether all members in the expression are terms of one sum. */
+/* Returns whether the members occur in the expression only as terms of one sum. */
 static bool only_adds(members *m, const kt_expr *e)
 {
   if (e->kind == KJ_T_VAR) return true;
@@ -121,8 +121,7 @@ bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e)
            kd_is_positive_counter(d, e->x);
   }
   int64_t more = 0;
-  /* If neither the counter nor the literal is negative, a sum that overflows is negative, so it is
-   * not 0. */
+  /* The sum of two numbers that are not negative is negative if it overflows, so it is not 0. */
   if (e->kind == KJ_T_BINARY && e->op == KJIT_OP_ADD && ki_is_signed(e->type)) {
     const kt_expr *literal = e->y->kind == KJ_T_CONST ? e->y : e->x;
     if (literal->kind != KJ_T_CONST || literal->integer < 0) return false;

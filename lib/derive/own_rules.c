@@ -1,10 +1,10 @@
 /* Custom derivatives: `func f(x) @jvp(g) @vjp(h)`.
  *
  * The parameters of g are the parameters of f, followed by a derivative for each parameter that
- * holds floats; g returns the same values as `jvp(f)`. The parameters of h are the parameters of f,
- * followed by the derivative with respect to the result of f; h returns the same values as
- * `vjp(f)`. If h is missing, kjit derives the reverse derivative from g, which must then be linear
- * in its derivative parameters (linear.c checks this). */
+ * holds floats; g returns what `jvp(f)` returns. The parameters of h are the parameters of f,
+ * followed by the derivative with respect to the result of f; h returns what `vjp(f)` returns. If h
+ * is missing, kjit makes the reverse derivative from g. In this case g must be linear in its
+ * derivative parameters, which linear.c checks. */
 #include "derive/derive.h"
 
 static const ki_function *find_rule(const ki_function *function, ki_attribute_id id)
@@ -96,8 +96,8 @@ static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_ex
   return r;
 }
 
-/* Binds the call and returns the instance of the rule. In error messages, `what` describes the
- * parameters that a rule has after the parameters of the func. */
+/* Binds the call and returns the instance of the rule. `what` describes, for error messages, the
+ * parameters that the rule has in addition to those of the func. */
 static kt_inferred *bind_call(rule_call *r, const ki_function *rule, const kt_inferred *of,
                               const char *what, kt_exprs *arguments, kj_location location)
 {
@@ -229,8 +229,9 @@ static kd_parts call_reverse_rule(kd_derivation *d, const kt_inferred *of, const
   return parts;
 }
 
-/* Calls the transpose of a `jvp` rule with respect to its derivative parameters. The rule is linear
- * in these parameters, so their values are irrelevant, and the call passes 1 for each. */
+/* Calls the transpose of a `jvp` rule with respect to its derivative parameters. The result does
+ * not depend on the values of these parameters, because the rule is linear in them; the call passes
+ * 1 for each. */
 static kd_parts call_transposed_rule(kd_derivation *d, const kt_inferred *of,
                                      const kt_exprs *values, kt_expr *t, kj_location location)
 {

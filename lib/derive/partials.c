@@ -150,8 +150,8 @@ static bool is_nonnegative(const kt_expr *e)
   return known[e->builtin->id];
 }
 
-/* Returns whether an expression is never 0, except that it may be NaN. This is known of literals,
- * of loop counters that start at 1 or more, and of a literal plus a nonnegative value. Complex
+/* Returns whether an expression is never 0, except that it may be NaN. Returns true for literals,
+ * for loop counters that start at 1 or more, and for a literal plus a nonnegative value. Complex
  * numbers are excluded because their squares can be negative. */
 static bool is_nonzero(const terms *k, const kt_expr *e)
 {
@@ -301,10 +301,10 @@ static kt_expr *digamma(const terms *k, kt_expr *x)
 
 /* ---- operators ---- */
 
-/* Returns -x * r, where r is the result of a division. In two cases it is built as 0 - x * r. If
- * the body runs again, r has no other uses, and LLVM would move a negation into r and compute the
- * division a second time. If the product has a guard, the guard would prevent LLVM from combining a
- * negation with the sum that follows. */
+/* Returns -x * r, where r is the result of a division. The result is built as 0 - x * r in two
+ * cases. If the body runs again, r has no other uses; LLVM would move a negation into r and compute
+ * the division a second time. If the product has a guard, LLVM could not combine a negation with
+ * the sum that follows. */
 static kt_expr *minus_times_quotient(const terms *k, kt_expr *x, bool is_guarded)
 {
   kt_expr *product = binary(k, KJIT_OP_MUL, x, result(k));

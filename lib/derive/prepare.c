@@ -1,10 +1,10 @@
 /* Prepares the body of a func for differentiation: copies the body into the new instance, inlines
  * the called funcs, and removes jumps.
  *
- * Guarantees: every array value is a parameter, a thread-local array, or a view or member of such
- * an array. The indices of a view are evaluated where the view is created. There is no RETURN or
- * CONTINUE; a BREAK occurs only in an IF at the end of a loop. The remaining calls are calls of
- * extern funcs, funcs with custom rules, and recursive funcs. */
+ * Guarantees about the prepared body: Every array value is a parameter, a thread-local array, or a
+ * view or member of such an array. The indices of a view are evaluated where the view is created.
+ * There is no RETURN or CONTINUE, and a BREAK occurs only in an IF at the end of a loop. The only
+ * calls are calls of extern funcs, of funcs with custom rules, and of recursive funcs. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -361,8 +361,8 @@ static void emit_last_break(preparer *p, const kt_var *is_left)
   kt_emit(p->d->s, leave);
 }
 
-/* Emits the condition of a `while` loop if it needs statements. They run before the loop and at the
- * end of each iteration. */
+/* Emits the condition of a `while` loop if it needs statements. These statements run before the
+ * loop and at the end of each iteration. */
 static void emit_condition(preparer *p, const kt_stmt *stmt, kt_var *condition,
                            const kt_var *is_left)
 {

@@ -102,8 +102,8 @@ static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var 
   return !kd_has_run(d);
 }
 
-/* Reverses a store. A body that runs again repeats a store to memory outside of the thread only if
- * a loop reads this memory. */
+/* Reverses a store. If the body runs again, it repeats stores to memory outside of the thread only
+ * if a loop reads this memory. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   kd_backwards b;
@@ -211,7 +211,7 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
 /* Returns whether a statement outside of loops and branches adds to the variable. */
 static bool is_assigned_always(const kd_derivation *d, const kt_var *var)
 {
-  bool is_set = false; /* the first assignment of the sum only initializes it */
+  bool is_set = false; /* whether the sum has been assigned; the first assignment initializes it */
   for (size_t i = 0; i < d->s->out->count; i++) {
     const kt_stmt *stmt = d->s->out->items[i];
     if (stmt->kind != KJ_TS_ASSIGN || stmt->var != var) continue;
@@ -230,7 +230,7 @@ static void return_all(kd_derivation *d, kt_expr *value)
     if (kt_is_array(d->c, param->type)) continue;
     kt_var *other = d->variables[param->index].other;
     kt_expr *sum = kd_read(d, other);
-    /* A sum without terms is -0; adding 0 makes it 0. */
+    /* If no statement has added to the sum, it is -0; adding 0 makes it 0. */
     if (!is_assigned_always(d, other)) sum = kd_add(d, sum, kd_zero(d, sum->type));
     KJ_PUSH(d->arena, &all, kt_convert(d->s, sum, param->type, d->location));
   }

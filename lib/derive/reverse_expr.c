@@ -31,8 +31,9 @@ void kd_add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
   kd_store(d, kd_copy(d, other), &node->indices, kd_add(d, before, t));
 }
 
-/* Propagates t to an operand of a node. t is stored in a variable. If t is negated and the operand
- * is a quotient, the variable holds t without its sign, because of_quotient handles the sign. */
+/* Propagates t to an operand of a node. Stores t in a variable first. If t is a negation and the
+ * operand is a quotient, the variable holds the negated value, because of_quotient handles the
+ * sign. */
 static void hand_back(kd_derivation *d, const kd_node *operand, kt_expr *t)
 {
   if (!operand || !operand->is_active || !t) return;
@@ -153,8 +154,8 @@ static bool is_square(const kd_node *node)
          x->var == y->var;
 }
 
-/* For x * x, t is propagated once, as (t + t) * x. LLVM can move the sum out of a loop if t is
- * constant in it. */
+/* For x * x, t is propagated once, as (t + t) * x. If t is constant in a loop, LLVM can then move
+ * the sum out of the loop. */
 static void hand_back_binary(kd_derivation *d, const kd_node *node, kt_expr *t)
 {
   if (is_square(node)) {

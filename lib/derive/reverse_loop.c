@@ -101,8 +101,8 @@ uint32_t kd_find_trips(const kd_derivation *d, const kt_stmt *stmt, bool *is_sur
     *is_sure = true;
     return halvings;
   }
-  /* In a `while true` loop, the iteration that leaves the loop counts as well. Type inference makes
-   * such a loop from a condition that needs statements. */
+  /* In a `while true` loop, the iteration that leaves the loop counts as well. Such a loop results
+   * from type inference if the condition of a `while` loop needs statements. */
   bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
   if (most && is_endless) most++;
   if (stmt->kind != KJ_TS_FOR || stmt->first->kind != KJ_T_CONST ||
@@ -127,7 +127,8 @@ static bool count_node(void *data, const kt_expr *e)
   return ++*(uint32_t *)data > MOST_UNROLLED;
 }
 
-/* Counts the expressions that the statements evaluate, once for each iteration of a loop. */
+/* Counts the expressions that the statements evaluate in one execution; the bodies of loops count
+ * once for each iteration. */
 static uint64_t count_work(const kd_derivation *d, const kt_stmts *stmts)
 {
   uint64_t count = 0;
@@ -184,7 +185,7 @@ static kt_stmt *copy_head(kd_derivation *d, const kt_stmt *stmt)
 }
 
 /* Replaces a variable in the emitted statements by another one, because each copy of a loop has its
- * own loop variable. Returns the variable by which it was replaced before. */
+ * own loop variable. Returns the previous replacement. */
 static kt_var *replace_var(kd_derivation *d, kt_var *var, kt_var *by)
 {
   kt_var *before = d->variables[var->index].instead;

@@ -80,8 +80,8 @@ kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices)
 
 kt_expr *kd_keep(kd_derivation *d, kt_expr *value)
 {
-  /* a variable of the body can be used as it is only in a forward derivative: in a reverse
-   * derivative, the body can change it before the value is used */
+  /* only forward derivatives can use a variable of the body directly: in a reverse derivative, the
+   * body can change the variable before the value is used */
   bool is_forward = d->kind == KJ_BUILTIN_JVP,
        is_fixed = value->kind == KJ_T_VAR &&
                   (is_forward || value->var->index >= d->count || value->var->kind == KJ_V_LOOP);
@@ -132,8 +132,8 @@ kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array)
   return kept;
 }
 
-/* Returns the array expression for the derivatives of an array. The expression has the same type as
- * the array, but its root can have other strides. */
+/* Returns the array of the derivatives of an array's elements. The result has the same type as the
+ * array, but its root array can have other strides. */
 static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
 {
   kt_expr *other = KJ_NEW(d->arena, kt_expr);

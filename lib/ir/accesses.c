@@ -12,7 +12,7 @@ typedef uint64_t word;
 enum { WORD_BITS = 64 };
 
 typedef struct effects {
-  /* indexed by parameter: whether the function may read it; whether it may write it */
+  /* indexed by parameter: whether the function may read the array; whether it may write to it */
   bool *read, *written;
   bool is_done, is_busy;
 } effects;
@@ -34,7 +34,7 @@ typedef struct walk {
   size_t words;   /* number of words in a set */
   word *sets;     /* the set of each parameter or local; indexed by its declaration */
   bool *was_used; /* whether each set has been used in this round */
-  /* a set has grown after its use, which happens in loops, so another round is needed */
+  /* another round is needed, because a set has grown after it was used, as happens in loops */
   bool is_stale;
 } walk;
 
@@ -139,8 +139,8 @@ static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
   walk_value(w, call->x, set);
 }
 
-/* Visits bind_back(f, values). The call is treated as if it had the effects that f has on its last
- * arguments, because the result can be called anywhere. */
+/* Visits bind_back(f, values). The result can be called anywhere, so each value is treated as if f
+ * were called here with this value as an argument. */
 static void walk_bind_back(walk *w, const ki_expr *call, word *set)
 {
   const ki_expr *callee = call->args.items[0];
@@ -209,7 +209,8 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
 /* Visits a call such as jvp(f)(...). Its first arguments are the arguments of f, and the others are
  * derivatives. jvp reads all derivatives, and writes the derivatives of arrays that f writes. vjp
  * and grad write all arrays of derivatives. adjoint(k) only writes derivatives. A custom rule of f
- * can write to any argument. Only types determine which derivative belongs to which parameter. */
+ * can write to any argument. This analysis does not know which derivative belongs to which
+ * parameter, because that depends on types. */
 static void walk_derivative_call(walk *w, const ki_expr *call)
 {
   const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
@@ -345,8 +346,9 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* Assumes all effects that the types of the parameters allow, for code that is not available. No
- * func of lib/library writes to a view that a func parameter returns. */
+/* Assumes all effects that the types of the parameters allow, for code that is not available. It
+ * assumes no writes to views that a func parameter returns, because no func of lib/library does
+ * this. */
 static void assume(const ki_function *function, effects *result)
 {
   KJ_ASSERT(result->read && result->written);
@@ -359,8 +361,8 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
-/* An open func is an extern func without code. If the func that will be linked in its place is
- * known, uses that func's effects and returns true. */
+/* An open func is an extern func without code. If it is known which func provides the code after
+ * linking, uses the effects of that func and returns true. */
 static bool ask_meaning(finder *f, const ki_function *function, effects *result)
 {
   const ki_function *meaning = ki_find_meaning(f->module, function->decl);
@@ -451,7 +453,7 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
 {
   size_t count = f->module->decls.count + 1;
   word known, written_now = f->module->hands_over_writer ? ~(word)0 : 0;
-  do { /* writes that a new bit in funcs_write implies can lead to further bits */
+  do { /* a write that a new bit in funcs_write implies can lead to further bits */
     f->funcs_write = known = written_now;
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
@@ -462,8 +464,8 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
-  /* The analysis can report a write by a func argument that only reads. Parameters declared const
-   * are never written: type checking rejects such a store. */
+  /* The analysis can report a write through a func argument that only reads. It is certain that
+   * parameters declared const are never written, because type checking rejects such a store. */
   for (size_t i = 0; i < function->params.count; i++)
     if (is_const(function->params.items[i])) written[i] = false;
 }

@@ -189,7 +189,8 @@ static uint64_t bits_of(double number)
 
 /* ---- values ---- */
 
-/* The functions below test the types of extents first, because each launch evaluates extents. */
+/* The functions below handle the types of extents first, because extents are evaluated at every
+ * launch. */
 bool ki_integer_fits(kjit_type type, __int128 integer)
 {
   if (type == KJIT_I64) return integer == (int64_t)integer;
@@ -407,8 +408,8 @@ static ki_outcome compute_integer(kjit_op op, ki_value x, ki_value y, ki_value *
 /* ---- floats ---- */
 
 /* Rounds a number to the type in which kernels compute. For f16 and bf16 this is f32, and the
- * result is rounded again later. Computing in double first does not change the f32 result, because
- * a double has more than 2 * 24 + 2 bits of precision. */
+ * result is rounded again later. The f32 result is the same if the number is computed in double
+ * first, because a double has at least 2 * 24 + 2 bits of precision. */
 static double round_to_computed(kjit_type type, double number)
 {
   return type == KJIT_F64 || type == KJ_WEAK_FLOAT ? number : (double)(float)number;

@@ -34,8 +34,8 @@ kjit_type ki_operator_type(kjit_op op, kjit_type a, kjit_type b);
 /* Returns the type of `c ? a : b`. Unlike ki_common_type, a literal does not widen the other
  * operand. */
 kjit_type ki_joined_type(kjit_type a, kjit_type b);
-/* Returns the type in which an integer power, base ** exponent, is computed. It represents every
- * exponent, and its products wrap to the same low bits as in the type of the base. */
+/* Returns the type in which an integer power, base ** exponent, is computed. The type represents
+ * every exponent, and the low bits of products in it are the same as in the type of the base. */
 kjit_type ki_power_type(kjit_type base, kjit_type exponent);
 
 /* ---- values ---- */
@@ -43,14 +43,15 @@ kjit_type ki_power_type(kjit_type base, kjit_type exponent);
 bool ki_integer_fits(kjit_type type, __int128 integer);
 /* The integer wraps around in an integer type and is rounded once in a float type. */
 ki_value ki_integer_value(kjit_type type, __int128 integer);
-/* The number is rounded once in a float type; in an integer type it is truncated and saturated. */
+/* For a float type, the number is rounded once; for an integer type, it is truncated and
+ * saturated. */
 ki_value ki_float_value(kjit_type type, double number);
 /* Converts to double; exact for floats. */
 double ki_number_of(ki_value value);
 bool ki_is_true(ki_value value);
 bool ki_is_nan(ki_value value);
 bool ki_is_other_nan(ki_value value); /* a NaN whose sign or payload differs from `nan` */
-bool ki_is_negative(ki_value value);  /* also true for -0.0 and a NaN with its sign set */
+bool ki_is_negative(ki_value value);  /* also true for -0.0 and for a NaN whose sign bit is set */
 /* Returns whether type and bits are equal. */
 bool ki_is_same_value(ki_value x, ki_value y);
 /* Converts like a conversion in a kernel. A weak integer wraps like any other integer; callers that

@@ -25,8 +25,8 @@
  * disk cache's key maps the names in the canonical text (printer.c) to these symbols.
  *
  * If GPU code is given as text, the symbol contains the digest of the text, so funcs that are bound
- * to the same function share its symbol. Functions in linked code keep their names, because this
- * code can be binary and cannot be changed. */
+ * to the same function have the same symbol. Functions in linked code keep their names, because
+ * this code can be binary and cannot be changed. */
 
 bool ki_has_bound_extern(const kjit_module *module)
 {
@@ -90,8 +90,8 @@ static const char *find_start(const char *at, const char *end)
       const char *newline = memchr(at, '\n', (size_t)(end - at));
       at = newline ? newline : end;
     } else if (is_block) {
-      /* skips the characters that open the comment, so that the `*` in them and a following `/` are
-       * not taken for its end */
+      /* skips the characters that open the comment, so that their `*` and a following `/` do not
+       * end it */
       at += 3;
       while (at < end && !(at[-1] == '*' && at[0] == '/')) at++;
       at = at < end ? at + 1 : end;
@@ -137,7 +137,8 @@ static bool is_extern(const ki_decl *decl)
 
 /* Returns whether a binding of the name applies to decl. `found` is the func to which the name
  * refers. After linking, there can be several unbound extern funcs of the same name, from different
- * modules. They can be distinguished only by their name, so a binding applies to all of them. */
+ * modules. A binding applies to all of them, because nothing but the name could distinguish
+ * them. */
 static bool is_meant(const ki_decl *decl, const ki_decl *found)
 {
   return decl == found ||

@@ -27,7 +27,8 @@ static bool starts_with(const void *data, size_t size_bytes, const char *magic, 
   return size_bytes >= length && memcmp(data, magic, length) == 0;
 }
 
-/* Distinguishes a CUDA ELF file from a CPU object file that contains code for CUDA. */
+/* Returns the format of an ELF file: a CUDA ELF file, or a CPU object file that contains code for
+ * CUDA. */
 static kjit_link_format find_elf_format(const unsigned char *data, size_t size_bytes)
 {
   enum { MACHINE = 18, CUDA = 190 };
@@ -153,8 +154,8 @@ static kjit_status read_input(kjit_context *context, const kjit_link_input *inpu
   if (found == KJIT_LINK_DETECT && size_bytes < input->data_bytes)
     found = find_format(ended.text, size_bytes);
   kj_free_buffer(&ended);
-  /* The detected format can differ from the given format although the given format is correct: CUDA
-   * C can contain a comment that looks like PTX, and the driver knows more kinds of LTO-IR. */
+  /* The format that the caller gives can be correct although this file detects another one: CUDA C
+   * can contain a comment that looks like PTX, and the driver knows more kinds of LTO-IR. */
   bool fits = input->format == KJIT_LINK_DETECT
                 ? found != KJIT_LINK_DETECT
                 : input->format == KJIT_LINK_LTOIR || input->format == found;

@@ -1,5 +1,5 @@
-/* The builder, which creates the same tree as the parser, but through function calls. It keeps the
- * first error. All later calls do nothing, until kjit_finish_builder reports that error. */
+/* The builder, which creates the same tree as the parser, but through function calls. After an
+ * error, all later calls do nothing, and kjit_finish_builder reports the error. */
 #include "ir/builder.h"
 
 #include <stdlib.h>
@@ -171,7 +171,8 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
                   "kjit_set_builder_source: the text has %zu bytes, which is more than the maximum "
                   "size of a source",
                   size_bytes);
-  /* must be called before the list of sources is used below, because it can reallocate the list */
+  /* find_source can reallocate the list of sources, so it must be called before the list is used
+   * below */
   uint32_t number = find_source(builder, file);
   kj_source *source = &builder->sources.items[number];
   source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);

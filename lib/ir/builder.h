@@ -7,7 +7,8 @@
 
 typedef struct ki_node {
   ki_expr *expr; /* an expression, which can be used once; or NULL */
-  /* the declaration that the node names, which can be used any number of times; or NULL */
+  /* the declaration that the node names, or NULL; a node that names a declaration can be used any
+   * number of times */
   ki_decl *decl;
   ki_function *function; /* the function that contains the node; NULL means the module level */
   bool is_used;

@@ -100,9 +100,9 @@ static void push(ki_naming *naming, const ki_decl *decl, const char *name)
   KJ_PUSH(naming->arena, &naming->open, bound);
 }
 
-/* Returns whether a type parameter must be renamed because a type or struct has the same name. The
- * parser does not look up a type name after a colon in the scopes, so the name would not refer to
- * the parameter. */
+/* Returns whether a type parameter must be renamed because a type or struct has the same name.
+ * After a colon, the parser does not look up type names in the scopes, so the name of the parameter
+ * would refer to the type or struct. */
 static bool hides_type(const ki_naming *naming, const ki_decl *decl)
 {
   const kj_map_entry *entry = kj_find_entry(&naming->global, decl->name, strlen(decl->name));
@@ -188,7 +188,7 @@ static void walk_exprs(ki_naming *naming, const ki_exprs *list)
   for (size_t i = 0; i < list->count; i++) walk_expr(naming, list->items[i]);
 }
 
-/* Visits a type. If it follows a colon, only the operands in it are looked up in the scopes. In an
+/* Visits a type. In a type after a colon, only the operands are looked up in the scopes. In an
  * expression, the name of the type is looked up as well. */
 static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expression)
 {
@@ -288,7 +288,7 @@ static void take_names(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Records the structs by type. Two modules can declare the same struct. The first declaration then
+/* Records the structs by type. If two modules declare the same struct, the first declaration
  * determines the printed name of the type. */
 static void find_structs(ki_naming *naming, const kjit_module *module)
 {
@@ -324,9 +324,9 @@ static void name_module(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Returns whether the module contains sources of lib/library. In that case the module's own
- * declarations can have the same names as those of lib/library, and such names can also be used as
- * built-ins. */
+/* Returns whether the module contains sources of lib/library. If so, a declaration of the module
+ * can have the same name as a declaration of lib/library, and a name can also be that of a
+ * built-in. */
 static bool has_library(const kjit_module *module)
 {
   for (size_t i = 0; i < module->sources.count; i++)
@@ -354,9 +354,9 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
 /* Prints a kernel with all declarations that it uses.
  *
  * These functions find the used declarations by searching the printed text for names, instead of
- * visiting the tree. Every dependency is in the canonical text, so this finds all of them, for all
- * kinds of nodes. If a local name is also the name of a declaration in the module, that declaration
- * is added unnecessarily, which is harmless. */
+ * visiting the tree. The canonical text names every dependency, so the search finds all of them,
+ * for all kinds of nodes. If a local name is also the name of a declaration in the module, that
+ * declaration is added unnecessarily, which is harmless. */
 
 typedef struct reacher {
   const kjit_module *module;
@@ -395,7 +395,7 @@ static void declare(reacher *r, const ki_decl *decl)
 {
   const char *name = ki_printed_name(&r->naming, decl);
   kj_map_entry *entry = kj_get_entry(&r->declared, name, strlen(name));
-  /* with two declarations of one name, different modules could have the same key */
+  /* if two declarations had the same name, different modules could have the same key */
   KJ_ASSERT(!entry->value);
   entry->value = (void *)decl;
 }

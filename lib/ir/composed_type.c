@@ -10,8 +10,8 @@
 
 /* ---- sizes, alignments and components of aggregates ----
  *
- * These functions are for types that are in memory as a whole: vectors, pointers, structs, and
- * arrays inside of structs. */
+ * These functions are for types whose values can be loaded and stored as a whole: vectors,
+ * pointers, structs, and arrays inside of structs. */
 
 static uint32_t alignment_of(const ki_type_info *info)
 {

@@ -12,8 +12,8 @@
 struct ki_thread_record {
   ki_thread_record *next;
   pthread_t thread;
-  /* number of the thread (number_of_thread). The pthread_t is not sufficient, because a new thread
-   * can have the pthread_t of a thread that has ended and would then find the old thread's
+  /* number of the thread (number_of_thread). The pthread_t does not identify a thread: a new thread
+   * can have the pthread_t of a thread that has ended, and would then find the old thread's
    * record */
   uint64_t number;
   kj_diagnostics diagnostics;
@@ -242,8 +242,8 @@ kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_
 }
 
 /* Copies the configuration and the structs that it points to into the context. Rejects a struct of
- * callbacks in which a function is missing, because the missing function would otherwise be noticed
- * only when it is called. */
+ * callbacks in which a function is missing, because otherwise the error would occur only when kjit
+ * calls the function. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
 {
   static const char call[] = "kjit_create_context";
@@ -324,8 +324,8 @@ kjit_context *kjit_retain_context(kjit_context *context)
   return context;
 }
 
-/* Destroys a context that no owner refers to. Disables cancellation, because no other thread could
- * finish the work of a cancelled thread. */
+/* Destroys a context that no owner refers to. Disables the cancellation of this thread, because no
+ * other thread could complete the destruction. */
 static void end_context(kjit_context *context)
 {
   int state;
@@ -432,8 +432,8 @@ static ki_thread_record *get_record(kjit_context *context)
   return record;
 }
 
-/* Passes all messages to on_diagnostic. Messages of calls that on_diagnostic itself makes are
- * skipped, because they would recurse endlessly. */
+/* Passes all messages to on_diagnostic. Skips the messages of calls that on_diagnostic itself
+ * makes, because reporting them would recurse endlessly. */
 static void report_all(kjit_context *context, const kj_diagnostics *diagnostics)
 {
   ki_host_code code;

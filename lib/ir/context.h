@@ -18,8 +18,8 @@ typedef struct ki_counters {
     evictions, imports;
 } ki_counters;
 
-/* Counters of launches. The threads are distributed over several counters, each of which has its
- * own cache lines. */
+/* Counters of launches. Different threads use different counters. Each counter has its own cache
+ * lines. */
 enum { KJ_LAUNCH_COUNTERS = 64 };
 typedef struct ki_launch_counter {
   /* count: number of successful launches; begun, ended: number of calls that have started and
@@ -77,8 +77,8 @@ static inline bool ki_trusts_nobody(const kjit_context *context)
   return context->config.trust == KJIT_TRUST_GUEST;
 }
 
-/* Replaces the context of an object whose context was destroyed. ki_is_forked returns true for it,
- * so every call that checks for forks rejects the object. */
+/* Replaces the context of an object whose context was destroyed. ki_is_forked returns true for this
+ * context, so every call that checks for forks rejects the object. */
 extern kjit_context ki_ended_context;
 
 /* Returns the context of an object in the form in which the public API returns it, which is NULL if
@@ -113,8 +113,8 @@ static inline void ki_enter_host(ki_host_code *code, const kjit_context *context
 
 static inline void ki_leave_host(const ki_host_code *code) { ki_own_host_code = code->outer; }
 
-/* Reads the application's limits into own. A field that is 0 takes the value from defaults; if
- * given is NULL, all fields do. If defaults is NULL, kjit's defaults are used. Errors: as
+/* Reads the application's limits into own. Fields that are 0 get their value from defaults; if
+ * given is NULL, all fields get it. If defaults is NULL, kjit's defaults are used. Errors: as
  * ki_read_sized. */
 kjit_status ki_read_limits(kjit_context *context, const char *call,
                            const kjit_compile_limits *given, const kjit_compile_limits *defaults,
@@ -150,10 +150,10 @@ typedef enum ki_sized {
   KI_SIZED_COUNT
 } ki_sized;
 
-/* Copies the application's struct to own. Fields that the older struct does not have become 0; if
- * given is NULL, all fields do. `call` is the name of the public function, for messages. context
- * can be NULL. Errors: MISUSE (size_bytes is invalid, or fields that this version does not know are
- * not 0). */
+/* Copies the application's struct to own. Fields that the application's struct does not have become
+ * 0; if given is NULL, all fields become 0. `call` is the name of the public function, for
+ * messages. context can be NULL. Errors: MISUSE (size_bytes is invalid, or fields that this version
+ * does not know are not 0). */
 kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized which,
                           const void *given, void *own);
 

@@ -44,12 +44,12 @@ kjit_type ki_intern_date(ki_types *types, ki_date date);
 /* Returns whether the unit is months or years, which have no fixed length in days. */
 bool ki_is_of_calendar(ki_date date);
 /* Determines the coarsest unit that represents both dates exactly, as NumPy does;
- * common->is_difference is that of a. Returns false if there is no such unit: months and years have
- * no fixed length in days, and the ratio of two units can exceed 64 bits. */
+ * common->is_difference is set to a.is_difference. Returns false if there is no such unit: months
+ * and years have no fixed length in days, and the ratio of two units can exceed 64 bits. */
 bool ki_find_common_unit(ki_date a, ki_date b, ki_date *common);
-/* Computes the number of units of `to` in one unit of `from`, as a reduced fraction. Either both or
- * none of the units must be months or years, and none must be generic. Returns false if the
- * fraction does not fit in 64 bits. */
+/* Computes the number of units of `to` in one unit of `from`, as a reduced fraction. Either both
+ * units are months or years, or neither is. No unit may be generic. Returns false if the fraction
+ * does not fit in 64 bits. */
 bool ki_find_date_ratio(ki_date from, ki_date to, int64_t *numerator, int64_t *denominator);
 /* Writes the name of a date's dtype in NumPy's form, for example "timedelta64[25s]". */
 enum { KI_DATE_TEXT = 48 };

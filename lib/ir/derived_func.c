@@ -49,8 +49,8 @@ static bool is_value(const ki_decl *param)
   return !param->is_func && !param->is_type && !param->is_const;
 }
 
-/* Returns whether the parameter can hold floats according to its declaration. A parameter without a
- * type can. */
+/* Returns whether the parameter can hold floats according to its declaration. Returns true for a
+ * parameter without a type. */
 static bool may_vary(const ki_types *types, const ki_decl *param)
 {
   const ki_type_info *info = fixed_type(types, param);

@@ -219,7 +219,7 @@ static bool declares(const char *line, const char *name)
   return false;
 }
 
-/* Returns the name of the lib/library module that declares the name, or NULL. */
+/* Returns the name of the module in lib/library that declares the name, or NULL. */
 static const char *find_module(const char *name)
 {
   for (const kj_library_source *source = kj_library; source->name; source++)

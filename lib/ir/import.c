@@ -346,7 +346,7 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
 {
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
-  /* the memory limit of a compilation applies to everything that follows */
+  /* from here on, the memory limit of a compilation applies */
   uint64_t most_bytes = made->context ? made->context->compile_limits.memory_bytes : KJIT_NO_LIMIT;
   made->arena.most_bytes = most_bytes < SIZE_MAX ? (size_t)most_bytes : 0;
   int jump = setjmp(on_failure);

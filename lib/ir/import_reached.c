@@ -4,8 +4,8 @@
  * compiled code is in the disk cache, parsing all funcs would take most of the time of the call.
  * The build of libkjit therefore creates a table of all declarations and their positions
  * (cmake/Embed.cmake). A declaration is parsed only if its name is a word of the algorithm's source
- * or of another parsed declaration. Such a word can have another meaning, for example as a local
- * variable. Some unused declarations are therefore parsed, but no used declaration is missed. */
+ * or of another parsed declaration. Such a word can also be the name of a local variable, so some
+ * unused declarations are parsed, but no used declaration is missed. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,8 @@ typedef struct reacher {
   bool *is_imported;
   /* whether each declaration is used, directly or indirectly; indexed by declaration */
   bool *is_reached;
-  /* for each possible first character of a name: a bit for each length that a declaration's name
-   * with this character has */
+  /* For each possible first character of a name, a bit mask of lengths: bit n is set if a
+   * declaration's name begins with the character and has n characters. */
   uint64_t lengths[UCHAR_MAX + 1];
   /* list of the reached declarations; the words in the first `read` of them have been processed */
   KJ_LIST(const kj_library_declaration *) reached;
@@ -98,7 +98,8 @@ static int compare_name(word name, const char *declared)
   return order ? order : -(declared[name.length] != 0);
 }
 
-/* Returns the index of the first declaration whose name does not precede this name. */
+/* Returns the index of the first declaration whose name is equal to this name or follows it in the
+ * order of names. */
 static size_t find_first(word name)
 {
   size_t low = 0, high = kj_library_declaration_count;
@@ -191,8 +192,8 @@ static const char *find_end(const reacher *r, const kj_library_declaration *d)
   return at;
 }
 
-/* Records properties of the imported sources that are determined by the bodies of funcs, because a
- * partial module does not have these bodies. */
+/* Records properties of the imported sources that depend on the bodies of funcs, because a partial
+ * module does not contain these bodies. */
 static void note_sources(const reacher *r)
 {
   kjit_module *module = r->module;

@@ -1,6 +1,7 @@
-/* The lexer. It also processes line directives, for example `@line(12, 5, "prog.py")`. For the
- * grammar, a directive is white space. The directive specifies the location in a front end's source
- * from which the text after it was generated. */
+/* The lexer. It also processes line directives, for example `@line(12, 5, "prog.py")`. The parser
+ * treats a directive as white space. A front end generates kernel IR from another source; the
+ * directive specifies the location in that source from which the text after the directive was
+ * generated. */
 #include "ir/lexer.h"
 
 #include <limits.h>
@@ -27,8 +28,8 @@ const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
 enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN };
 
 /* Lists of the punctuation and keywords that begin with the same character. first_kinds has the
- * first token for each character, next_kinds the next token in the list. KJ_TOKEN_COUNT ends a
- * list. */
+ * first token for each character. next_kinds has, for each token, the next token in its list.
+ * KJ_TOKEN_COUNT ends a list. */
 static uint8_t first_kinds[UCHAR_MAX + 1], next_kinds[KJ_TOKEN_COUNT];
 
 static void find_first_kinds(void)

@@ -1,5 +1,5 @@
 /* The lexer, which reads tokens one at a time. A newline is not a token. Each token records whether
- * a newline precedes it, and the parser decides whether that ends a statement. */
+ * a newline precedes it, and the parser decides whether this newline ends a statement. */
 #ifndef KJ_IR_LEXER_H
 #define KJ_IR_LEXER_H
 
@@ -162,8 +162,8 @@ void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_aren
                    const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Reads the next token into lexer->token. */
 void ki_next_token(ki_lexer *lexer);
-/* If the text has line directives, adds a note to the last error, with the location in the text
- * itself. */
+/* If the text has line directives, adds a note to the last error. The note has the error's location
+ * in the text itself. */
 void ki_note_text_place(const ki_lexer *lexer);
 /* Reports an error and jumps to on_error. */
 _Noreturn void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status,

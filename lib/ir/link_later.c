@@ -5,8 +5,8 @@
 
 #include "ir/module.h"
 
-/* A launch looks up the application's functions in the module of the launched kernel. If a library
- * has bound extern funcs, it must therefore be linked immediately. */
+/* A launch looks up the application's functions in the module of the launched kernel. A library
+ * with bound extern funcs must therefore be linked before the launch. */
 bool ki_can_link_later(const ki_meaning *meanings, size_t count)
 {
   for (size_t i = 0; i < count; i++)
@@ -113,7 +113,7 @@ kjit_status ki_link_whole(const kjit_module *module, kjit_module *whole,
 const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
                                          const ki_decl *kernel)
 {
-  size_t before = 0; /* number of kernels that precede this one */
+  size_t before = 0; /* number of kernels that precede `kernel` in base */
   for (size_t i = 0; base->decls.items[i] != kernel; i++) before += is_kernel(base->decls.items[i]);
   size_t i = 0;
   while (!is_kernel(linked->decls.items[i]) || before--) i++;

@@ -11,7 +11,7 @@
 
 /* ---- lifetime ---- */
 
-/* Ends a module because its context is being destroyed. */
+/* Destroys a module because its context is being destroyed. */
 static void end_module(kjit_module *module)
 {
   module->is_left = true;

@@ -8,15 +8,15 @@
 /* ---- functions that create, verify and print modules ---- */
 
 /* A struct type and a name that kjit has chosen for it. The generated sources of algorithms refer
- * to the application's structs by these names. The names distinguish types if several structs have
- * the same name, or if a declaration in lib/library has it. */
+ * to the application's structs by these names. The chosen names differ from each other and from the
+ * names in lib/library, also if structs have equal names. */
 typedef struct ki_named_type {
   const char *name;
   kjit_type type;
 } ki_named_type;
 
-/* The options for parsing a text that is a single expression as a func. The caller must have
- * checked the names. */
+/* Options for parsing a text that consists of a single expression. The parser makes a func of it.
+ * The caller must have checked the names. */
 typedef struct ki_expression {
   const char *function; /* name of the func */
   const char *const *names;
@@ -94,8 +94,8 @@ bool ki_is_of_library(const kjit_module *module, uint32_t file, const char *name
 void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
 /* import_reached.c: imports only declarations that are used, for sources that runtime/algorithm has
  * generated. A partial module gets only the headers of the funcs that its own text names. Reports
- * errors. If the module imports a source that is not in lib/library, the function has no effect and
- * returns false. */
+ * errors. Returns false and does nothing if the module imports a source that is not in
+ * lib/library. */
 bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics);
 /* import_reached.c: adds a source of lib/library to a new module, without the declarations that the
  * func with this name does not use. Reports errors. */
@@ -110,15 +110,15 @@ struct ki_partial {
 };
 /* Makes the module a partial module. Must be called before its imports are read. */
 void ki_begin_partial(kjit_module *module, const ki_text *text);
-/* Returns the module with the bodies of all funcs. A partial module is parsed again at the first
- * call, and keeps the result. The declarations of the module's own text have the same order in
- * both. Reports errors. */
+/* Returns the module with the bodies of all funcs. The first call parses the text of a partial
+ * module again, and the partial module keeps the result. Both modules have the declarations of the
+ * module's own text in the same order. Reports errors. */
 kjit_status ki_get_whole(kjit_module *module, kj_diagnostics *diagnostics, kjit_module **whole);
 /* Returns the time that was spent on parsing the module, in nanoseconds. */
 uint64_t ki_parse_time(const kjit_module *module);
-/* Resolves built-ins and names of the module, and verifies the module: names, numbers of arguments,
- * lvalues, `break` and `return`, attributes, and features that are not supported. It is used for
- * built modules as well. If there are errors, reports them and jumps through
+/* Resolves the names of built-ins and declarations, and verifies the module: names, numbers of
+ * arguments, lvalues, `break` and `return`, attributes, and features that are not supported. Must
+ * be called for parsed and for built modules. If there are errors, reports them and jumps through
  * module->arena.on_failure. */
 void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
 /* Appends the canonical text of the module. */
@@ -130,8 +130,8 @@ void ki_print_module(const kjit_module *module, kj_buffer *buffer);
 void ki_print_reachable(const kjit_module *module, const ki_decl *const *roots, size_t count,
                         kj_buffer *buffer);
 /* Parses a type annotation. dtype() and static extents are errors. The name of a struct refers to a
- * struct of scope, which can be NULL, or otherwise to a struct of the table. A name that several
- * structs have is an error. */
+ * struct of scope or, if scope is NULL or has no such struct, to a struct of the table. A name that
+ * several structs have is an error. */
 kjit_status ki_parse_type(ki_types *types, const kjit_module *scope, const char *text,
                           kj_diagnostics *diagnostics, kjit_type *type);
 /* Parses a module without ki_finish_module, so its names are not resolved. This is used for tests,
@@ -152,16 +152,16 @@ void ki_declare_struct_as(kjit_module *module, const char *name, kjit_type type)
 /* Returns an empty module with one reference, or NULL when out of memory. Set arena.on_failure
  * before using its arena. */
 kjit_module *ki_create_module(kjit_context *context, ki_types *types);
-/* Specifies the func that replaces an open func of a module (an extern func without code). It can
- * be a func of any module. */
+/* Specifies the func that provides the code of an open func (an extern func without code) after
+ * linking. It can be a func of any module. */
 typedef struct ki_meaning {
   const ki_decl *open, *decl;
 } ki_meaning;
 enum { KI_MOST_MEANINGS = 16 };
-/* derive_module.c: creates and publishes a copy of the module. The declarations of library, which
- * can be NULL, are added, and provide by name the code of open extern funcs. Then change, which can
- * be NULL, can modify the copy, report errors, and jump through the copy's arena. Reports
- * errors. */
+/* derive_module.c: creates a copy of the module, changes the copy, and publishes it. The copy
+ * contains the declarations of library, which can be NULL; a func of library with the name of an
+ * open extern func provides the code of that func. change, which can be NULL, modifies the copy; it
+ * can report errors and jump through the copy's arena. Reports errors. */
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
@@ -169,8 +169,8 @@ kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_chang
  * their defaults. */
 void ki_copy_parameters(kjit_module *module, const ki_function *from, ki_function *to);
 /* derived_func.c: creates a module with one additional kernel, *name, which is the adjoint of a
- * kernel with respect to the given parameters. If count is 0, these are all arrays that can contain
- * floats. Errors: MISUSE, MEMORY. */
+ * kernel with respect to the given parameters. If count is 0, the kernel is differentiated with
+ * respect to all arrays that can contain floats. Errors: MISUSE, MEMORY. */
 kjit_status ki_derive_kernel(kjit_module *module, const ki_function *kernel,
                              const uint32_t *parameters, size_t count, kjit_module **derived,
                              const char **name);
@@ -179,7 +179,7 @@ kjit_status ki_derive_kernel(kjit_module *module, const ki_function *kernel,
 bool ki_has_bound_extern(const kjit_module *module);
 /* Appends the symbol of the function to which an extern func is bound: the function in its GPU code
  * if is_gpu, otherwise its C function. Two funcs of a module have the same symbol only if they are
- * bound to the same function in the same GPU code. */
+ * bound to the same function of the same GPU code. */
 void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer *text);
 /* Checks that the module has an extern func with this name, and that all its declarations have the
  * same types. Reports errors. */
@@ -217,8 +217,8 @@ const ki_function *ki_find_meaning(const kjit_module *module, const ki_decl *ope
  * Reports errors. */
 kjit_status ki_link_whole(const kjit_module *module, kjit_module *whole,
                           kj_diagnostics *diagnostics, kjit_module **linked);
-/* Returns the kernel of `linked`, which is a result of ki_link_whole or ki_get_whole, that
- * corresponds to base's kernel. */
+/* Returns the kernel that corresponds to base's kernel in `linked`, a result of ki_link_whole or
+ * ki_get_whole. */
 const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
                                          const ki_decl *kernel);
 
@@ -250,9 +250,9 @@ bool ki_is_writer(const ki_builtin *builtin);
 
 /* Determines for each array parameter of a kernel whether the kernel and the funcs that it may call
  * read or write its elements. Works on the untyped tree and is conservative: it can report too many
- * accesses. If an array is passed to a func parameter, it is assumed to be read. The array is also
- * assumed to be written if any func of the module writes to a parameter. The result is not valid
- * for calls that pass funcs of other modules. read and written have params.count elements. */
+ * accesses. If an array is passed to a func parameter, the array is assumed to be read, and also to
+ * be written if any func of the module writes to a parameter. The result is not valid for calls
+ * that pass funcs of other modules. read and written have params.count elements. */
 void ki_find_accesses(const kjit_module *module, const ki_function *function, bool *read,
                       bool *written);
 

@@ -59,9 +59,9 @@ static void append_shortest(double value, kjit_type type, int most_point, char *
   kj_lay_out_decimal(&decimal, decimal.count > most_point ? decimal.count : most_point, text);
 }
 
-/* An untyped number that reads the text is first rounded to f64. In rare cases, this double
- * rounding gives a neighbour of the value; the shortest digits of the f64 are then printed
- * instead. */
+/* The text can be read as an untyped number, which is rounded to f64 first and then to the type. In
+ * rare cases, this double rounding gives a neighbour of the value. The shortest digits that
+ * identify the value as an f64 are then printed instead. */
 void ki_print_float(double value, kjit_type type, kj_buffer *buffer)
 {
   char text[KJ_DECIMAL_BYTES];

@@ -5,9 +5,9 @@
 #include "ir/arithmetic.h"
 
 /* Returns the value of a literal of the type. digits is a 0-terminated string. For KJIT_F32 the
- * result is rounded once to f32. For other types it is a double that ki_float_value rounds to f16
- * or bf16; the result is the same as if the digits were rounded directly. The result is infinite if
- * the literal is too large for the type. */
+ * result is rounded once to f32. For f16 and bf16 the result is a double; when ki_float_value
+ * rounds this double to the type, the value is the same as if the digits were rounded directly. The
+ * result is infinite if the literal is too large for the type. */
 double ki_read_float(const char *digits, kjit_type type);
 /* Appends the shortest text that has a point or an exponent and reads back as the same value. The
  * value must be finite. Sign and suffix are omitted. */

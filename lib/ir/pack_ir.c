@@ -11,7 +11,7 @@ typedef struct type_numbers {
   kj_arena *arena;
   /* maps the numbers of types in the writing process to the numbers in this process */
   kj_map known;
-  /* writing: the types that occur and that have an entry in the table of types */
+  /* writing: the types that occur in the data and that are in the table of types */
   KJ_LIST(kjit_type) met;
 } type_numbers;
 
@@ -204,7 +204,7 @@ static const kj_field info_outline_fields[] = {
 };
 static KJ_OUTLINE(info_outline, ki_type_info);
 
-/* The types in the order of their numbers, so that the components of a type precede it. */
+/* The types of the data, ordered by their numbers, so that the components of a type precede it. */
 typedef struct type_list {
   const kjit_type *numbers; /* the numbers of these types in the writing process */
   ki_type_info *infos;

@@ -14,8 +14,8 @@ static ki_expr *new_expr(ki_parser *parser, ki_expr_kind kind, kj_location locat
   return ki_new_expr(parser->arena, kind, location);
 }
 
-/* Sets the height of a node with operands. All such nodes must be passed to this function, so that
- * every pass can recurse over the tree. */
+/* Sets the height of a node with operands. Must be called for every such node, because the limit of
+ * the height allows every pass to recurse over the tree. */
 static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
@@ -439,8 +439,8 @@ static void refuse_chain(ki_parser *parser, kjit_op op)
                 ki_op_table[next].text);
 }
 
-/* Records a `//`, which the user may have meant as a C comment. It parses as a division if a single
- * word follows, or if the next line begins with an operand. */
+/* Records a `//`, which the user may have meant as a C comment. The parser takes it for a division
+ * if a single word follows, or if the next line begins with an operand. */
 static void note_slashes(ki_parser *parser)
 {
   parser->slashes = parser->previous;
@@ -510,9 +510,9 @@ static bool at_in(const ki_parser *parser)
   return ki_at(parser, KJ_TOKEN_NAME) && !strcmp(parser->lexer.token.name->key, "in");
 }
 
-/* Rejects a formula in which an operator before or after `in` has no parentheses, because Python
- * gives it another meaning. In Python, `a == b in (1, 2)` is a chain, and `a & b in (1, 2)` is `(a
- * & b) in (1, 2)`. */
+/* Rejects a formula in which an operator before or after `in` has no parentheses, because the
+ * formula would have another meaning in Python. In Python, `a == b in (1, 2)` is a chain, and `a &
+ * b in (1, 2)` is `(a & b) in (1, 2)`. */
 static void refuse_beside_in(ki_parser *parser, const char *operator)
 {
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,

@@ -116,7 +116,8 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
     ki_make_argument_type(parser, type);
   }
   stmt->value = parse_first_value(parser, names.items[0].name->key, is_var);
-  /* declare the names only now, because the value must not use them */
+  /* the names are declared only after the value has been parsed, because the value must not use
+   * them */
   for (size_t i = 0; i < names.count; i++) {
     ki_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
     decl->type_expr = type;

@@ -1,4 +1,5 @@
-/* Parser of types in a source, and of texts that contain only a type annotation. */
+/* Parser of the types in a source, and of strings that consist of a single type, such as a
+ * signature's types. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -118,8 +119,8 @@ static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32
   return array;
 }
 
-/* Interns the type of an array. This must be the last step, because the type depends on a preceding
- * `const`. */
+/* Interns the type of an array. Must be called after the rest of the type is parsed, because the
+ * array type also depends on a preceding `const`. */
 static void fix_array(ki_parser *parser, ki_type_expr *array)
 {
   array->type =
@@ -224,8 +225,8 @@ static ki_type_expr *parse_pointer(ki_parser *parser, ki_type_expr *element)
   return outer;
 }
 
-/* Interns a fixed array type that is part of another type. An outermost array is interned when it
- * is known whether it is `const`. */
+/* Interns the type of a fixed array that is the element type of another type. The outermost array
+ * is interned later, when the parser knows whether it is `const`. */
 static void fix_element(ki_parser *parser, ki_type_expr *type)
 {
   if (type->kind == KJ_TYPE_FIXED && type->rank) fix_array(parser, type);
@@ -306,8 +307,8 @@ static kjit_type find_declared(const kjit_module *scope, const char *name, bool 
   return found;
 }
 
-/* Finds a struct by name: first among the structs of the module, then among the structs that any
- * module or call has created in this context. */
+/* Finds a struct by name: first among the structs of the module, then among all structs of this
+ * context, which other modules and kjit_create_struct have created. */
 static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
 {
   ki_parser *parser = &r->parser;

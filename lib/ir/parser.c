@@ -50,8 +50,8 @@ kj_location ki_found_at(const ki_parser *parser)
                         previous->location.column + (uint32_t)previous->length };
 }
 
-/* If a `//` precedes the error on the same line, adds a note to the error: `//` was parsed as a
- * division, but the user probably meant a comment. */
+/* If a `//` precedes the error on the same line, adds a note to the error: kernel IR parses `//` as
+ * a division, but the user probably meant a comment. */
 static void explain_slashes(ki_parser *parser, kj_location location)
 {
   const ki_token *slashes = &parser->slashes;
@@ -250,7 +250,8 @@ static void parse_parameter_type(ki_parser *parser, ki_decl *param)
   ki_make_argument_type(parser, param->type_expr);
 }
 
-/* Records how the parameters are written, for callers that pass tuples. */
+/* Records one character of the shape of the parameters (ki_function.shape), for callers that pass
+ * tuples. */
 static void note_shape(ki_parser *parser, char sign)
 {
   if (parser->function->is_kernel) KJ_PUSH(parser->arena, &parser->function->shape, sign);

@@ -51,8 +51,8 @@ void ki_open_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
 void ki_close_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
 /* Describes the lookahead for messages, in quotes. The string is in the module's arena. */
 const char *ki_describe_token(ki_parser *parser);
-/* Returns the location for an error about the lookahead: its own location, or the end of the
- * previous token if the line or text has ended. */
+/* Returns the location for an error about the lookahead: the location of the lookahead, or the end
+ * of the previous token if the line or text ends there. */
 kj_location ki_found_at(const ki_parser *parser);
 _Noreturn void ki_fail_parse(ki_parser *parser, kj_location location, kjit_status status,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -85,8 +85,8 @@ static inline bool ki_is_any(const ki_type_expr *type)
 {
   return type->kind == KJ_TYPE_FIXED && type->type == KJIT_ANY;
 }
-/* Corrects the type `f32[]` of a parameter. It is an array of rank 0, whereas in shared memory it
- * would be an array whose size the launch determines. */
+/* Corrects the type `f32[]` of a parameter. The parameter is an array of rank 0. The same type in a
+ * declaration of shared memory is an array whose size the launch determines. */
 void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);
 
 /* ---- statements, and functions that the parser of statements shares with parser.c ---- */

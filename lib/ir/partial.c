@@ -1,8 +1,8 @@
-/* Partial modules: modules of algorithms in which most bodies are missing. The text of an
- * algorithm's kernel names a few funcs of lib/library, which call many others. If the compiled code
- * of the kernel is in a cache, a launch needs only the kernel itself, so the module has only the
- * headers of the funcs that are named. If the kernel must be compiled, all declarations are
- * parsed. */
+/* Partial modules: modules of algorithms without most function bodies. The generated text of an
+ * algorithm names a few funcs of lib/library, and these funcs call many others. If the compiled
+ * code of the kernel is in a cache, a launch needs only the kernel itself, so a partial module has
+ * only the headers of the funcs that the text names. All declarations are parsed when the kernel
+ * must be compiled. */
 #include <string.h>
 
 #include "ir/module.h"
@@ -37,7 +37,7 @@ kjit_status ki_get_whole(kjit_module *module, kj_diagnostics *diagnostics, kjit_
   KJ_TRY(ki_parse_module(module->context, module->types, &text, diagnostics, &made));
   KJ_ASSERT(made->sources.count == module->sources.count);
   if (atomic_compare_exchange_strong(&partial->whole, &known, made)) known = made;
-  /* another thread has parsed the module faster, so its result is used */
+  /* another thread has completed the same parse first, so its result is used */
   else kjit_release_module(made);
   *whole = known;
   return KJIT_OK;

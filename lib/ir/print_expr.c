@@ -14,8 +14,8 @@ static bool is_named_place(const ki_printer *p, kj_location at)
   return at.line && at.file < p->module->sources.count && !p->module->sources.items[at.file].text;
 }
 
-/* Prints a line directive before a token if a parser would otherwise give the token another
- * location. A token without a location gets the location of the preceding token. */
+/* Prints a line directive before a token if parsing the printed text would otherwise give the token
+ * another location. A token without a location gets the location of the preceding token. */
 bool ki_put_place(ki_printer *p, kj_location at, const char *behind)
 {
   const kj_location own = { 0 };
@@ -279,7 +279,7 @@ void ki_put_expr(ki_printer *p, const ki_expr *expr, int least)
   if (parentheses) ki_put(p, ")");
 }
 
-/* ---- data of constants: weak literals in braces, which parse to the same bytes ---- */
+/* ---- data of constants: printed as weak literals in braces, which parse to the same bytes ---- */
 
 static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from);

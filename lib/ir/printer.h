@@ -6,16 +6,16 @@
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* The names that are printed. The names of a parsed module are not changed. In a built module, a
- * name may not be an identifier, occur twice, or hide another declaration; the printer then needs a
- * new name. */
+/* The names that are printed. A parsed module keeps its names. In a built module, a name can be no
+ * identifier, occur twice, or hide another declaration; such a declaration gets another printed
+ * name. */
 
 typedef struct ki_naming {
   const ki_types *types;
   kj_arena *arena;
   /* maps the address of a declaration to its new name; other declarations keep their names */
   kj_map changed;
-  /* maps each name that the module uses to the last number that was tried as its suffix */
+  /* maps each name that the module uses to the last suffix number that was tried for it */
   kj_map taken;
   /* while a function is visited: maps a name to the chain of its local declarations */
   kj_map bound;
@@ -71,7 +71,7 @@ void ki_put_list(ki_printer *p, const ki_exprs *list);
 void ki_put_string(ki_printer *p, const char *text);
 void ki_put_type(ki_printer *p, const ki_type_expr *type);
 
-/* ---- print_expr.c: a constant that the application gave as data ---- */
+/* ---- print_expr.c: a constant that was created from data ---- */
 
 void ki_put_data_type(ki_printer *p, const ki_decl *decl);
 void ki_put_data(ki_printer *p, const ki_decl *decl);

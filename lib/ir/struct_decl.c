@@ -1,5 +1,5 @@
-/* Struct declarations. Each struct gets its type before the verifier visits other declarations, so
- * that names of structs can be used like names of scalars. */
+/* Struct declarations. The verifier gives each struct its type before it visits other declarations.
+ * In these declarations, the name of a struct is then a type like the name of a scalar. */
 #include <string.h>
 
 #include "ir/arithmetic.h"
@@ -14,20 +14,23 @@ enum {
   MAX_CONSTANTS = 1024
 };
 
-/* ---- integers that are known without type inference: extents of fields, alignments ---- */
+/* ---- integers that do not depend on type inference: extents of fields, alignments ---- */
 
 typedef struct evaluator {
   ki_verifier *v;
-  uint32_t depth; /* nesting of constants whose values use other constants */
-  /* Number of evaluations of constants. It is limited, because it grows exponentially in a chain of
-   * constants if each constant uses the previous one twice. */
+  uint32_t depth; /* depth of the current constant in the chain of constants whose values use other
+                   * constants */
+  /* Number of evaluations of constants so far, which is limited. In a chain of constants, each of
+   * which uses the previous one twice, the number grows exponentially with the length of the
+   * chain. */
   uint32_t constants;
 } evaluator;
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
-/* If the expression is a constant whose value is a tuple, or an item of such a tuple that is a
- * tuple, returns this tuple, otherwise NULL. Sets *type to its declared type or NULL. */
+/* Returns the tuple that is the value of the expression, or NULL if the expression is neither a
+ * constant with a tuple as its value, nor an item of such a tuple that is a tuple itself. Sets
+ * *type to the tuple's declared type or NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
 /* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */
@@ -203,7 +206,7 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
-  /* the verifier of attributes will report this error */
+  /* verification of the attributes reports this error later */
   if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
   ki_fail_verify(
     v, attribute->location, KJIT_ERROR_TYPE,

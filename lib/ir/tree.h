@@ -29,8 +29,8 @@ typedef KJ_LIST(ki_decl *) ki_decls;
 /* ---- types as written in the source ---- */
 
 typedef enum ki_type_expr_kind {
-  /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions. It does
-   * not depend on the caller. */
+  /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions. The type
+   * does not depend on the caller. */
   KJ_TYPE_FIXED,
   KJ_TYPE_DTYPE,  /* dtype(.expr) */
   KJ_TYPE_VECTOR, /* vector(.element, .extents[0]) */
@@ -84,7 +84,8 @@ typedef enum ki_expr_kind {
   KJ_EXPR_SLICE,    /* .x : .y : .z, each may be NULL */
   KJ_EXPR_FIELD,    /* .x . .name */
   KJ_EXPR_TUPLE,    /* .args */
-  KJ_EXPR_AGGREGATE /* .args: `{ 1, 2 }`, which can be nested; only in the value of a constant */
+  KJ_EXPR_AGGREGATE /* .args: a list in braces, `{ 1, 2 }`, which can be nested; only in the value
+                     * of a constant */
 } ki_expr_kind;
 
 /* Limits for the height of expressions and for the nesting of blocks, which bound the recursion of
@@ -134,14 +135,14 @@ typedef KJ_LIST(ki_attribute) ki_attributes;
 
 struct ki_decl {
   ki_decl_kind kind;
-  const char *name; /* the name in the source; the printer makes names unique */
+  const char *name; /* the name in the source; several declarations can have the same name */
   kj_location location;
   /* Index for side tables; indices start at 0 and have no gaps. Parameters and locals are numbered
    * in their function, and other declarations in the module. */
   uint32_t index;
   bool is_const;
-  /* is_func: the PARAM takes a func. is_type: the PARAM takes a type, which type expressions can
-   * then name. */
+  /* is_func: the PARAM takes a func. is_type: the PARAM takes a type, and type expressions can name
+   * the PARAM. */
   bool is_func, is_type;
   bool is_assigned; /* VAR: assigned after its declaration */
   /* PARAM of a kernel that is a tuple: its .fields are the kernel's actual parameters */
@@ -151,16 +152,18 @@ struct ki_decl {
   ki_type_expr *type_expr;
   ki_expr *value;
   ki_attributes attributes;
-  /* for a FUNCTION, itself; for a PARAM or a local, the function that contains it */
+  /* for a FUNCTION, this function; for a PARAM or a local, the function that contains the
+   * declaration */
   ki_function *function;
-  /* CONST that the builder has made from data: elements in row-major order, in the module's
-   * arena */
+  /* for a CONST that the builder has made from data: the elements in row-major order, in the
+   * module's arena */
   const void *data;
   kjit_type data_element;
   int64_t extents[KJ_MAX_RANK];
   uint32_t rank;
-  /* STRUCT: its fields, in the form of parameters. PARAM of a kernel that is a tuple: its items,
-   * which are the actual parameters; expressions refer only to the items. */
+  /* STRUCT: its fields, in the form of parameters. For a PARAM of a kernel that is a tuple: its
+   * items. The items are the actual parameters of the kernel, and expressions refer only to the
+   * items. */
   ki_decls fields;
   kjit_type struct_type; /* STRUCT: set by the verifier or the builder */
   bool is_guest;         /* declared in the source of a guest (verify_guest.c) */
@@ -174,11 +177,12 @@ struct ki_function {
   bool is_kernel, is_extern;
   /* a func of lib/library in a partial module; its body was not parsed and is empty */
   bool is_header;
-  /* the func was created by kjit_parse_expression; the verifier rejects calls with effects in it */
+  /* the func was created by kjit_parse_expression, so the verifier rejects effects in it */
   bool is_expression;
   ki_decls params;
-  /* The parameters as written: one KI_SHAPE_ARGUMENT for each, with tuples in parentheses, for
-   * example "-(--(-))()". The parser sets it for functions that have tuple parameters. */
+  /* How the source groups the parameters into tuples: one KI_SHAPE_ARGUMENT for each parameter,
+   * with parentheses around the items of a tuple, for example "-(--(-))()". The parser sets it for
+   * functions that have tuple parameters. */
   KJ_LIST(char) shape;
   bool has_tuples;
   /* the outermost tuples among the parameters as written, whose names are needed */
@@ -188,12 +192,12 @@ struct ki_function {
   ki_type_expr *result; /* annotation or NULL */
   ki_attributes attributes;
   ki_stmts body;
-  /* params.count + locals.count, which is greater than all indices */
+  /* the number of parameters and locals, which is greater than all their indices */
   uint32_t local_count;
   /* extern: the code that kjit_bind_extern has attached, or NULL */
   const struct ki_bound_extern *bound;
-  /* Set if this object is the application's handle of a built-in; then only .decl and .module are
-   * also set. NULL in the functions of a module. */
+  /* The built-in, if this object is the application's handle of a built-in; of the other fields,
+   * only .decl and .module are then set. NULL for the functions of a module. */
   const ki_builtin *builtin;
 };
 
@@ -250,7 +254,8 @@ typedef enum ki_stmt_kind {
    * without a value. */
   KJ_STMT_DECLARE,
   KJ_STMT_STORAGE, /* shared, local: .decls[0] */
-  /* .places .op .value. Several places (lvalues) destructure the value, and .op is then STORE. */
+  /* .places .op .value. If there are several places (lvalues), the items of the value are assigned
+   * to them, and .op is STORE. */
   KJ_STMT_ASSIGN,
   KJ_STMT_EVALUATE, /* .value: a call */
   KJ_STMT_IF,       /* .value .body .otherwise */
@@ -294,7 +299,8 @@ struct ki_stmt {
 typedef struct ki_import {
   const char *name;
   kj_location location;
-  /* index of the importing source; its location can be in the source of a front end */
+  /* index of the importing source. The location of the import can be in another source, if a front
+   * end generated the text. */
   uint32_t importer;
 } ki_import;
 
@@ -322,21 +328,23 @@ struct kjit_module {
   kjit_module *previous, *next;   /* neighbours in the context's list of published modules */
   bool is_published;
   /* The context was destroyed before the application released the module. Only the fields is_left,
-   * forks, remains, references and context are then valid. forks is the value of kj_forks at that
-   * time. */
+   * forks, remains, references and context are then valid. forks is the value that kj_forks had
+   * when the context was destroyed. */
   bool is_left;
   uint32_t forks;
   kj_remains remains;
   /* linked from several modules, so several declarations can have the same name */
   bool is_linked;
-  /* it contains the code of built-ins (ki_text.builtin_func); its nodes have no locations, so that
-   * messages and debug information refer to the call of the built-in */
+  /* the module contains the code of built-ins (ki_text.builtin_func); the nodes of this code have
+   * no locations, so messages and debug information refer to the call of the built-in */
   bool is_builtin_code;
-  bool has_tensor_copies; /* it contains tensor copies, whose descriptors are large parameters */
+  bool has_tensor_copies; /* the module contains tensor copies, whose descriptors are large
+                           * parameters */
   /* some call passes a built-in as an argument that modifies an lvalue or returns its address */
   bool hands_over_writer;
   bool
-    /* it contains the declaration of a guest, so the whole module is compiled as guest code */
+    /* the module contains a declaration of guest code, so the whole module is compiled as guest
+     * code */
     has_guest;
   /* The modules from which this module was made. The module retains these modules, because it
    * shares their texts and data. The list is in the arena. */

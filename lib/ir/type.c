@@ -277,8 +277,8 @@ kjit_type ki_intern_array(ki_types *types, const ki_type_info *array)
   wanted.alignment_bytes =
     array->alignment_bytes == ki_alignment(types, array->element) ? 0 : array->alignment_bytes;
   if (array->space == KJ_SPACE_VALUE) ki_lay_out_array(types, &wanted);
-  /* Layouts that do not differ are represented by one type: row-major and column-major in one
-   * dimension, and all layouts without dimensions. */
+  /* Represents equivalent layouts by one type: with one dimension, row-major and column-major are
+   * the same, and without dimensions all layouts are. */
   if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F))
     wanted.layout = KJIT_LAYOUT_C;
   return ki_intern(types, &wanted);

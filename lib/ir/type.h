@@ -36,8 +36,8 @@ typedef enum ki_type_class {
 } ki_type_class;
 
 /* The kind of memory in which an array is. VALUE: the array is part of a value, as a field of a
- * struct with static extents. GENERIC: a pointer points to the array, which can be in any
- * memory. */
+ * struct with static extents. GENERIC: the program accesses the array through a pointer, so the
+ * array can be in any memory. */
 typedef enum ki_space {
   KJ_SPACE_GLOBAL,
   KJ_SPACE_SHARED,
@@ -90,7 +90,7 @@ typedef struct ki_component {
   uint32_t offset_bytes;
 } ki_component;
 
-/* The word after the colon of a parameter that takes a type. No struct can have this name. */
+/* The word `type`, which declares that a parameter takes a type. No struct can have this name. */
 #define KJ_TYPE_WORD "type"
 
 typedef struct ki_types ki_types;
@@ -105,8 +105,8 @@ bool ki_is_argument_type(const ki_type_info *info);
 const ki_type_info *ki_type(const ki_types *types, kjit_type type);
 /* Returns whether the number is a type in this table. The application can pass any number. */
 bool ki_has_type(ki_types *types, kjit_type type);
-/* These functions intern a type and return KJIT_ANY when out of memory. ki_intern_array reads only
- * the fields that arrays have. */
+/* The following functions intern a type. They return KJIT_ANY when out of memory. ki_intern_array
+ * reads only the fields that arrays have. */
 kjit_type ki_intern_array(ki_types *types, const ki_type_info *array);
 kjit_type ki_intern_tuple(ki_types *types, const kjit_type *items, uint32_t count);
 /* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. */
@@ -129,8 +129,8 @@ typedef struct ki_struct_layout {
  * fields. Every item must have a size in memory. */
 kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
                            const kjit_type *items, uint32_t count, ki_struct_layout layout);
-/* Returns whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS, because structs and
- * pointers can be nested without limit. */
+/* Returns whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS, which is necessary
+ * because structs and pointers can be nested without limit. */
 bool ki_is_too_deep(const ki_types *types, kjit_type part);
 /* Returns whether the type can be the type of an array element, of a field or of the target of a
  * pointer: it is stored in memory as a whole and is not an array. The application can pass any
@@ -139,15 +139,15 @@ bool ki_is_element(ki_types *types, kjit_type type);
 /* Returns whether the type is a pointer or contains one. */
 bool ki_holds_pointer(const ki_types *types, kjit_type type);
 /* Returns the application's struct type with this name, or KJIT_ANY if there is none. Sets
- * *is_ambiguous if the application has several. */
+ * *is_ambiguous if several of its structs have this name. */
 kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous);
 /* Returns the alignment of a value of the type in memory, in bytes. */
 uint32_t ki_alignment(const ki_types *types, kjit_type type);
 /* Returns the alignment of a component at this offset in an aggregate of this alignment. */
 uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
 /* ki_component_count returns the number of components of a struct, vector or complex type, and 0
- * for any other type. The second function returns the component with number `index`, which must be
- * less than that. */
+ * for any other type. ki_get_component returns the component with number `index`, which must be
+ * less than the number of components. */
 uint32_t ki_component_count(const ki_types *types, kjit_type type);
 ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index);
 /* Like the two functions above, but if a field of a struct is an array, each of its elements is a

@@ -48,9 +48,8 @@ static void verify_general(ki_verifier *v, const ki_attribute *attribute)
                    "`@general` must name a parameter of the kernel");
 }
 
-/* Verifies `@identity`. For the rules across functions, the named identity func counts as called by
- * the func that has the attribute, because code that uses that func as an operator can need its
- * identity. */
+/* Verifies `@identity`. The rules about calls treat the func with the attribute as if it called its
+ * identity func, because code that uses the func as an operator can need the identity. */
 static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
 {
   ki_expr *value = attribute->values.items[0];
@@ -155,9 +154,9 @@ void ki_verify_attributes(ki_verifier *v, ki_attributes *attributes, unsigned pl
 /* ---- rules across functions ----
  *
  * The depth of calls is limited, except for recursion. The body of a grid_range or block_range must
- * not contain operations that independent iterations cannot execute. The same is true of functions
- * that the body calls. A function that is passed as an argument is treated as called at that
- * point. */
+ * not contain operations that independent iterations cannot execute. Functions that the body calls
+ * must not contain such operations either. A function that is passed as an argument counts as
+ * called there. */
 
 enum { MAX_CALL_HEIGHT = 100 };
 

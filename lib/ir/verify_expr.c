@@ -51,9 +51,10 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 }
 
 /* Verifies a call of bind_back or of a derivative, whose value is a func. The derivative of a func
- * that writes to an array also writes to the array's derivative. Which parameter this is depends on
- * types. If a module passes a derivative as an argument, any func parameter can therefore write to
- * its arrays. */
+ * that writes to an array also writes to the array's derivative. The verifier does not know which
+ * parameter is the array's derivative, because this depends on types. So if a module passes a
+ * derivative as an argument, the module is treated as if each func parameter could write to its
+ * array arguments. */
 static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
 {
   const ki_builtin *builtin = made->x->builtin;
@@ -145,8 +146,9 @@ static bool has_order(const ki_expr *call)
   return order && order->id >= KJ_BUILTIN_RELAXED && order->id <= KJ_BUILTIN_SEQ_CST;
 }
 
-/* Reports common mistakes that add an argument: `atomic_load(p[0], "acquire")`, in which the order
- * is quoted, and `atomic_add(a, i, v)`, which has an array and an index instead of an element. */
+/* Reports two common mistakes that lead to one argument too many: a quoted memory order, as in
+ * `atomic_load(p[0], "acquire")`; and an array with an index in place of an element, as in
+ * `atomic_add(a, i, v)`. */
 static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
@@ -258,8 +260,8 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
                    most == 1 ? "" : "s", call->args.count - 1);
 }
 
-/* Verifies the func argument of built-ins such as identity_of(op, like). For the rules across
- * functions, the func counts as passed to a func parameter, and as calling its identity func. */
+/* Verifies the func argument of built-ins such as identity_of(op, like). The rules about calls
+ * treat the func as if it were passed to a func parameter and called its identity func. */
 static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
 {
   ki_expr *operator_ = call->args.items[index];
@@ -298,7 +300,7 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t count = call->args.count;
-  /* the error has been reported already: a name is not a function */
+  /* if a name is no function, this has been reported already */
   if (builtin->flags & KJ_NAME) return;
   bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
   if (!fits && refuse_one_more(v, call)) return;

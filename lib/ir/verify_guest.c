@@ -2,8 +2,8 @@
  * KJ_GUEST, and extern funcs that the guest declares itself. The functions visit the finished tree,
  * so they find every use of a name.
  *
- * The types of arguments, and of the results of the application's funcs, are known only in type
- * inference; refuse_pointer in typing/infer_expr.c checks these types. */
+ * Types of arguments, and types of the results of the application's funcs, are known only during
+ * type inference. refuse_pointer in typing/infer_expr.c checks these types. */
 #include "ir/verify.h"
 
 static void walk_type(ki_verifier *v, const ki_type_expr *type);

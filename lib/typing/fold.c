@@ -1,6 +1,6 @@
 /* Constant folding of integers and float literals. LLVM folds other float constants, unless they
- * are negated or compared. Folding here is necessary for literals, and for values that must be
- * known at compile time, such as extents and static conditions. */
+ * are negated or compared. Inference itself must fold literals, and values that must be known at
+ * compile time, such as extents and static conditions. */
 #include <math.h>
 #include <string.h>
 

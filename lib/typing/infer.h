@@ -13,11 +13,12 @@
 kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
                              kj_location location);
 /* Removes the instances whose inference was started by a statement that has been skipped. Such an
- * instance can need the result type of s's function, which is not known yet. records and depth are
- * their values before the statement. */
+ * instance can need the result type of the function of s, which is not known yet. records and
+ * depth: the number of instances and the call depth before the statement. */
 void kt_abandon_calls(kt_scope *s, size_t records, uint32_t depth);
 /* Called before another round of a function's body. If the guess of the function's result type has
- * changed, discards the instances that have used the old guess. They are inferred again. */
+ * changed, discards the instances that have used the previous guess, so that they are inferred
+ * again. */
 void kt_drop_outdated(kt_scope *s);
 /* expand_builtins.c: replaces the built-ins whose code is a func of lib/library by calls of it.
  * Runs after inference, because derivatives have rules for the built-ins. */
@@ -132,9 +133,9 @@ bool kt_has_jumped(const kt_stmts *out);
 void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt);
 void kt_infer_static_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *values);
 void kt_infer_shape_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *shape);
-/* Restores the state of the whole function after an error inside of copies. */
+/* Restores the state of the whole function after an error in a copy of a loop body. */
 void kt_leave_copies(kt_scope *s);
-/* Calls visit for all guesses of the function, including those of its copies. */
+/* Calls visit for each guess of the function, also for the guesses of copied loop bodies. */
 void kt_each_guess(const kt_scope *s,
                    void (*visit)(void *data, const ki_decl *decl, kt_guess *guess), void *data);
 
@@ -196,8 +197,8 @@ bool kt_holds_array(const kt_compilation *c, kjit_type type);
 kt_expr *kt_make_unset(kt_scope *s, kjit_type type, kj_location location);
 /* Skips the current statement in this round because the type of the var is unknown. */
 _Noreturn void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location);
-/* Calls run. If a statement or expression in it needs a type that is not known yet, restores the
- * scope and returns false; another round follows. */
+/* Calls run, which infers statements or expressions. If run needs a type that is not known yet,
+ * restores the scope and returns false. The next round infers them again. */
 bool kt_try_without_waiting(kt_scope *s, void (*run)(kt_scope *s, void *data), void *data);
 /* Called before a read of a var: if the check for uninitialized memory is enabled, emits a check
  * that fails in threads that have not assigned the var. */
@@ -370,12 +371,12 @@ void kt_end_operand(kt_scope *s, kt_order *order, const kt_expr *value);
 void kt_end_place(kt_scope *s, kt_order *order, const kt_place *place);
 void kt_end_address(kt_scope *s, kt_order *order, const kt_expr *load);
 /* Preserve the order of evaluation. If an earlier operand does not commute with the current
- * operand, they store its value in a temporary before the statements of the current operand. The
- * values in a list keep their order. Operands can be NULL. */
+ * operand, the value of the earlier operand is stored in a temporary before the statements of the
+ * current operand. The values in a list stay in order. Operands can be NULL. */
 void kt_settle(kt_scope *s, kt_order *order, kt_expr **values, size_t count);
 void kt_settle_place(kt_scope *s, kt_order *order, kt_place *place);
 void kt_settle_address(kt_scope *s, kt_order *order, kt_expr **load);
-/* Does the same for an array, or for another value that is indexed. Returns the operand to use. */
+/* Like kt_settle, for an array or another value that is indexed. Returns the operand to use. */
 kt_expr *kt_settle_array(kt_scope *s, kt_order *order, kt_expr *array);
 /* Evaluates the array and the indices of an lvalue now, so that the lvalue can be used twice. */
 void kt_keep_place(kt_scope *s, kt_place *place);
@@ -411,8 +412,8 @@ uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
  * instance for each alignment. */
 kt_bound kt_value_bound(kt_scope *s, const kt_expr *value);
 kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
-/* Returns an array type as which arrays of both types can be used: layout and static extents are
- * dropped if they differ. Returns KJIT_ANY if there is none. */
+/* Returns an array type to which arrays of both types can be converted. It has no layout or static
+ * extent in which the types differ. Returns KJIT_ANY if there is no such type. */
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b);
 /* Returns an array type without static extents. */
 kjit_type kt_forget_extents(kt_scope *s, kjit_type array);

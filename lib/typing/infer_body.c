@@ -176,9 +176,9 @@ static void start_round(kt_scope *s)
   s->local_bytes = s->shared_bytes = 0;
 }
 
-/* Infers the body once. A variable that has been assigned only literals stays untyped as long as
- * guesses about other variables change, because one of those variables could be assigned to it. If
- * is_late is set, such variables get their final type in this round. */
+/* Infers the body once. A variable to which only literals have been assigned stays untyped as long
+ * as guesses change, because a later round can assign a typed value to it. If is_late is set, the
+ * variable gets its final type in this round anyway. */
 static void infer_round(kt_scope *s, bool is_late)
 {
   kt_drop_outdated(s);

@@ -8,8 +8,8 @@
 
 /* ---- calls of extern functions, which have the C ABI and must declare all types ---- */
 
-/* Returns whether kjit_call_function passes the type in another way than C does: small floats as
- * their bits, aggregates by address. */
+/* Returns whether kjit_call_function passes values of the type differently than C does: small
+ * floats as their bits, aggregates by address. */
 static bool goes_to_host(kt_scope *s, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);
@@ -242,8 +242,8 @@ static bool takes_address(const ki_builtin *builtin, size_t index)
   return index < 3 && (values[builtin->id] >> index & 1);
 }
 
-/* Infers the operands of a built-in that are values. The extents and the lvalue among its operands
- * have been evaluated before. */
+/* Infers the operands of a built-in that are values. The built-in's extents and its lvalue have
+ * been evaluated before. */
 static void infer_values(kt_scope *s, const ki_exprs *exprs, kt_order *order, kt_operands *o)
 {
   for (size_t i = 0; i < exprs->count; i++) {
@@ -275,8 +275,8 @@ static void infer_first(kt_scope *s, const ki_builtin *builtin, const ki_expr *e
     operands->place = (kt_place){ .array = kt_infer_expr(s, expr), .location = expr->location };
 }
 
-/* Ends the first argument as one operand: its lvalue or its extents. The code that inferred them
- * has already kept the order of evaluation among them. */
+/* Ends the first argument, an lvalue or extents, as one operand. The code that inferred it has
+ * preserved the order of evaluation within it. */
 static void end_first(kt_scope *s, kt_order *order, const kt_operands *operands)
 {
   kt_end_place(s, order, &operands->place);

@@ -2,10 +2,10 @@
  * loop iterates over a tuple or is a `@static` range. Its body is inferred once for each item or
  * number, because names can have a different type in each iteration.
  *
- * A static loop becomes a sequence of copies of its body, without a loop. If inference can decide a
- * `break` at compile time, it makes no further copies. A `continue` that is decided at compile time
- * ends its copy. A jump that is decided at run time needs a loop to leave, so the copies are then
- * placed in a loop that runs once. */
+ * A static loop becomes a sequence of copies of its body, without a loop. After a `break` that is
+ * decided at compile time, inference makes no further copies. A `continue` that is decided at
+ * compile time ends its copy. A jump that is decided at run time needs a loop to leave, so the
+ * copies are then placed in a loop that runs once. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -203,8 +203,8 @@ static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
 }
 
 /* Infers the body as one copy. Removes the last statement if it is a jump that was decided at
- * compile time. A `continue` there has nothing left to skip, and a `break` is followed by no
- * further copy. */
+ * compile time. The jump is not needed: no statement follows a `continue` at the end of a copy, and
+ * no copy follows a `break`. */
 static void finish_copy(kt_scope *s, static_loop *loop, kt_stmts *body, kt_level skipped)
 {
   kt_infer_block(s, &loop->stmt->body, body);

@@ -176,8 +176,9 @@ _Noreturn void kt_fail_field(kt_scope *s, const ki_expr *expr, kjit_type type)
   kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "%s has no `.%s`", text, expr->name);
 }
 
-/* Returns whether a lane must be loaded separately. The checks for uninitialized memory and for
- * races examine each access, and other threads can access the other lanes. */
+/* Returns whether a lane must be loaded separately from the rest of its vector. The checks for
+ * uninitialized memory and for races must see which lane is accessed, because other threads can
+ * access the other lanes. */
 static bool watches_lanes(const kt_scope *s)
 {
   return s->c->request->checks & (KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES);

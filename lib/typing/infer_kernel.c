@@ -31,8 +31,8 @@ const char *kt_target_text(const kt_compilation *c)
 
 /* ---- extents ---- */
 
-/* Infers an extent only to find errors; the kernel does not compute it. stmts receives its
- * statements. */
+/* Infers an extent only to find errors; the kernel does not compute it. stmts receives the
+ * statements of the extent. */
 static kt_expr *look_at(kt_scope *s, const ki_expr *extent, kt_stmts *stmts)
 {
   kt_stmts *out = s->out;

@@ -599,8 +599,9 @@ bool kt_has_jumped(const kt_stmts *out)
 }
 
 /* If a statement needs a type that only later statements determine, it is skipped until the next
- * round. The statements in its blocks are inferred only if no other statement makes progress,
- * because its condition, which is unknown, may exclude a block. */
+ * round. The statements in the blocks of a skipped `if` or loop are inferred only if no other
+ * statement makes progress, because the condition is not known yet and may exclude a block at
+ * compile time. */
 static void infer_statement(kt_scope *s, void *data)
 {
   const ki_stmt *stmt = data;

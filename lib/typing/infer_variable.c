@@ -79,9 +79,9 @@ static bool loads_or_calls(void *data, const kt_expr *e)
 }
 
 /* Makes a weak expression that can be copied safely. Its typed operands and its weak variables are
- * stored in temporaries. A whole weak operand is stored in a single temporary in two cases. One is
- * that it is large, because copies of copies would grow. The other is that it executes some of its
- * loads and calls only under a condition. */
+ * stored in temporaries. A weak operand is stored as a whole, in a single temporary, if it is
+ * large, because copies of copies would grow, or if it executes some of its loads and calls only
+ * under a condition. */
 static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
 {
   if (!ki_is_weak(e->type)) return keep(s, e, name, at);

@@ -216,8 +216,8 @@ static ki_type_info without_extents(const ki_type_info *info, uint32_t rank)
   return plain;
 }
 
-/* Returns whether a view is contiguous. Starting from the contiguous dimension, its slices must be:
- * first whole dimensions, then at most one slice with step 1, and then only indices. */
+/* Returns whether a view is contiguous. This is so if the slices, starting from the contiguous
+ * dimension, are whole dimensions, then at most one slice with step 1, and then single indices. */
 static bool is_contiguous(const kt_slice *slices, uint32_t rank, kjit_layout layout)
 {
   bool is_closed = false;
@@ -326,8 +326,8 @@ kjit_type kt_forget_extents(kt_scope *s, kjit_type array)
   return info->is_static ? kt_intern_array(s, &plain) : array;
 }
 
-/* Returns the lower of two alignments. The value 0 stands for the alignment of the element type,
- * which is higher than any other value here. */
+/* Returns the lower of two alignments. 0 means the alignment of the element type, which is the
+ * highest possible value. */
 static uint32_t lower_alignment(uint32_t a, uint32_t b) { return !a ? b : !b ? a : a < b ? a : b; }
 
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)

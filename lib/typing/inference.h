@@ -1,13 +1,12 @@
 /* What type inference knows while it runs: the meanings of names, the guesses about them, the
  * instances of functions, and the scope of the function that is being inferred.
  *
- * The body of a function is inferred in rounds, each of which infers the whole body. Some facts are
- * guesses that a round can change: the type of a `var` that depends on its assignments
+ * The body of a function is inferred in rounds, each of which infers the whole body. A round uses
+ * guesses and can change them: the type of a `var` that depends on its assignments
  * (variable_type.c), the result type, and which variables differ between threads. Each guess can
  * only change in one direction, so the number of rounds is finite. The last round changes no guess;
- * its typed tree is the result.
- * A weak type is the type of a literal or an untyped number. Another operand determines the final
- * type of a weak value (promote.c). */
+ * its typed tree is the result. A weak type is the type of a literal or an untyped number. Another
+ * operand determines the final type of a weak value (promote.c). */
 #ifndef KJ_TYPING_INFERENCE_H
 #define KJ_TYPING_INFERENCE_H
 
@@ -164,9 +163,9 @@ struct kt_copy {
   uint32_t number; /* number of the copy */
   /* the copy that contains the loop; the outermost copy is the whole function */
   kt_copy *outer;
-  /* the guesses about these declarations, which are saved here while another copy is inferred */
+  /* index of the first declaration in the loop body, and the number of these declarations */
   uint32_t first, count;
-  /* stores the guesses about these declarations while another copy is being inferred */
+  /* the guesses about these declarations while another copy is being inferred */
   kt_guess *guesses;
   KJ_LIST(kt_copy *) inner;
 };

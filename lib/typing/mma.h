@@ -32,8 +32,9 @@ const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit
                           kjit_type b, kjit_type c);
 /* Returns row i of the built-in, or NULL after the last row. Error messages list these rows. */
 const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i);
-/* Returns the number of vector lanes in one thread's fragment of a matrix with `count` elements.
- * The 32 threads of a warp divide the matrix among themselves. 1 means a scalar. */
+/* Returns the number of elements in one thread's fragment of a matrix with `count` elements, which
+ * the 32 threads of a warp divide among themselves. The fragment is a vector with this number of
+ * lanes, or a scalar if it is 1. */
 uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 
 /* The position of one element of a fragment in the matrix. For warp lane `lane`, let group = lane /

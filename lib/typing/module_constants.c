@@ -55,8 +55,8 @@ static bool is_known(const kt_scope *s, const kt_expr *value)
   return true;
 }
 
-/* Reads an aggregate. The first aggregate of each nesting level determines the extent, with which
- * all others must agree. */
+/* Reads an aggregate. At each nesting level, the first aggregate determines the extent, and all
+ * others must have the same extent. */
 static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant, uint32_t depth)
 {
   KJ_ASSERT(depth <= KJ_MAX_RANK);
@@ -127,7 +127,7 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
 static void check_extents(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
-  /* if there are no values, the rank is that of the type */
+  /* an array without values has the rank of its type */
   const uint32_t measured = constant->rank;
   if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)
@@ -309,8 +309,8 @@ const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array)
            : NULL;
 }
 
-/* Loads a variable that the program that loads the code defines. The variable is an array of rank
- * 0. */
+/* Loads a variable that is defined by the program that loads the code. The variable is an array of
+ * rank 0. */
 static kt_expr *load_outside(kt_scope *s, const kt_constant *constant, kj_location location)
 {
   kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, constant->element, location);

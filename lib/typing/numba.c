@@ -75,7 +75,7 @@ static const numba_key key_of_op[KJIT_OP_COUNT] = {
   [KJIT_OP_INVERT] = KEY_INVERT,
 };
 
-/* Returns whether Numba has this type. It has no bf16. */
+/* Returns whether Numba has a type for the scalar type. Numba has no bf16. */
 static bool is_known(kjit_type type) { return ki_is_scalar(type) && type != KJIT_BF16; }
 
 /* Returns the row for operands of types x and y, or NULL if Numba has no such operator. y is
@@ -137,8 +137,8 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
 
 /* ---- types of several values ---- */
 
-/* Returns the common type of several values as Numba computes it, from left to right: the common
- * type of the first two values, then that of this type and the third value, and so on. */
+/* Returns the common type of several values by Numba's rules. Numba joins the types from left to
+ * right: the first type with the second, the result with the third, and so on. */
 static kjit_type fold_types(numba_key key, numba_key of_one, const kt_exprs *values)
 {
   KJ_ASSERT(values->count);

@@ -5,8 +5,8 @@
  * The runtime then rejects a launch with any other value, instead of converting it to a wrong
  * value. Explicit conversions such as `u32(n)` do not restrict the range.
  *
- * kt_convert sets kt_expr.must_fit in the nodes that convert an untyped number to a type, or a sum
- * or difference of an untyped number and literals. */
+ * kt_convert sets kt_expr.must_fit in each node that converts to another type either an untyped
+ * number, or a sum or difference of an untyped number and literals. */
 #include "typing/infer.h"
 
 /* The value factor * variable + offset. If variable is NULL, it is the constant offset. */
@@ -137,9 +137,9 @@ static void limit_value(search *s, const affine *value, __int128 bound, bool is_
   narrow(s, value->variable, is_variables_least, limit);
 }
 
-/* Returns whether the limits of a type apply to the value. They do not apply to a product of 32 or
- * 64 bits, which can wrap around like all arithmetic. They apply to smaller types, because a
- * product is never computed in a smaller type but converted to it. */
+/* Returns whether the limits of a type apply to the value. The limits do not apply to a product in
+ * a type of 32 or 64 bits, because arithmetic in these types can wrap around. They apply in smaller
+ * types, because products are computed in 32 bits and then converted. */
 static bool is_limited(const search *s, const affine *value, kjit_type type)
 {
   if (!value->variable || !value->factor) return false;

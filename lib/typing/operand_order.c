@@ -1,10 +1,11 @@
 /* The order of evaluation: operands are evaluated from left to right, and the right side of an
  * assignment before its lvalues.
  *
- * Inference makes an expression tree for each operand, which is evaluated at its final position in
- * a statement. However, an operator, constructor or built-in that expands to several nodes needs
- * temporaries, and the statements that set them run before that statement. Without the functions in
- * this file, such an operand would be evaluated before operands to its left.
+ * Inference makes an expression tree for each operand. The tree is evaluated at its final position
+ * in a statement. However, an operator, constructor or built-in that expands to several nodes needs
+ * temporaries, and the statements that set these temporaries run before the statement with the
+ * tree. Without the functions in this file, an operand that needs temporaries would be evaluated
+ * before the operands to its left.
  *
  * A function that infers a list of operands calls kt_begin_operand before each operand and
  * kt_end_operand after it. It then calls a kt_settle function for the earlier operands. If an

@@ -116,15 +116,15 @@ static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_l
   x = kt_convert(s, x, type, location);
   kt_expr *folded = kt_fold_binary(s, op, x, y, location);
   if (folded) return folded;
-  /* Any conversion of the count is correct, because the count is taken modulo the width and only
-   * its low bits matter. */
+  /* The count can be converted to any integer type, because only its low bits matter: it is taken
+   * modulo the width. */
   if (y->kind == KJ_T_CONST && !ki_is_weak(type))
     y = kt_new_integer(s, type, y->integer & (ki_type(s->c->types, type)->size_bytes * 8 - 1),
                        y->location);
   else if (ki_is_weak(y->type) && !ki_is_weak(type))
     y = kt_convert(s, y, KJIT_I32,
-                   /* i32 in place of `type`, which can be unsigned: the count can contain a
-                    * negative literal */
+                   /* the count has the type i32 and not `type`, which can be unsigned, because the
+                    * count can contain a negative literal */
                    location);
   return new_binary(s, op, type, x, kt_convert(s, y, type, location), location);
 }
@@ -249,7 +249,7 @@ static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location loca
 }
 
 /* Returns the type in which two values are compared. Integers are compared by their mathematical
- * values. If no type can represent both, they keep their types. */
+ * values. If no type can represent both integers, *x and *y keep their types. */
 static kjit_type type_to_compare(kt_scope *s, kt_expr **x, kt_expr **y, kj_location location)
 {
   if ((*x)->type == KJIT_BOOL && (*y)->type == KJIT_BOOL) return KJIT_BOOL;

@@ -15,8 +15,8 @@ static kt_expr *lane_of(kt_scope *s, kt_expr *value, uint32_t lane)
            : kt_copy_texpr(s, value);
 }
 
-/* Makes a vector from the results for all lanes. They must have the same type, but literals are
- * converted. */
+/* Makes a vector from the results for all lanes. The results must have the same type, except that
+ * literals are converted. */
 static kt_expr *join_lanes(kt_scope *s, kt_exprs *lanes, kj_location location)
 {
   for (size_t i = 0; i < lanes->count; i++) lanes->items[i] = kt_make_concrete(s, lanes->items[i]);
@@ -75,8 +75,8 @@ static _Noreturn void fail_operands(kt_scope *s, kjit_op op, const kt_expr *x, c
           text_of(op), a, b);
 }
 
-/* Shifts each lane. The operands are converted separately. Any conversion of the count is correct,
- * because it is taken modulo the width. */
+/* Shifts each lane. The operands are converted separately. The count can be converted to any
+ * integer type, because it is taken modulo the width. */
 static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   x = kt_make_concrete(s, x);
@@ -147,8 +147,8 @@ static kt_expr *scale_part(kt_scope *s, kt_expr *part, uint32_t index, const voi
   return kt_make_binary(s, by->op, part, kt_copy_texpr(s, by->number), part->location);
 }
 
-/* Multiplies or divides a complex number by a real number: each part is multiplied or divided by
- * it. Compared with a complex operand, this needs half the operations and avoids 0 * inf for an
+/* Multiplies or divides both parts of a complex number by a real number. Converting the real number
+ * to a complex number would need twice as many operations, and would compute 0 * inf for its
  * imaginary part of 0 (C, Annex G). */
 static kt_expr *scale(kt_scope *s, kjit_op op, kt_expr *z, kt_expr *number, kjit_type type,
                       kj_location location)
@@ -201,8 +201,8 @@ static kt_expr *make_general_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
   return kt_apply_rule(s, &operands);
 }
 
-/* Computes a complex power by Numba's rules. Numba converts the exponent to a complex number,
- * except that it computes a square as a product: `z ** 2` rounds like `z * z`. */
+/* Computes a complex power by Numba's rules. Numba computes `z ** 2` as `z * z`. Otherwise it
+ * converts the exponent to a complex number. */
 static kt_expr *make_numba_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool is_known =
@@ -420,8 +420,8 @@ static kt_expr *test_parts(kt_scope *s, const kt_operands *o, kjit_op op)
                         o->location);
 }
 
-/* Applies a built-in to the real part and to the imaginary part of the last operand. The other
- * operands are the same for both. */
+/* Applies a built-in to the real part and to the imaginary part of the last operand. Both calls get
+ * the same other operands. */
 static kt_expr *apply_to_parts(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = keep_all(s, &o->values), parts = { 0 };

@@ -1,11 +1,11 @@
 /* Promotion and conversion of types (docs/ir.md, Types and Inference).
  *
  * A weak value is a literal, or an expression tree whose leaves are literals and untyped numbers.
- * It stays a tree until another operand determines its type. The type then applies to its leaves:
- * `c ? 1 : 0.5` times an f32 is computed in f32. There are three kinds of leaves that are known
- * only at run time. A VAR of weak type is an untyped number from the application. A CONVERT to a
- * weak type is an i64 or f64 value that is treated like a literal. A LOAD is from a constant array
- * whose element type is not known. */
+ * It stays a tree until another operand determines its type. This type is then applied to the
+ * leaves of the tree: `c ? 1 : 0.5` times an f32 is computed in f32. There are three kinds of
+ * leaves that are known only at run time. A VAR of weak type is an untyped number from the
+ * application. A CONVERT to a weak type is an i64 or f64 value that is treated like a literal. A
+ * LOAD is from a constant array whose element type is not known. */
 #include <math.h>
 
 #include "typing/infer.h"
@@ -140,8 +140,8 @@ static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_loca
 }
 
 /* Returns whether Numba's rules convert a float to an integer of fewer than 32 bits. Numba does not
- * define the result for numbers out of range. Its CPU code converts to 32 bits first: 300.5 becomes
- * 44 as u8. */
+ * define the result for numbers out of range of the integer type. Its CPU code converts to 32 bits
+ * first, so 300.5 becomes 44 as u8. */
 static bool is_narrowed(const kt_scope *s, const kt_expr *value, kjit_type type)
 {
   return s->has_numba_types && kt_is_float(s->c, value->type) && type != KJIT_BOOL &&

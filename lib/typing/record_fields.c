@@ -2,11 +2,11 @@
  * in NumPy's record arrays.
  *
  * In NumPy, a.x is a view of the field in all elements. In kernel IR, strides are multiples of the
- * element size. Such a view would have a stride that is rarely a multiple of the field's size, so
- * it does not exist. Instead, the indices are applied to the array of structs, and the field is
- * read from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array of
- * structs in the same way. If a.x is passed to a function, the function gets the array of structs,
- * and its parameter is an alias of the field. */
+ * element size. The size of a struct is rarely a multiple of the field's size, so the kernel IR has
+ * no such view. Instead, the indices are applied to the array of structs, and the field is read
+ * from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array of structs in
+ * the same way. If a.x is passed to a function, the function gets the array of structs, and its
+ * parameter is an alias of the field. */
 #include <string.h>
 
 #include "typing/infer.h"

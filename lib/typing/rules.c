@@ -81,8 +81,8 @@ kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
   }
 }
 
-/* Typing rule of the names that describe the target. The name of a target kind, for example `gpu`,
- * is a number that programs compare with `target`. */
+/* Typing rule of the names that describe the target: `target`, and the names of target kinds. The
+ * name of a target kind, for example `gpu`, is a number with which programs compare `target`. */
 kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 {
   const kj_target *target = &s->c->request->target;
@@ -184,7 +184,7 @@ kt_expr *kt_rule_select(kt_scope *s, const kt_operands *o)
   if (kt_is_float(s->c, condition->type) || !kt_is_number(s->c, condition->type))
     fail_operand(s, o, condition, "a bool or an integer first");
   condition = kt_convert(s, condition, KJIT_BOOL, o->location);
-  /* Literals stay weak. `select` evaluates both operands, whichever it selects. */
+  /* Literals stay weak. `select` always evaluates both operands. */
   if ((ki_is_weak(x->type) && ki_is_weak(y->type)) || kt_stays_open(s, x, y)) {
     if (!kt_can_drop(s->c, x)) x = kt_keep_value(s, x);
     if (!kt_can_drop(s->c, y)) y = kt_keep_value(s, y);
@@ -331,8 +331,8 @@ kt_expr *kt_rule_float_to_i64(kt_scope *s, const kt_operands *o)
   return apply_float(s, o, concrete_float(s, o), KJIT_I64);
 }
 
-/* Rejects f16 and bf16. Computing them in f32 would round twice, and the second rounding would be
- * to nearest. */
+/* Rejects f16 and bf16. Such values would be computed in f32 and rounded a second time to the
+ * narrow type, always to nearest, which ignores the rounding mode that the built-in promises. */
 kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = concrete_float(s, o);

@@ -46,7 +46,7 @@ void kt_check_requirement(kt_scope *s, const kt_operands *o);
 /* ---- rules_memory.c ---- */
 
 /* Returns the argument of a wait for asynchronous copies or products: the number of groups, at most
- * `most`, as u32. Without an argument it is 0. */
+ * `most`, as u32. If the call has no argument, the number is 0. */
 kt_expr *kt_take_group_count(kt_scope *s, const kt_operands *o, int most);
 
 /* ---- rules_sync.c ---- */

@@ -4,7 +4,7 @@
 
 /* ---- types ---- */
 
-/* The sets of types that an atomic accepts. NUMBERS includes INTEGERS. SMALL_FLOATS and WHOLE
+/* The sets of types that an atomic accepts. NUMBERS includes INTEGERS. SMALL_FLOATS and WHOLE both
  * include NUMBERS. */
 typedef enum atomic_types { INTEGERS, NUMBERS, SMALL_FLOATS, WHOLE } atomic_types;
 
@@ -54,8 +54,8 @@ kt_expr *kt_rule_order(kt_scope *s, const kt_operands *o)
  * architecture. */
 static bool is_access_size(uint32_t bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
 
-/* Returns the alignment of elements as far as it is known: that of the array type, or the `@align`
- * of the shared array. */
+/* Returns the known alignment of the elements: the alignment of the array type, or the `@align` of
+ * the shared array. */
 static uint32_t alignment_of(kt_scope *s, const kt_place *place)
 {
   KJ_ASSERT(place->array);

@@ -21,7 +21,7 @@ static kt_expr *convert_word(kt_scope *s, const kt_operands *o, size_t index, kj
   return kt_convert(s, value, type, value->location);
 }
 
-/* Returns the 32-bit type in which an operand is passed; small integers are converted to i32. A
+/* Returns the 32-bit type as which an operand is passed; small integers are converted to i32. A
  * literal gets the type of the other operand. */
 static kjit_type word_type(kt_scope *s, const kt_operands *o, size_t index, kjit_type beside)
 {
@@ -96,7 +96,7 @@ static void check_results(kt_scope *s, const kt_operands *o)
               kt_type_text(s->c, o->type_argument));
 }
 
-/* Returns the bit for an operand that is written into the PTX text as a number. */
+/* Returns the bit of an operand whose value is written into the PTX text as a number. */
 static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
 {
   size_t results = count_results(s, o);

@@ -201,8 +201,8 @@ static const ki_type_info *take_accumulator(kt_scope *s, const kt_operands *o)
   return info;
 }
 
-/* Checks the number n of columns. Each thread holds n / 2 elements of the 64 x n elements. The
- * tables "Matrix Shape" of wgmma.mma_async in the PTX manual have the allowed values; integer
+/* Checks the number n of columns. The matrix has 64 x n elements, of which each thread holds n / 2.
+ * The tables "Matrix Shape" of wgmma.mma_async in the PTX manual have the allowed values; integer
  * products have fewer shapes than float products. */
 static void check_columns(kt_scope *s, const kt_operands *o, int64_t held, bool is_integer)
 {

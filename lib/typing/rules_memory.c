@@ -175,8 +175,8 @@ static void check_room(kt_scope *s, kt_expr *view)
           from->is_static ? "" : "at most ", kt_integer_text(s->arena, have));
 }
 
-/* Checks the alignment of the view's start as far as it is known; the rest is checked at run
- * time. */
+/* Checks the alignment of the view's start if it is known. If it is unknown, the alignment is
+ * checked at run time. */
 static void check_start(kt_scope *s, kt_expr *view)
 {
   const ki_type_info *from = ki_type(s->c->types, view->x->type);

@@ -11,9 +11,9 @@
  *   extern func    name$extern..., see ki_append_extern_symbol
  *   C function     the symbol in the request
  *
- * An extern func keeps its name in two cases: the code is compiled ahead of time, and another
- * program links it; or linked code defines the function. Such a name can conflict with another
- * symbol; the compilation then reports an error. */
+ * An extern func keeps its name if the code is compiled ahead of time, so that another program
+ * links it, or if linked code defines the function. If its name conflicts with another symbol, the
+ * compilation reports an error. */
 
 bool kt_is_linked(const kt_compilation *c, const ki_function *function)
 {
@@ -79,8 +79,8 @@ static bool has_same_types(const kt_compilation *c, const kt_instance *a, const 
   return true;
 }
 
-/* Returns whether both extern funcs can be the same function. A func without a binding can be any
- * function of its name. */
+/* Returns whether both extern funcs can be bound to the same function. A func without a binding can
+ * be any function of its name. */
 static bool has_same_binding(const ki_bound_extern *a, const ki_bound_extern *b)
 {
   return !a || !b || a == b ||

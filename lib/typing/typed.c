@@ -9,7 +9,8 @@ static void report_note(kt_compilation *c, kj_location location, const char *tex
   kj_report(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_NOTE, KJIT_OK, "%s", text);
 }
 
-/* Number of calls that are shown of a long call chain: the first and the last ones. */
+/* Number of innermost calls that are shown of a long call chain. The outermost call is shown in
+ * addition. */
 enum { CHAIN_SHOWN = 8 };
 
 static void report_chain(kt_compilation *c)
@@ -109,8 +110,8 @@ const char *kt_type_text(kt_compilation *c, kjit_type type)
   return kj_keep_text(c->arena, &buffer);
 }
 
-/* An array of at least 16 bytes has an alignment of at least 16 bytes, so that it can be viewed as
- * an array of any vector type. */
+/* An array of 16 or more bytes is aligned to at least 16 bytes, so that it can be viewed as an
+ * array of any vector type. */
 uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_SHARED || var->kind == KJ_V_LOCAL);

@@ -54,12 +54,12 @@ typedef struct kt_interval {
   __int128 least, most;
 } kt_interval;
 
-/* One dimension of a view. extent and step are indices into the view's .indices. The expressions
- * there have type i64 and no effects. */
+/* One dimension of a view. extent and step are indices into .indices of the view, whose expressions
+ * have type i64 and no effects. */
 enum { KJ_VIEW_SAME = -1 };
 typedef struct kt_view_dimension {
   /* The dimension of .x from which this dimension selects elements. KJ_VIEW_SAME means that the
-   * view has the same memory as .x in another row-major shape. Such a view covers all dimensions of
+   * view covers the memory of .x in another row-major shape. Such a view covers all dimensions of
    * .x, and its elements can have another type (kt_has_new_shape). */
   int source;
   int extent; /* KJ_VIEW_SAME: the extent of the source dimension */
@@ -75,8 +75,8 @@ typedef struct kt_loop_checks {
   kt_stmts stores;
 } kt_loop_checks;
 
-/* The blocks in which a check cannot fail, as determined by pass/prove.c: not examined yet, all
- * blocks, blocks that satisfy kt_compilation.hoisted, or unknown. */
+/* The result of pass/prove.c for a check: not examined yet; the check cannot fail in any block; it
+ * cannot fail in a block that satisfies kt_compilation.hoisted; or nothing is known. */
 typedef enum kt_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kt_proof;
 
 /* The kind of step for which a division was created, so that the division's check reports a step of
@@ -112,15 +112,16 @@ struct kt_expr {
   /* a BINARY DIV that implements `**`, comes from lib/derive, or belongs to the code of a built-in;
    * its divisor is not checked */
   bool is_power;
-  /* A COND or BUILTIN select from lib/derive, whose condition compares a number with 0. Its value
-   * is 0 if the number is 0. Otherwise it is .z or args[2], a product with this number as a
-   * factor. */
+  /* A COND or BUILTIN select from lib/derive, whose condition compares a number with 0. The value
+   * is 0 if the number is 0. Otherwise the value is .z or args[2], which is a product with the
+   * number as a factor. */
   bool is_guard;
   /* a LOAD from lib/derive that saves a value in order to restore it later; the value may be
    * uninitialized */
   bool is_kept;
   /* Set by inference for CONVERT, BINARY and UNARY: the node converts an untyped number, or an
-   * expression of untyped numbers and literals, to an integer type. The value must fit the type. */
+   * expression of untyped numbers and literals, to an integer type. The launch checks that the
+   * value fits the type (number_limits.c). */
   bool must_fit;
   kt_step_kind step_of; /* for a BINARY FLOORDIV by a step, whose check reports a step of 0 */
   /* a COND that computes the index .z, which counts from the end if it is negative (range.c) */
@@ -175,13 +176,14 @@ enum {
 /* Describes the kinds of memory that an expression or a statement reads and writes, and its other
  * effects. Reads and assignments of variables are not included. */
 typedef struct kt_effects {
-  uint8_t reads, writes; /* the kinds of memory that it loads from, and to which it stores */
+  uint8_t reads, writes; /* the kinds of memory that the node loads from, and those that it stores
+                          * to */
   /* The node has another effect whose order matters: an atomic operation, a barrier, a print, or an
    * error that the kernel raises. Such an effect is treated as if it read and changed all
    * memory. */
   bool acts;
-  bool may_fail; /* it contains a check that the request enables and that can fail */
-  /* the value depends on the thread, so it can differ between the threads of a block */
+  bool may_fail; /* it contains a check that can fail and that the request enables */
+  /* the value depends on the thread's position, so it can differ between the threads of a block */
   bool has_positions;
   bool has_locals; /* the node refers to a local array itself, not only in a func that it calls */
   bool has_loops;  /* it can execute a loop that belongs to a single thread */
@@ -228,23 +230,24 @@ struct kt_var {
    * address; 0 means unknown */
   uint32_t start_alignment;
   /* SHARED: the declaration whose extents the runtime evaluates at each launch. NULL means that the
-   * extents are static or that the launch gives the size itself. */
+   * extents are static, or that the launch specifies the size in bytes. */
   const ki_decl *sized_by;
   const void *data;
   kt_interval range; /* set by pass/range.c */
-  /* for an untyped integer that can need more than 32 bits: its type if no other operand determines
-   * the type, KJIT_I64 or KJIT_U64; otherwise KJIT_ANY */
+  /* for an untyped integer that can need more than 32 bits: KJIT_I64 or KJIT_U64, the type that it
+   * has if no other operand determines its type; for other variables KJIT_ANY */
   kjit_type wide;
   /* the valid range of a PARAM or LET that is an untyped number or is computed from one; set by
    * typing/number_limits.c */
   kj_number_limit least, most;
   bool is_narrow; /* stored in 32 bits */
-  /* Set by derive/adjoint_gather.c for a variable that replaces a variable of the grid loop: the
-   * extent of the grid loop. Each index that is computed from the variable is between 0 and this
-   * extent - 1. */
+  /* Set by derive/adjoint_gather.c for a variable that replaces the variable of a grid loop: the
+   * extent of the grid loop. Each index that is computed from the variable is at least 0 and less
+   * than this extent. */
   const kt_expr *below;
   /* set by pass/simt.c, for the CPU only: */
-  /* it is used after a synchronization, and has an element for each thread of the block */
+  /* the variable is used after a synchronization, so it is an array with an element for each thread
+   * of the block */
   bool is_slot;
   /* all threads of a block have the same value, which is computed outside of thread loops */
   bool is_uniform;
@@ -341,14 +344,14 @@ typedef struct kt_modes {
   bool is_indefinite;
 } kt_modes;
 
-/* A fact about a derivative, for `--emit derivatives`. about: the variable of the instance to which
- * the fact applies, or NULL. If the variable has been removed from the instance, the fact is not
- * printed. */
+/* Information about a derivative, which `--emit derivatives` prints. about: the variable of the
+ * instance that the information describes, or NULL. It is not printed if the variable has been
+ * removed from the instance. */
 typedef struct kt_derivative_fact {
   kj_location location;
   const kt_var *about;
   const char *text;
-  bool is_in_registers; /* about is a tape, and its loops are unrolled */
+  bool is_in_registers; /* about is a tape whose loops are unrolled, so the tape is in registers */
 } kt_derivative_fact;
 
 struct kt_instance {
@@ -362,7 +365,7 @@ struct kt_instance {
   const char *made_for; /* values of the parameters, such as "(f32, 16)", for messages */
   bool is_kernel;
   kt_modes modes;
-  /* this instance, or an instance that it calls, has a barrier (or a warp operation) */
+  /* this instance, or an instance that it calls, has a barrier; the same for warp operations */
   bool has_barrier, has_warp;
   /* this instance, or one that it calls, uses a built-in with a position of a thread (KJ_THREAD),
    * blockIdx, gridDim or similar */
@@ -434,9 +437,8 @@ void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stm
                     void (*visit_expr)(void *data, kt_expr **expr), void *data);
 
 /* The loop counter of a `while` loop that runs at most .stop - .at times, if both are evaluated at
- * its start. The loop's condition is .at < .stop. The only change to .at is that each iteration
- * adds 1; .stop does not change. Both are integers of the same type, have no effects and cannot
- * fail. */
+ * its start. The loop's condition is .at < .stop. Each iteration adds 1 to .at; nothing else
+ * changes .at or .stop. Both are integers of the same type, have no effects and cannot fail. */
 typedef struct kt_counter {
   const kt_expr *at, *stop;
 } kt_counter;
@@ -448,8 +450,8 @@ typedef bool (*kt_tstmt_test)(void *data, const kt_stmt *stmt);
 /* Returns whether expr or an expression in it has the property. expr can be NULL. An expression is
  * tested before its operands. The walk ends at the first expression that has the property. */
 bool kt_any_texpr(const kt_expr *expr, kt_texpr_test test, void *data);
-/* Does the same for a statement or a list of statements, including nested ones. Each test can be
- * NULL. */
+/* Like kt_any_texpr, for a statement or a list of statements, including nested ones. Each test can
+ * be NULL. */
 bool kt_any_in_tstmt(const kt_stmt *stmt, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                      void *data);
 bool kt_any_in_tstmts(const kt_stmts *stmts, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
@@ -474,8 +476,8 @@ bool kt_has_effect(const kt_expr *expr);
 /* Returns whether the division check applies to the operator or built-in. */
 bool kt_is_division(kjit_op op);
 bool kt_is_division_builtin(ki_builtin_id id);
-/* Returns whether the request enables the check of divisors of this type. The type of a vector's
- * lanes decides. */
+/* Returns whether the request enables the check of divisors of this type. For a vector, the type of
+ * the lanes decides. */
 bool kt_checks_divisor(const kt_compilation *c, kjit_type type);
 /* Returns whether the expression is a division whose divisor may be 0, and the request enables the
  * check. */

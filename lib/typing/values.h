@@ -1,5 +1,6 @@
-/* Functions that make typed expressions of typed operands: operators, conversions, common types,
- * and folding at compile time. typing/infer.h has those that infer the source of a function. */
+/* Functions that make typed expressions from typed operands: operators, conversions, common types,
+ * and folding at compile time. The functions in typing/infer.h make typed expressions from source
+ * code. */
 #ifndef KJ_TYPING_VALUES_H
 #define KJ_TYPING_VALUES_H
 
@@ -9,14 +10,15 @@
 
 /* Converts a weak conditional expression, including both of its arms, to a type. */
 kt_expr *kt_give_arms_type(kt_scope *s, const kt_expr *cond, kjit_type type);
-/* Returns the common type of values of which one is selected: numbers, equal types, or tuples,
- * whose items are compared one by one. Returns KJIT_ANY if there is none. */
+/* Returns the common type of two values, of which the program selects one at run time. The values
+ * are numbers, have equal types, or are tuples, whose items are joined one by one. Returns KJIT_ANY
+ * if there is no common type. */
 kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* Converts a value to a type that kt_join_values has returned. */
 kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
 /* Returns whether the result of an operator stays weak, because one operand is an integer and the
  * other is a var to which only float literals have been assigned. If the result is combined with a
- * float later, it gets the type of that float; otherwise it becomes f64. */
+ * float later, the result gets the type of that float; otherwise it becomes f64. */
 bool kt_stays_open(const kt_scope *s, const kt_expr *x, const kt_expr *y);
 /* Converts a number to bool. */
 kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
@@ -24,8 +26,8 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
 kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location);
 kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
-/* Like the functions above, but they use the rules of kernel IR even if the function has
- * `@numba`. */
+/* Like kt_make_unary and the other functions above, but with the rules of kernel IR also in
+ * `@numba` functions. */
 kt_expr *kt_make_own_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
 kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y,
@@ -109,7 +111,7 @@ kt_expr *kt_map_parts(kt_scope *s, kjit_type type, kt_expr *value, kt_make_part 
  * number, it becomes the value of all lanes, or the real part. */
 kt_expr *kt_convert_parts(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
 /* Returns whether a value of type `from` has enough components for type `to`: the same number of
- * lanes, or a complex type. This is true for every number. */
+ * lanes, or a complex type. Returns true for every number. */
 bool kt_keeps_parts(const kt_compilation *c, kjit_type from, kjit_type to);
 /* Implements kt_promote for vectors and complex numbers. Returns KJIT_ANY if there is no common
  * type, for example because the numbers of lanes differ. */
@@ -148,7 +150,8 @@ kt_expr *kt_make_binary_parts(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
                               kj_location location);
 kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 /* Implements kt_apply_rule for vectors and complex numbers. takes_lanes: the rule is applied to
- * each lane of a vector separately. Returns NULL if the rule accepts such operands as a whole. */
+ * each lane of a vector separately. Returns NULL if the rule itself accepts vectors and complex
+ * numbers. */
 kt_expr *kt_apply_rule_parts(kt_scope *s, const struct kt_operands *operands, bool takes_lanes);
 
 /* ---- numba.c: types in a function that is `@numba`; only if s->has_numba_types ---- */
@@ -193,17 +196,16 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
  * integers. `what` describes the target of the store, for example "element of `x`". */
 kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
                            kj_location location);
-/* Converts a weak value whose type nothing else determines to i32, i64 or f64. In a tuple it
+/* Converts a weak value to i32, i64 or f64, because nothing else determines its type. In a tuple,
  * converts each item. */
 kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value);
 /* Returns the result type of kt_make_concrete. */
 kjit_type kt_concrete_type(const kt_expr *value);
-/* Returns kt_var.wide for a weak integer. The integer has this type if it can need more than 32
- * bits and nothing else determines its type. */
+/* Returns the value of kt_var.wide for a weak integer. */
 kjit_type kt_wide_type(const kt_expr *value);
 /* Returns the wider of two results of kt_wide_type. */
 kjit_type kt_wider_type(kjit_type x, kjit_type y);
-/* Returns the type of a variable that holds a weak number at run time (its carrier). */
+/* Returns the type in which a weak number is stored in a variable at run time (its carrier). */
 kjit_type kt_carrier_of(kjit_type weak, kjit_type wide);
 /* Returns a weak number whose run-time value is in `carrier`. */
 kt_expr *kt_make_weak(kt_scope *s, kt_expr *carrier, kjit_type weak, kjit_type wide);

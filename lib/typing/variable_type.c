@@ -97,8 +97,8 @@ static bool is_numeric(const kt_compilation *c, kjit_type type)
   return kt_is_number(c, type) || kt_has_parts(c, type);
 }
 
-/* Joins two number types. The common type of a float literal and an integer stays weak: a float
- * that is assigned later determines it; without one it becomes f64. */
+/* Joins two number types. The common type of a float literal and an integer stays weak: if a float
+ * is assigned later, its type becomes the common type; otherwise the type becomes f64. */
 static kjit_type join_numbers(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
 {
   if (kt_has_parts(s->c, type) || kt_has_parts(s->c, guess))
