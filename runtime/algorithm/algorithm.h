@@ -24,21 +24,20 @@
 /* Prepares the launches of the steps, whose temporary storage is allocated, and stores them in
  * *options.plan. */
 void ka_prepare_plan(ka_call *call);
-/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs when
- * the graph is launched, not now. */
+/* Returns whether the stream is captured, by kjit or by the application. If so, queued work runs
+ * when the graph is launched. */
 bool ka_is_captured(const kjit_stream *stream);
 
 /* ---- operand.c ---- */
 
-/* Maximum number of groups of axes. A kernel has one linear index for each group. A group consists
- * of consecutive axes, in the order of the operand. Its linear index numbers the elements along
- * these axes. */
+/* Maximum number of groups of axes. A group consists of consecutive axes of an operand. A kernel
+ * has one linear index for each group, which numbers the elements along the axes of the group. */
 enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
   const char *name;        /* name in messages and in the kernel's source */
   kjit_function *function; /* NULL for an array or a value */
-  kjit_type element;       /* KJIT_ANY for a func that writes and for an untyped number */
+  kjit_type element;       /* KJIT_ANY for an output func and for an untyped number */
   bool is_output, is_value;
   uint32_t rank;
   int64_t shape[KJ_MAX_RANK];
@@ -64,14 +63,14 @@ void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given
                       ka_operand *operand);
 /* Returns the type of an argument of an operand's func. Errors: ARGUMENT. */
 kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
-/* Rejects an output whose array, or whose func's arrays, overlap the arrays of the other operand.
- * If may_be_same is true, both operands may consist of exactly the same elements. Errors:
+/* Rejects an output array, or an array of an output func, that overlaps an array of the other
+ * operand. If may_be_same is true, both operands may consist of exactly the same elements. Errors:
  * ARGUMENT. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
-/* Rejects an output array whose integer type is too small for positions below count. The function
- * does not check funcs and arrays of other types, because the positions are converted for them.
- * Errors: ARGUMENT. */
+/* Rejects an output array with an integer type that cannot represent all positions below count.
+ * Accepts funcs and arrays of other types, because positions are converted for them. Errors:
+ * ARGUMENT. */
 void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
 /* Like ka_check_positions, for a result whose elements must be integers. Errors: also TYPE. */
 void ka_check_index_result(ka_call *call, const ka_operand *result, uint64_t count);
@@ -98,8 +97,8 @@ bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
 /* Rejects an output that cannot store values of the computed type, unless the caller has set
  * options.accumulator. Errors: TYPE. */
 void ka_check_stored(ka_call *call, const ka_operand *result, kjit_type computed);
-/* Gives untyped numbers among the operands of an elementwise func the common type of the other
- * operands, like NumPy does for Python numbers. Errors: ARGUMENT. */
+/* Gives each untyped number among the operands of an elementwise func the common type of the other
+ * operands, as NumPy does with Python numbers. Errors: ARGUMENT. */
 void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count);
 /* Describes the arguments of an elementwise func, for ka_check_arity. */
 #define KA_ELEMENTS "an element of each operand"
@@ -112,8 +111,9 @@ kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *co
 kjit_status ka_get_result_type(ka_call *call, kjit_function *function, const kjit_type *types,
                                size_t count, kjit_type *type);
 /* Finds the result type of a func for one or two values of the element type. Returns false if there
- * is no compiler, because only the compiler infers types. The call can then continue: existing code
- * was checked when it was compiled, and if there is no code, the launch reports that. */
+ * is no compiler, because only the compiler infers types. The call can continue in this case: code
+ * that exists was checked when it was compiled, and if there is no code, the launch reports an
+ * error. */
 bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
                         kjit_type *type);
 /* If no operand has determined the call's device, chooses it. Called before kernels are made. */
@@ -138,7 +138,8 @@ kjit_array **ka_add_view(ka_call *call);
 /* Creates the view that the fields of `wanted` describe, and stores it in wanted->made. */
 void ka_make_view(ka_call *call, ka_view *wanted);
 /* Puts the axes into the given order and divides them into groups. The kernel has one linear index
- * for each group, whose last axis varies fastest. Axes that are contiguous in memory are joined. */
+ * for each group; the last axis of the group varies fastest. Joins axes that are contiguous in
+ * memory. */
 void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
                 const uint32_t *group_ranks);
 
@@ -154,8 +155,7 @@ typedef struct ka_operator {
 /* Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
 /* If `given` names a reduction that is more than an operator (such as mean), returns this
- * reduction. Otherwise stores the operator that `given` describes in *operator_ and returns
- * NULL. */
+ * reduction. Otherwise reads `given` as an operator, stores it in *operator_ and returns NULL. */
 const struct ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator *given,
                                              ka_operator *operator_);
 /* Returns whether the type is an integer type or bool. */
@@ -182,8 +182,10 @@ typedef struct ka_kernel {
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ka_function_name) functions;
   KJ_LIST(kjit_arg) constant_values;
-  KJ_LIST(ki_named_type) structs; /* structs of the application and their names in the source */
-  uint32_t operators;             /* number of operators of the application used so far */
+  KJ_LIST(ki_named_type)
+  structs;            /* structs of the application that the source names, and their
+                       * names in the source */
+  uint32_t operators; /* number of operators of the application used so far */
   /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
   uint32_t blocks;
   uint32_t cluster; /* number of blocks of a cluster; 0 means no clusters */
@@ -203,15 +205,14 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 /* Returns the expression of the operator's identity element. The operator must have one. */
 const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 /* Adds a parameter `x_0`, `x_1` ... for each array or value of the operand, and returns their
- * names, each after a comma. This is for algorithms that write the accesses to the elements
- * themselves. */
+ * names, each after a comma. For algorithms whose kernel source itself accesses the elements. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
 /* Adds a parameter for an array whose last axis has stride 1; the parameter's type declares this
  * stride. Returns the parameter's name. */
 const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
 /* Returns the name of a type in the kernel's source. A struct of the application gets a name that
- * is unique in the source, because structs of different modules, or a declaration of the source,
- * can have the same name. */
+ * is unique in the source, because another struct, or a declaration of the source, can have the
+ * struct's own name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
 /* Returns the name of a func in the kernel's source. For `count` and `what` see ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
@@ -232,14 +233,14 @@ const char *ka_use_value(ka_kernel *kernel, const kjit_arg *value);
 /* Adds a const parameter. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value);
 /* Completes the kernel and adds its step. threads is the number of threads in a block, which is a
- * constant in the kernel. 0 means that the launch chooses grid and block for the grid_range of the
- * kernel. */
+ * constant in the kernel. 0 means that the kernel has a grid_range, and the launch chooses grid and
+ * block. */
 void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
   __attribute__((format(printf, 4, 5)));
 
 /* ---- reduce_named.c ---- */
 
-/* A reduction by name that is more than an operator: any, argmax, mean ... */
+/* A named reduction that is more than an operator: any, argmax, mean ... */
 typedef struct ka_reduction ka_reduction;
 
 /* Returns the name of a reduction, or NULL if index is past the end of the table. */
@@ -287,17 +288,17 @@ const char *ka_reduced_result(const ka_reduction *r);
 const char *ka_reduced_count(ka_call *call, const ka_reduction *r, kjit_type value);
 /* "i0, i1" */
 const char *ka_list_indices(ka_call *call, uint32_t count);
-/* Temporary storage for `count` combined values that are structs consists of u64. ka_count_words
- * returns the number of u64. ka_view_words returns the expression by which the kernel views them as
- * structs. */
+/* Temporary storage for `count` combined values that are structs is an array of u64. ka_count_words
+ * returns the number of u64. ka_view_words returns the expression by which the kernel views this
+ * array as an array of structs. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count);
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                           const char *words, uint64_t count);
 
 /* ---- segments.c ---- */
 
-/* Elements that an algorithm computes when a kernel reads them. The function `use` returns, like
- * ka_use_input, the expression of a func that loads an element; this func takes an i64 index. */
+/* Elements that an algorithm computes when a kernel reads them. `use` returns the expression of a
+ * func that loads an element, like ka_use_input; the func takes an i64 index. */
 typedef struct ka_elements {
   const char *(*use)(ka_kernel *kernel, const void *data);
   const void *data;
@@ -311,16 +312,16 @@ void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_opera
 
 /* ---- carried.c ---- */
 
-/* The carried value of a scan, which a chunk of a sequence passes to the next chunk. It is a struct
- * in the kernel's source with a value and a number: `struct carried_value { state: i32; value: f32
- * }`. */
+/* The carried value of a scan, which is passed from each chunk of the sequence to the next chunk.
+ * It is a struct in the kernel's source with a number and a value: `struct carried_value { state:
+ * i32; value: f32 }`. */
 typedef struct ka_carried {
   const char *field, *type; /* name and type of the number's field */
   const char *value; /* name of the value's struct in the source, if the value's type is KJIT_ANY */
   uint32_t bytes;    /* minimum size of the struct */
 } ka_carried;
 
-/* Describes a carried value. number is the type of its number. If the value is a struct, text is
+/* Describes a carried value with a number of the type `number`. If the value is a struct, text is
  * the name of this struct. bytes is the size of the value. Errors: UNSUPPORTED. */
 ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const char *text,
                     uint32_t bytes);
@@ -335,13 +336,13 @@ const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count);
 uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
 
 /* The division of a sequence of steps among threads and blocks. On the CPU each block has one
- * contiguous piece of the sequence. */
+ * contiguous chunk of the sequence. */
 typedef struct ka_carried_tiling {
   uint32_t threads, items; /* items: number of steps that a thread performs */
   uint32_t at_once;        /* value for ka_kernel.blocks */
   uint64_t blocks;
 } ka_carried_tiling;
-/* bytes is the size of a value. is_simple means that the operator is a built-in one. */
+/* bytes: size of a value. is_simple: the operator is a built-in operator. */
 ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
                                   bool is_simple);
 
@@ -349,8 +350,8 @@ ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t 
 
 /* Maximum number of funcs of the application that one kernel calls. */
 enum { KA_MOST_FUNCTIONS = KI_MOST_MEANINGS };
-/* The description of a kernel, by which the cache finds it: its source, the application's funcs to
- * which its extern funcs are linked, and the application's structs that it names. */
+/* The description by which the cache finds a kernel: its source, the application's funcs to which
+ * its extern funcs are linked, and the application's structs that it names. */
 typedef struct ka_kernel_source {
   const char *text;
   size_t length;
@@ -366,8 +367,8 @@ ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text,
  */
 kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module, kjit_kernel **kernel);
-/* Like ka_find_kernel, for a source that has only a func. The caller needs the result type of this
- * func. */
+/* Like ka_find_kernel, for a source without a kernel. The caller needs the result type of the
+ * source's func. */
 kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module);
 /* Opens the cache of kernels of a context. */

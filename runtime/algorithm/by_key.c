@@ -49,13 +49,14 @@ enum {
   GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
   GPU_BLOCKS = 4,            /* minimum blocks for each multiprocessor */
-  GPU_TILES = 2,             /* tiles for each multiprocessor, below which threads get only GPU_FEW
-                              * elements */
+  GPU_TILES = 2,             /* if a multiprocessor has fewer tiles than this, threads get only
+                              * GPU_FEW elements */
   GPU_FEW = 3,               /* elements of a thread if there are few tiles */
   GPU_LARGE_TILE = 512,      /* threads of a block for many small elements */
   GPU_LARGE_LEAST = 1 << 22, /* minimum number of elements for large tiles */
   GPU_LARGE_PAIR = 8,        /* maximum bytes of a key and a value for large tiles */
-  GPU_LARGE_BLOCKS = 2       /* minimum blocks with large tiles for each multiprocessor */
+  GPU_LARGE_BLOCKS = 2       /* minimum number of resident blocks for each multiprocessor if tiles
+                              * are large */
 };
 
 /* Returns whether large tiles are used. Two large tiles use nearly all shared memory of a
@@ -90,7 +91,7 @@ static ka_carried_tiling choose_tiling(const parts *p)
 /* ---- launches ---- */
 
 /* Adds temporary storage. On a GPU, tiles pass values to later tiles through it (decoupled
- * look-back). On the CPU, a first launch fills it with the total of each piece. */
+ * look-back). On the CPU, a first launch stores the total of each chunk in it. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;

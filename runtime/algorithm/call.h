@@ -1,5 +1,5 @@
-/* One call of an algorithm: its options, its temporary storage and its steps. algorithm.h says
- * through which stages a call goes. */
+/* One call of an algorithm: its options, its temporary storage and its steps. algorithm.h describes
+ * the stages of a call. */
 #ifndef KA_CALL_H
 #define KA_CALL_H
 
@@ -16,11 +16,11 @@ typedef struct ka_work {
   uint64_t count;
   uint32_t rank; /* 0 means one axis */
   int64_t shape[3];
-  bool starts_zero;  /* true if the storage must be zero before the first call; each call leaves it
-                        in the state that the next call of this kind needs */
+  bool starts_zero;  /* true if the storage must be zero before the first call; each call restores
+                        the state that the next call of the same kind needs */
   kjit_array *array; /* perform.c */
-  /* identifies the content that a call of this kind leaves in the storage (kept_call.c); 0 means
-   * unknown */
+  /* identifies the contents that a call of the same kind leaves in the storage (kept_call.c); 0
+   * means unknown */
   uint64_t content;
 } ka_work;
 
@@ -32,7 +32,8 @@ typedef struct ka_step {
   size_t count;
 } ka_step;
 
-/* The parts of a kernel's source. The call frees them on success and on failure. */
+/* The buffers in which a kernel's source is written. The call frees them on success and on
+ * failure. */
 typedef struct ka_texts {
   kj_buffer funcs, parameters, constants, body;
 } ka_texts;
@@ -72,7 +73,7 @@ typedef struct ka_call {
   const char *name; /* name of the public function */
   kjit_algorithm_options options;
   kjit_device *device; /* set by the first array that is read, or by ka_choose_device */
-  bool is_wide;        /* indices are i64, because there are too many elements for i32 */
+  bool is_wide;        /* indices are i64, because i32 cannot number all elements */
   KJ_LIST(ka_work) works;
   KJ_LIST(ka_step) steps;
   KJ_LIST(ka_part *) parts;    /* sparse_calls.c */
@@ -109,7 +110,7 @@ typedef struct ka_inputs {
   const kjit_operator *operator_;
   kjit_function *function;
   const char *text;                  /* an expression */
-  uint64_t numbers[KA_MOST_NUMBERS]; /* other values that the steps depend on */
+  uint64_t numbers[KA_MOST_NUMBERS]; /* other numbers on which the steps depend */
 } ka_inputs;
 
 typedef void ka_build(ka_call *call, const void *data);
@@ -138,13 +139,13 @@ _Noreturn void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Reports that memory is exhausted in the public function `name`. */
 kjit_status ka_fail_memory(kjit_context *context, const char *name);
-/* Leaves the call if status is not KJIT_OK. The public function that returned the status has
- * reported the error already. */
+/* Leaves the call if status is not KJIT_OK. The function that returned the status has already
+ * reported the error. */
 void ka_try(ka_call *call, kjit_status status);
 
 /* Describes result `index` if the call only asks for a description of its results
- * (options.results); returns whether it does. The family calls this before it reads its outputs,
- * and returns if the result is true. */
+ * (options.results); returns whether the call only asks for this. Algorithms call it before they
+ * read their outputs, and return if the result is true. */
 bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
                  const int64_t *shape);
 

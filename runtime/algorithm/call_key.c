@@ -1,8 +1,8 @@
-/* Computes the key of a call, which contains everything that the call's steps depend on. The key
- * consists of the public function, its options, its funcs (by identity) and its values. For each
- * array it contains the device, element type, shape, strides and the low bits of the address. The
- * key also contains which arrays overlap. kept_call.c repeats the steps of an earlier call with the
- * same key. Therefore every property that an algorithm examines must be in the key. */
+/* Computes the key of a call, which contains everything that determines the steps of the call. The
+ * key consists of the public function, its options, its funcs (by identity) and its values. For
+ * each array it contains the device, element type, shape, strides and the low bits of the address.
+ * The key also contains which arrays overlap. kept_call.c repeats the steps of an earlier call with
+ * the same key, so every property that an algorithm examines must be in the key. */
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -51,7 +51,8 @@ static void put_array(ka_call *call, ka_key *key, const kjit_arg *argument)
   kj_diagnostics diagnostics = { 0 };
   bool is_own = argument->kind == KJIT_ARG_ARRAY;
   const kjit_array *array = is_own ? argument->value.array : NULL;
-  /* the initial status means an error: the steps are not kept, and build reports the error */
+  /* if the array is not valid, this status remains: the steps are not kept, and build reports the
+   * error */
   kjit_status status = KJIT_ERROR_MISUSE;
   if (is_own && array && array->object.device->context == call->context)
     status = kj_view_array(array, "", &diagnostics, &view);

@@ -1,12 +1,12 @@
 /* The carried value of scans and segmented reductions, which a chunk of a sequence passes to the
- * next chunk. It is a struct with a value and a number, and each kernel's source declares it. */
+ * next chunk. Each kernel's source declares it as a struct with a value and a number. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
 /* maximum size of a value that threads of a warp exchange by shuffles */
 enum { MOST_BYTES = 128 };
 
-/* Returns the largest power of two that divides the size of a value, as its alignment. */
+/* Returns the alignment of a value of this size: the largest power of two that divides the size. */
 static uint32_t alignment_of(uint32_t bytes) { return bytes & -bytes; }
 
 static uint32_t round_up(uint32_t bytes, uint32_t alignment)
@@ -60,7 +60,7 @@ uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences)
 
 /* ---- the shape of a launch ---- */
 
-/* Values measured on an H200 and on CPU cores that share one main memory. */
+/* Best values, measured on an H200 and on CPU cores that share one main memory. */
 enum {
   GPU_VALUE_BYTES = 128, /* bytes of values that a thread holds */
   GPU_MOST_ITEMS = 31,
@@ -68,9 +68,10 @@ enum {
   GPU_SMALL_TILE = 256, /* threads of a block if there are few steps */
   GPU_WIDE_VALUE = 32,  /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 3,   /* minimum blocks for each multiprocessor; large tiles hide the latency of
-                     * loads */
-  GPU_TILES = 4,    /* tiles for each multiprocessor, below which threads get only GPU_FEW steps */
+  GPU_BLOCKS = 3,   /* minimum number of resident blocks for each multiprocessor; large tiles hide
+                     * the latency of loads */
+  GPU_TILES = 4,    /* if a multiprocessor has fewer tiles than this, threads get only GPU_FEW
+                     * steps */
   GPU_FEW = 3,      /* steps of a thread if there are few tiles */
   CPU_PIECES = 4,   /* pieces for each core */
   CPU_LEAST = 16384 /* minimum steps of a piece */

@@ -47,8 +47,8 @@ _Noreturn static void fail_at(const reader *r, const char *what)
           r->e->expression, (size_t)(r->at - r->e->expression) + 1, what);
 }
 
-/* Reads letters up to a comma, an arrow or the end. Returns whether they contain an ellipsis, and
- * stores the number of letters before it. */
+/* Reads letters up to a comma, an arrow or the end. Returns whether there is an ellipsis among the
+ * letters, and stores the number of letters before it. */
 static bool read_letters(reader *r, uint8_t *letters, uint32_t *count, uint32_t *ellipsis)
 {
   bool has_ellipsis = false;
@@ -124,8 +124,8 @@ static void read_result(reader *r)
   insert_ellipsis(&r->e->result, letters, count, ellipsis, r->ellipsis_rank);
 }
 
-/* Sets the letters of the result for an expression without an arrow: the ellipsis, then the letters
- * that occur once, in alphabetical order. */
+/* Sets the letters of the result if the expression has no arrow: first the axes of the ellipsis,
+ * then the letters that occur once, in alphabetical order. */
 static void imply_result(reader *r)
 {
   uint8_t letters[KJ_MAX_RANK];
@@ -328,7 +328,7 @@ static void check_result(const ka_einsum *e, const int64_t *shape)
       ka_check_overlap(e->call, result, e->epilogue.factors[i].operand, true);
 }
 
-/* Turns a zero-dimensional array into a one-dimensional one with one element. */
+/* Gives a zero-dimensional array one axis of extent 1. */
 static void give_axis(ka_call *call, ka_operand *operand)
 {
   const int64_t one = 1;

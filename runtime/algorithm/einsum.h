@@ -5,13 +5,13 @@
 
 #include "algorithm/algorithm.h"
 
-/* Letters are numbered: A to Z and a to z in NumPy's order, then the axes of the ellipsis in their
+/* Letters are numbered: first A to Z, then a to z, as in NumPy, then the axes of the ellipsis in
  * order. */
 enum { KA_ELLIPSIS = 52, KA_LETTERS = KA_ELLIPSIS + KJ_MAX_RANK, KA_MOST_FACTORS = 10 };
 enum { KA_MOST_EXTRAS = 8 /* maximum number of operands of an epilogue */ };
 
 /* A factor of a product: an operand, or temporary storage that an earlier step has written. In
- * temporary storage the letters ascend and the last one has stride 1. */
+ * temporary storage the letters are in ascending order, and the last letter has stride 1. */
 typedef struct ka_factor {
   ka_operand *operand; /* NULL for temporary storage */
   uint32_t work;
@@ -59,8 +59,8 @@ typedef struct ka_product {
 typedef enum ka_product_kind {
   KA_PRODUCT_TENSOR,  /* tensor cores with tensor copies: product_tensor.kir */
   KA_PRODUCT_F64,     /* tensor cores for f64: product_f64.kir */
-  KA_PRODUCT_BYTES,   /* tensor cores for 8-bit elements in any layout: product_bytes.kir; the kinds
-                         below use product_tiles.kir */
+  KA_PRODUCT_BYTES,   /* a product of 8-bit elements of any layout by tensor cores:
+                         product_bytes.kir */
   KA_PRODUCT_TILES,   /* a block keeps its sums in registers and tiles of the factors in shared
                        * memory */
   KA_PRODUCT_VECTORS, /* each warp computes one sum of two arrays that it loads 16 bytes at a
@@ -72,16 +72,18 @@ typedef enum ka_product_kind {
 /* How a GPU computes a product. */
 typedef struct ka_product_plan {
   ka_product_kind kind;
-  /* tile size; KA_PRODUCT_TENSOR: number of warpgroups, bands of columns, and slots for slices */
+  /* size of a tile; for KA_PRODUCT_TENSOR: the number of warpgroups, of bands of columns, and of
+   * slots for slices */
   uint32_t rows, columns, depth;
   uint32_t tall, wide; /* for KA_PRODUCT_F64: size of a warp's tile */
-  uint32_t cluster;    /* number of blocks in a cluster that each compute a part of each sum and
-                        * then add the parts; 0 means no clusters */
+  uint32_t cluster;    /* number of blocks in a cluster; the blocks of a cluster divide the terms of
+                        * each sum among themselves and then add their partial sums; 0 means no
+                        * clusters */
   bool has_mma;        /* for KA_PRODUCT_TILES: the kernel uses tensor cores */
   /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
   uint32_t at_once;
-  uint64_t parts; /* number of partial sums of each sum in temporary storage; if more than 1, a
-                   * separate launch adds them */
+  uint64_t parts; /* number of partial sums for each sum; if more than 1, they are in temporary
+                   * storage and a separate launch adds them */
   uint64_t blocks;
 } ka_product_plan;
 
@@ -100,8 +102,8 @@ void ka_read_epilogue(ka_einsum *e);
 kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
 /* A factor in a layout that tensor copies (TMA) can load. Its dimensions are the batch, the rows,
- * and the elements of a row. The rows run along the summed dimension if is_deep is true, and
- * otherwise across it. */
+ * and the elements of a row. If is_deep is true, a row contains elements along the summed
+ * dimension; otherwise each index of the summed dimension has a row. */
 typedef struct ka_matrix {
   int64_t extents[3], strides[3];
   bool is_deep;
@@ -114,12 +116,13 @@ typedef struct ka_matrix {
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix);
 /* Describes a packed copy of the factor in temporary storage, which is deep. Returns false if
- * packing takes longer than it saves. uses is the number of times that the product uses each
+ * packing would take longer than the time that it saves. uses: how often the product uses each
  * element. */
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
-/* Returns whether the product of the transposed matrices is faster for these layouts. */
+/* Returns whether, for these layouts, the product is faster as a product of the transposed matrices
+ * in reverse order. */
 bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right);
 
 /* Returns the type in which a GPU sums `terms` products of a and b. b may be NULL. */
@@ -134,9 +137,9 @@ ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);
 /* einsum_path.c: launches the steps in the cheapest order. */
 void ka_contract(ka_einsum *e);
 
-/* A product whose kernel is being written. The letters form four groups: the letters that both
- * factors and the result have, those of only the first factor and the result, those of only the
- * second factor and the result, and the summed letters. */
+/* A product whose kernel is being written. The letters form four groups: letters of both factors
+ * and the result; letters of only the first factor and the result; letters of only the second
+ * factor and the result; and summed letters. */
 enum { KA_GROUPS = 4, KA_SUMMED = 3 };
 typedef struct ka_product_step {
   const ka_einsum *e;
@@ -155,8 +158,8 @@ typedef struct ka_product_step {
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target);
 
-/* Adds parameters for the extents of all letters, including those of temporary storage. The funcs
- * below take them after their arrays. */
+/* Adds parameters for the extents of all letters, and for those of temporary storage. The funcs
+ * that the functions below write take these parameters after their arrays. */
 void ka_use_extents(ka_product_step *s);
 /* Adds parameters for the number of indices of each group. */
 void ka_use_group_counts(ka_product_step *s, const char **counts);

@@ -9,12 +9,13 @@ typedef struct path {
   ka_einsum *e;
   uint64_t *masks; /* indexed by set of operands: letters of their product */
   double *costs;
-  /* indexed by set of operands: one of the two subsets whose products are multiplied */
+  /* indexed by set of operands: one of the two disjoint subsets whose products are multiplied to
+   * the product of the set */
   uint32_t *splits;
 } path;
 
-/* Returns the letters of the product of a set. A letter that neither another operand nor the result
- * has is summed immediately. */
+/* Returns the letters of the product of a set of operands. A letter that occurs neither in another
+ * operand nor in the result is summed in this product. */
 static uint64_t letters_left(const ka_einsum *e, uint32_t set)
 {
   uint64_t own = 0, others = e->result.mask;
@@ -74,8 +75,8 @@ static ka_factor store_in_work(const path *p, uint64_t mask)
 }
 
 /* Multiplies the operands of a set and returns the product as a factor. If target is NULL, the
- * product goes to temporary storage; a set of a single operand then needs no product and returns
- * the operand. */
+ * product goes to temporary storage; in this case, a set with a single operand needs no product,
+ * and the operand itself is returned. */
 static ka_factor multiply_set(const path *p, uint32_t set, const ka_factor *target)
 {
   const ka_einsum *e = p->e;

@@ -7,7 +7,7 @@
  *
  * g0 to g3 are the linear indices of four groups of letters: letters of both factors and the
  * result, of the first factor and the result, of the second factor and the result, and summed
- * letters. Without a second factor product_right returns 1. */
+ * letters. If there is no second factor, product_right returns 1. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
@@ -150,8 +150,8 @@ void ka_write_store(ka_product_step *s, const ka_factor *target, const char **ar
 
 /* ---- layouts of matrices in memory ---- */
 
-/* Returns the stride along a letter, in elements. A func or temporary storage counts as a row-major
- * array. */
+/* Returns the stride along a letter, in elements. A func and temporary storage are treated like a
+ * row-major array. */
 static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32_t letter)
 {
   bool is_array = factor->operand && !factor->operand->function;

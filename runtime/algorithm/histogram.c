@@ -63,8 +63,8 @@ typedef struct texts {
   const char *load, *bin, *guess, *amount, *bins, *count;
 } texts;
 
-/* Returns a distance in bins. Within this distance from an edge, rounding errors of the value, the
- * edges and the quotient can make a computed bin wrong. */
+/* Returns a distance in bins: if a value is closer than this to an edge, rounding errors of the
+ * value, the edges and the quotient can give a wrong bin. */
 static double doubt_of(const counting *c)
 {
   double unit = 0x1p-52, magnitude = fmax(fabs(c->low), fabs(c->high));

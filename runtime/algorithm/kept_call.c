@@ -1,11 +1,11 @@
 /* Caches the steps of earlier calls. A repeated call, possibly with other arrays, would spend most
- * of its host time on reading its operands, choosing an algorithm and writing kernel sources, all
- * with the same result. So the steps are kept under a key, and a later call replaces only the
- * arrays.
+ * of its host time on reading its operands, choosing an algorithm and writing kernel sources, which
+ * gives the same steps each time. So kjit keeps the steps of a call under a key, and a later call
+ * with the same key only replaces the arrays in these steps.
  *
  * The key (call_key.c) contains everything that the steps depend on. Builds with assertions build
  * the steps of each call again and compare them. The steps of a call that fails are never kept, so
- * a call whose key is found is valid. */
+ * a call whose key is found needs no checks of its arguments. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,9 @@
 
 /* ---- kept calls ---- */
 
-/* Origin of a step's argument. ITSELF means that the argument itself is stored. INPUT, VIEW and
- * WORK mean that the argument is an input array, a view or a block of temporary storage, whose
- * index is stored. */
+/* The source of a step's argument. ITSELF: the argument is stored. INPUT, VIEW, WORK: the index of
+ * the call's input array, view or block of temporary storage is stored, and the argument is set for
+ * each call. */
 typedef enum kept_source { KEPT_ITSELF, KEPT_INPUT, KEPT_VIEW, KEPT_WORK } kept_source;
 
 typedef struct kept_argument {
@@ -35,8 +35,8 @@ typedef struct kept_view {
   uint32_t input;
 } kept_view;
 
-/* LEAVES_WORK means that the kernels always leave temporary storage in the state that the next call
- * needs. MAY_FAIL means that they do not if a thread fails. */
+/* LEAVES_WORK: the kernels always leave temporary storage in the state that the next call needs.
+ * MAY_FAIL: they leave it in another state if a thread fails. */
 enum { NOT_KNOWN, LEAVES_WORK, MAY_FAIL };
 
 struct ka_kept {
@@ -50,8 +50,8 @@ struct ka_kept {
   kept_view *views;
   ka_step *steps;           /* steps without arguments; their modules are retained */
   kept_argument *arguments; /* the arguments of all steps in sequence */
-  kjit_module **modules;    /* modules of the key's funcs, retained so that no other func gets the
-                             * same address */
+  kjit_module **modules;    /* modules of the key's funcs; retained, so that no new func gets the
+                             * address of one of these funcs */
   size_t word_count, work_count, view_count, step_count, module_count;
   _Alignas(max_align_t) char memory[];
 };
@@ -75,8 +75,8 @@ static bool find_input(const ka_key *key, const kjit_arg *argument, uint32_t *in
   return false;
 }
 
-/* Finds the input array that a view is based on. For a view of a view, the function follows the
- * views to the original array, which begins at the same address. */
+/* Finds the input array on which a view is based. For a view of a view, this is the array at the
+ * end of the chain of views. The view must begin at the address of this array. */
 static bool find_base(const ka_call *call, const ka_key *key, const ka_view *view, uint32_t *index)
 {
   const kjit_arg *base = &view->base;
@@ -286,10 +286,10 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
   return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
 }
 
-/* Returns whether a thread of the kernel can fail. After a failing thread, temporary storage is not
- * in the state that the next call needs, and launches that are queued already would use it.
- * Failures in the library's look_back do not count: they only follow the failure of another tile or
- * an interruption. */
+/* Returns whether a thread of the kernel can fail. A thread that fails leaves temporary storage in
+ * a state that the next call cannot use, but launches of the next call may be queued already.
+ * Failures in the library's look_back are ignored, because they occur only after the failure of
+ * another tile or an interruption. */
 static bool may_fail(const kjit_module *module, const kj_code *code)
 {
   for (uint32_t i = 0; i < code->failure_count; i++) {
@@ -315,7 +315,7 @@ bool ka_leaves_work(ka_call *call)
       is_there = true;
       kj_release(code, false);
     }
-    /* the code was evicted after the launch; the next call tests it again */
+    /* the code was evicted after the launch; a later call tries again */
     if (!is_there) return false;
   }
   if (!known) known = LEAVES_WORK;

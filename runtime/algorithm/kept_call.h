@@ -55,8 +55,9 @@ void ka_keep_call(ka_call *call, const ka_key *key);
 /* For assertions: returns whether build has added the same steps that ka_take_kept would add. */
 bool ka_agrees_with_kept(ka_call *call, const ka_key *key);
 void ka_release_kept(ka_kept *kept);
-/* Removes the kept calls with a kernel of the module, or all if module is NULL, and stores them in
- * `gone` for the caller to release. Returns their number. The caller holds the mutex. */
+/* Removes the kept calls that launch a kernel of the module, or all kept calls if module is NULL.
+ * Stores them in `gone`, and the caller releases them. Returns their number. The caller holds the
+ * mutex. */
 size_t ka_forget_kept(ka_kept_calls *calls, const kjit_module *module, ka_kept **gone);
 /* kernel_cache.c */
 ka_kept_calls *ka_lock_kept(kjit_context *context);

@@ -13,9 +13,9 @@
 
 enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 
-/* OPEN: a parsed source whose extern funcs are not linked. PARTIAL: like OPEN, as a module in which
- * some declarations are not parsed yet. LINKED: a linked source without a kernel. KERNEL: a source
- * with a kernel, which may be completed and linked when it is compiled. */
+/* OPEN: a parsed source whose extern funcs are not linked. PARTIAL: like OPEN, but the module is
+ * partial (ir/partial.c). LINKED: a linked source that has no kernel. KERNEL: a source with a
+ * kernel; if the module is partial or not linked, this is completed when the kernel is compiled. */
 typedef enum form { OPEN, PARTIAL, LINKED, KERNEL } form;
 
 typedef struct cached {
@@ -70,8 +70,8 @@ static void free_source(ka_kernel_source *source)
   free((ki_named_type *)source->types);
 }
 
-/* Copies a source. The copy does not contain the names of the funcs. They are not needed, because
- * the text declares the funcs in the same order. */
+/* Copies a source. The copy does not contain the names of the funcs. The names are not needed,
+ * because the text declares the funcs in the same order. */
 static bool copy_source(ka_kernel_source *copy, const ka_kernel_source *source)
 {
   size_t functions = source->function_count, types = source->type_count;
@@ -282,8 +282,8 @@ static bool can_wait(const cached *wanted)
          (wanted->form == KERNEL && (!count || ki_can_link_later(meanings, count)));
 }
 
-/* Makes a module. The same source is often linked with different funcs, so the unlinked source is
- * parsed once and cached as a module without a kernel. */
+/* Makes a module. The same source is often linked with different funcs. So the source is parsed
+ * once, and the unlinked module is cached, too. */
 static kjit_status make(kjit_context *context, const cached *wanted, cached *made)
 {
   ki_meaning meanings[MOST_MEANINGS];
@@ -333,7 +333,7 @@ static kjit_status find(kjit_context *context, const ka_kernel_source *source, f
   if (is_found) return KJIT_OK;
   KJ_TRY(make(context, &wanted, &made));
   kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
-  /* another thread has added the same kernel meanwhile */
+  /* another thread has added the same kernel at the same time */
   is_found = look_up(cache, &wanted, module, kernel);
   if (is_found) {
     gone = made;

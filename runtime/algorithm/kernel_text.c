@@ -84,9 +84,9 @@ const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
   return name;
 }
 
-/* Passes the value as an untyped number, which takes the type of the index that it is combined
- * with. An i64 constant would make all indices of the kernel 64-bit, and the compiler would then no
- * longer merge accesses to adjacent elements. */
+/* Passes the value as an untyped number, which gets the type of the index with which the kernel
+ * combines it. An i64 constant would make all indices of the kernel 64-bit; the compiler could then
+ * no longer merge accesses to adjacent elements. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 {
   const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);

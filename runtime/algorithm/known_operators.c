@@ -188,8 +188,8 @@ static uint64_t describe_use(ka_call *call, kjit_type type, unsigned question)
 }
 
 /* Checks that a user's func, applied to two values of a type, returns this type or a type that
- * converts to it. A comparison is rejected: its result would convert to 0 or 1, and comparing these
- * values further is rarely intended. */
+ * converts to it. Rejects a comparison: its result would become 0 or 1, and programs rarely intend
+ * to compare such results again. */
 static void check_combined(ka_call *call, const ka_operator *operator_, kjit_type element,
                            kjit_type accumulator)
 {
@@ -252,8 +252,8 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
   }
   bool is_widened = operator_->name && rows[operator_->row].is_widened;
   if (is_widened) type = widen(call, element);
-  /* no need for 64 bits: the low bits of a 64-bit sum or product are the sum or product in the
-   * narrower type of the result */
+  /* 64 bits are not needed, because the low bits of a 64-bit sum or product are the sum or product
+   * in the narrower result type */
   if (is_widened && ki_is_integral(type) && ki_is_integral(result)) return result;
   if (operator_->name && (type == KJIT_F16 || type == KJIT_BF16)) type = KJIT_F32;
   if (!operator_->name && element != result && ki_is_scalar(element) && ki_is_scalar(result))

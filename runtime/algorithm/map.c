@@ -15,8 +15,8 @@ typedef struct mapping {
 
 /* ---- funcs of elements ---- */
 
-/* Returns the common type of the operands. An untyped number, like a Python number in NumPy, takes
- * the type of the other operands if it can represent the number. */
+/* Returns the common type of the operands. An untyped number gets the type of the other operands if
+ * this type can represent the number, like a Python number in NumPy. */
 static kjit_type common_type(const ka_call *call, ka_operand *const *operands, size_t count,
                              bool is_integer)
 {

@@ -11,11 +11,12 @@ enum { KA_MOST_CORE = KJ_MAX_RANK, KA_MOST_SIZES = 32, KA_NO_AXIS = 255 };
 typedef struct ka_mapped {
   ka_operand operand;
   uint32_t core_rank; /* number of core axes: the last axes, which the func receives as a whole */
-  uint32_t core[KA_MOST_CORE]; /* index of each core axis in ka_map.sizes */
+  uint32_t core[KA_MOST_CORE]; /* for each core axis: index of its size in ka_map.sizes */
   uint32_t first;              /* axis of the loops that corresponds to the operand's first axis */
   /* strides of an array for each axis of the loops; 0 if it broadcasts */
   int64_t strides[KJ_MAX_RANK];
-  bool uses[KJ_MAX_RANK]; /* whether its element depends on the axis of the loops */
+  bool uses[KJ_MAX_RANK]; /* whether the element depends on the index along each axis of the
+                           * loops */
   const char *element;    /* map_text.c: its parameters, each after a comma */
 } ka_mapped;
 
@@ -39,8 +40,8 @@ typedef struct ka_map {
   /* the axes of the results without core axes */
   uint32_t rank;
   int64_t shape[KJ_MAX_RANK];
-  /* The loops: these axes merged into as few as possible, the last one fastest. loop_of: loop of
-   * each axis, or KA_NO_AXIS. */
+  /* The loops: the axes above, merged into as few loops as possible; the last loop is the
+   * innermost. loop_of: the loop of each axis, or KA_NO_AXIS. */
   uint32_t loop_count;
   int64_t extents[KJ_MAX_RANK];
   uint32_t loop_of[KJ_MAX_RANK], last_axis[KJ_MAX_RANK];

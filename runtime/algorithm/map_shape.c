@@ -101,7 +101,7 @@ void ka_read_signature(ka_map *map, const char *text)
 }
 
 /* Compares the last extents of the operand with the sizes in the signature. A size that is not
- * known yet takes the operand's extent. */
+ * known yet becomes the operand's extent. */
 static void fit_core(ka_map *map, ka_mapped *mapped)
 {
   ka_operand *operand = &mapped->operand;

@@ -225,8 +225,8 @@ static tiling choose_tiling(const ka_map *map)
   return t;
 }
 
-/* Writes the func of a tile. If `waits` is true, the func keeps the results in local arrays until
- * it has read all operands. */
+/* Writes the func of a tile. If `waits` is true, a thread stores its results in local arrays until
+ * it has read all its operands. */
 static void write_tile(writer *w, bool waits)
 {
   ka_map *map = w->map;

@@ -20,7 +20,7 @@ static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view
     ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
 }
 
-/* an operand that is not valid is ignored here; ka_read_operand reports it later */
+/* an invalid operand is ignored here; ka_read_operand reports it later */
 static void prefer_device_of(ka_call *call, const kjit_arg *argument)
 {
   kj_view view = { 0 };
@@ -322,8 +322,9 @@ static const bool *find_stores(ka_call *call, const ka_operand *output)
   return found + 2 * count - output->array_count;
 }
 
-/* Arrays shared between two funcs are not checked, because the funcs may order their accesses
- * themselves. The same holds for the arrays of a func and the elements that it receives. */
+/* Does not check whether two funcs share arrays, because the funcs themselves can order their
+ * accesses. For the same reason, does not compare the arrays of a func with the elements that the
+ * func receives. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *input,
                       bool may_be_same)
 {

@@ -1,13 +1,14 @@
-/* Implements kjit_pairs and kjit_pairs_smallest. For each row of x they reduce a func of this row
- * and a row of y over all rows of y, without storing the matrix of all pairs. This file checks the
- * calls; pairs_text.c writes their kernels. */
+/* Implements kjit_pairs and kjit_pairs_smallest. For each row of x, these functions apply a func to
+ * the row and each row of y, and reduce the results over all rows of y. They do not store the
+ * matrix of all pairs. This file checks the calls; pairs_text.c writes their kernels. */
 #include "algorithm/pairs.h"
 
 #include <string.h>
 
 #include "ir/context.h"
 
-/* A block keeps rows of x in registers and rows of y in shared memory, which limits their size. */
+/* Limits for the sizes of rows: a block keeps rows of x in registers and rows of y in shared
+ * memory. */
 enum { MOST_ROW_BYTES = 4096, MOST_Y_BYTES = 8192, MOST_K = 64 };
 
 /* ---- operands ---- */
@@ -105,8 +106,8 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 
 /* ---- results ---- */
 
-/* Checks the shape of a result. width is the number of elements in a row of a result with two axes,
- * or 0 for a result with one axis. */
+/* Checks the shape of a result. width: number of elements in a row of the result, which has two
+ * axes; 0 for a result with one axis. */
 static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
 {
   ka_call *call = p->call;
@@ -249,8 +250,8 @@ static void describe_results(const ka_pairs *p)
   if (p->k && call->options.result_count > 1) (void)ka_describe(call, 1, KJIT_I64, 2, shape);
 }
 
-/* Checks that the func returns a value for each result. A call that asks for descriptions need not
- * know their number. */
+/* Checks that the func returns a value for each result. A call that asks for descriptions can
+ * provide space for more results than the func has. */
 static void check_count(const ka_pairs *p, const ka_pairing *given)
 {
   const ka_call *call = p->call;

@@ -19,8 +19,8 @@ enum { KA_MOST_UNROLLED = 72 };
 /* An operand as a sequence of rows. If it has one axis, each row is a number. */
 typedef struct ka_rows {
   ka_operand operand;
-  /* type of the row's numbers in the kernel: f32 for rows of f16 and bf16 of a gradient, because
-   * sums of derivatives need more digits, and otherwise the operand's element type */
+  /* type in which the kernel computes with the row: f32 for f16 and bf16 in a gradient, because
+   * sums of derivatives need more digits; otherwise the operand's element type */
   kjit_type computed;
   uint32_t width; /* numbers of a row if the operand has two axes */
   uint32_t bytes; /* size of a row in the kernel */
@@ -30,7 +30,7 @@ typedef struct ka_rows {
  * contains the results of the previous chunks. The other slots receive the results of the chunk's
  * blocks. */
 typedef struct ka_piece {
-  uint64_t first, total; /* index of the chunk's first row of y; number of all rows of y */
+  uint64_t first, total; /* index of the chunk's first row in y, and the number of rows of y */
   uint64_t row; /* index of the call's first row of x, if the call processes only a part of x */
   bool is_share, is_wide, is_last;
   kjit_array *const *found; /* an array for each ka_found of the call */
@@ -42,8 +42,8 @@ typedef struct ka_pair_value {
   ka_operator operator_;         /* the operator, if reduction is NULL */
   const ka_reduction *reduction; /* the named reduction, or NULL */
   bool is_exponential;           /* logaddexp, which combines structs */
-  kjit_type value, accumulator;  /* type that values are converted to; KJIT_ANY for a struct */
-  /* numbers in a row of the result; 0 means that its rows are numbers */
+  kjit_type value, accumulator;  /* type to which values are converted; KJIT_ANY for a struct */
+  /* numbers in a row of the result; 0 means that a row is a single number */
   uint32_t width;
   uint32_t bytes; /* size of a combined value, for one row of x */
   ka_operand result;
@@ -54,14 +54,16 @@ typedef struct ka_pair_value {
 typedef enum ka_pair_weight {
   KA_WEIGHT_ONE,  /* add */
   KA_WEIGHT_EXP,  /* logaddexp: exp(value - result) */
-  KA_WEIGHT_PLACE /* max, min: 1 for the pair whose value is the result, otherwise 0 */
+  KA_WEIGHT_PLACE /* max, min: the weight is 1 for the pair whose value is the result, and otherwise
+                   * 0 */
 } ka_pair_weight;
 
-/* A pass of kjit_pairs_gradient: computes derivatives with respect to some of the func's
- * parameters, one result for each. A pass for derivatives with respect to y exchanges the operands:
- * its x is y, and its y is x with the arrays that the weights are computed from. */
+/* A pass of kjit_pairs_gradient. It computes derivatives with respect to some parameters of the
+ * func, and has a result for each of these parameters. In a pass for derivatives with respect to y,
+ * the operands are exchanged: its x is y; its y is x, followed by the arrays from which the weights
+ * are computed. */
 typedef struct ka_pair_gradient {
-  const uint32_t *by; /* the number of the parameter for each result, in ascending order */
+  const uint32_t *by; /* for each result, the number of the func's parameter, in ascending order */
   ka_pair_weight weight;
   bool is_exchanged;
   size_t paired;      /* operands with rows of y */
@@ -109,8 +111,8 @@ ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
 /* Returns the options that these calls accept, as flags of ka_option. */
 uint32_t ka_pairs_options(const ka_pairing *given);
 
-/* An array with intermediate results. There is one such array for each result; kjit_pairs_smallest
- * has two, for the values and for their indices. */
+/* An array with intermediate results. A call has one such array for each result; a call of
+ * kjit_pairs_smallest has two, for the values and for their indices. */
 typedef struct ka_found {
   kjit_type element;
   uint64_t count;
@@ -119,8 +121,8 @@ size_t ka_found_arrays(const ka_pairs *p);
 /* Sets the number and the type of the elements of these arrays for a chunk of n rows. */
 void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS]);
 
-/* Infers the result type of the func and sets value_count and the element type of each value, one
- * for each item of a tuple. Errors: as kjit_get_result_type; TYPE. */
+/* Infers the result type of the func and sets value_count and the element type of each value. If
+ * the func returns a tuple, each item is a value. Errors: as kjit_get_result_type; TYPE. */
 void ka_infer_pair(ka_pairs *p);
 /* Adds the steps if x and y have at least one row each. */
 void ka_pairs_steps(ka_pairs *p);
@@ -132,14 +134,14 @@ void ka_fill_pairs(ka_pairs *p);
 typedef struct ka_pair_shape {
   uint32_t threads, rows, tile; /* number of rows of x that a thread processes */
   uint32_t columns;             /* number of rows of y that a GPU thread processes at a time */
-  /* GPU: rows of x, and sums that are rows, are in shared memory, because they are too large for
-   * registers */
+  /* GPU: rows of x, and those sums that consist of a row of numbers, are in shared memory, because
+   * they do not fit into registers */
   bool is_shared;
   uint64_t groups, parts;
 } ka_pair_shape;
 ka_pair_shape ka_choose_pair_shape(const ka_pairs *p, uint64_t n);
-/* Returns the distance, in elements, between two rows in shared memory, if each thread accesses a
- * row of its own. */
+/* Returns the distance in elements between two rows in shared memory that avoids bank conflicts if
+ * each thread accesses a row of its own. */
 uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes);
 
 /* The parts of a kernel's source that load rows of x and y. */
@@ -147,19 +149,19 @@ typedef struct ka_rows_text {
   const char *locals;          /* statements of the kernel that declare the arrays */
   const char *take_x, *take_y; /* funcs of pairs_visit */
   const char *names;           /* ", xs, y0s" */
-  /* the rows of a pair and their indices in the form that the func takes: "xs[l], y0s[j], i64(i),
-   * ..." */
+  /* the rows of a pair and their indices as arguments for the application's func: "xs[l], y0s[j],
+   * i64(i), ..." */
   const char *arguments;
-  const char *row; /* ", v7" with the index of the first row of x, if the arguments need it;
-                    * otherwise "" */
+  const char *row; /* ", v7", where v7 is the index of the first row of x, if the arguments need
+                    * this index; otherwise "" */
 } ka_rows_text;
 ka_rows_text ka_write_pair_rows(const ka_pairs *p, ka_kernel *kernel, const ka_pair_shape *shape);
-/* Returns whether the kernel's array stores a row of x as a column. On the CPU it does, so that the
- * rows of a thread are adjacent columns, which vector instructions process together. */
+/* Returns whether the kernel's array stores a row of x as a column. On the CPU, rows are stored as
+ * columns, so that vector instructions can process several rows of a thread together. */
 bool ka_is_column(const ka_pairs *p, const ka_rows *rows);
 /* Returns the expression of a row of a pair: "xs[l]", "xs[:, l]" or "y0s[j]"; for rows of x in
- * shared memory "xs[l * 128 + i32(thread_rank), :10]". For a gradient a column is replaced by
- * "x_row", a copy. */
+ * shared memory "xs[l * 128 + i32(thread_rank), :10]". For a gradient, "x_row" is a copy of the
+ * column. */
 const char *ka_pair_row(const ka_pairs *p, const ka_pair_shape *shape, const ka_rows *rows);
 /* Lists the operands with rows of x and y in the order of the func's parameters. */
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
@@ -179,13 +181,13 @@ typedef struct ka_value_text {
 } ka_value_text;
 /* Declares the type and the operator. */
 ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
-/* Source fragments for the intermediate results of a thread: arrays with an element for each of its
- * `rows` rows, and the funcs that initialize these arrays, add the value of a pair and store the
- * results. */
+/* Source fragments for the intermediate results of a thread. The results are in arrays with an
+ * element for each of the thread's rows. Funcs initialize these arrays, add the value of a pair to
+ * them, and store the results. */
 typedef struct ka_sums_text {
   const char *locals;              /* statements of the kernel */
-  const char *begin, *add, *store; /* expressions of funcs to which their arrays are bound: begin
-                                      and add take the func `pair`, store takes `stores` */
+  const char *begin, *add, *store; /* expressions of funcs with the arrays bound: begin and add take
+                                      the func `pair`, and store takes `stores` */
 } ka_sums_text;
 ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_text *values,
                            uint32_t rows, const char *pair, const char *const *stores);
@@ -196,7 +198,7 @@ ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_ro
                                const char *const *stores);
 /* Sets the parameters by which a gradient computes derivatives. Errors: ARGUMENT, TYPE. */
 void ka_read_gradient(ka_pairs *p);
-/* Returns the number of elements of a result with this number of rows. */
+/* Returns the number of elements of a result for this number of rows of x. */
 static inline uint64_t ka_pair_elements(const ka_pair_value *v, uint64_t rows)
 {
   return rows * (v->width ? v->width : 1);

@@ -4,7 +4,7 @@
  * the sum over j of c[i] * w(i, j) * df/dx, and the derivative with respect to y[j] is the sum over
  * i of c[i] * w(i, j) * df/dy. The weight w is 1 for add, exp(f - r[i]) for logaddexp, and for max
  * and min 1 for the pair that gives the result, otherwise 0. One pass computes the derivatives with
- * respect to x and the func's additional arguments, which have a sum for each row of x. Another
+ * respect to x and to the func's additional arguments; both have a sum for each row of x. Another
  * pass, with x and y exchanged, computes the derivatives with respect to y. The func of a pass by x
  * on a GPU:
  *
@@ -45,8 +45,8 @@ static void check_derived(const ka_pairs *p, uint32_t parameter, kjit_type type)
 static kjit_type wide_type(kjit_type type) { return is_half(type) ? KJIT_F32 : type; }
 
 /* Reads an additional argument: a number, or a one-dimensional array with few elements. The
- * derivatives by the argument stay in the wider type, because the caller adds the sums of several
- * rows of x. */
+ * derivatives with respect to the argument keep the wider type, because the caller adds the sums of
+ * all rows of x. */
 static void read_argument(const ka_pairs *p, uint32_t parameter, const kjit_arg *argument,
                           ka_pair_value *v)
 {
@@ -110,8 +110,8 @@ void ka_read_gradient(ka_pairs *p)
 
 /* ---- source text ---- */
 
-/* Writes the func to differentiate. It has the parameters of the application's func and, unless the
- * weight is 1, the result of the row. */
+/* Writes the func to differentiate. The func has the parameters of the application's func and,
+ * unless the weight is 1, a parameter for the result of the row. */
 static const char *write_weighed(const ka_pairs *p, ka_kernel *kernel, size_t row_count)
 {
   kj_arena *arena = &p->call->arena;

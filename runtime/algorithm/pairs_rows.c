@@ -22,12 +22,12 @@ enum {
    */
   GPU_ROW_BYTES = 224,
   GPU_X_BYTES = 96,
-  /* maximum size of a row of x, its values in a pair, and its sums if a gradient keeps them in
-   * registers; 66 f32 of a Gaussian take 228 of the 255 registers */
+  /* maximum size of a row of x, its values in a pair, and its sums, if a gradient keeps them in
+   * registers; a Gaussian with rows of 66 f32 takes 228 of the 255 registers */
   GPU_GRADIENT_BYTES = 800,
-  /* maximum size of a row of x for derivatives with respect to arguments only: 32 f32 and the
-   * cotangent. LLVM does not unroll the loops of a Gaussian over longer rows, which would then be
-   * in local memory. */
+  /* maximum size of a row of x if only derivatives with respect to the additional arguments are
+   * computed: 32 f32 and the cotangent. For longer rows, LLVM does not unroll the loops of a
+   * Gaussian, and the rows would be in local memory. */
   GPU_ARGUMENT_X_BYTES = 132,
   GPU_TILE = 256, /* maximum number of rows of y in shared memory */
   GPU_TILE_BYTES = 8192,
@@ -36,7 +36,7 @@ enum {
   MOST_PAIRS = 16, /* number of pairs of rows that a thread computes at a time */
   FEW_COLUMNS = 4, /* minimum number of rows of y in shared memory */
   RESERVED = 1024, /* shared memory that the driver takes for each block */
-  ROUNDS = 8,      /* blocks of a launch for each block that a GPU runs at a time */
+  ROUNDS = 8,      /* number of blocks of a launch for each block that fits on the GPU at a time */
   CPU_ROWS = 64,
   CPU_ROWS_OF_K = 16,    /* like CPU_ROWS, for calls that find the k smallest values */
   CPU_ROW_BYTES = 32768, /* maximum size of a thread's rows of x, which are columns of one array */
@@ -58,8 +58,8 @@ static uint32_t halve_until(uint32_t most, uint64_t bytes, uint64_t room, uint64
   return most;
 }
 
-/* Eight threads that each load 16 bytes of their own row access different banks if the distance of
- * the rows is an odd multiple of 16 bytes. */
+/* Returns a row distance that is an odd multiple of 16 bytes. With this distance, eight threads
+ * that each load 16 bytes of their own row access different banks. */
 uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes)
 {
   enum { UNIT = 16 };
@@ -96,8 +96,9 @@ static uint64_t shared_row_bytes(const ka_pairs *p)
   return bytes;
 }
 
-/* Chooses a shape with rows of x in shared memory. Returns false if they do not fit. More pairs for
- * each thread mean fewer loads for a pair, and more warps hide the latency of the loads. */
+/* Chooses a shape with rows of x in shared memory. Returns false if they do not fit. With more
+ * pairs for each thread, a pair needs fewer loads; with more warps, the latency of the loads is
+ * hidden better. */
 static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 {
   static const struct {
@@ -132,11 +133,11 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 }
 
 /* Returns whether a gradient by rows keeps a row of x and its sums in registers. Each pair loads
- * and stores all sums of its row. In shared memory these accesses take longer than the computation,
- * but registers hold only one row for each thread. The derivative reads the values of the forward
- * pass, such as the differences of the rows, once more. If the row is in shared memory, the kernel
- * reads the row and computes these values twice. For a Gaussian, these are four instructions for
- * each element in place of three. */
+ * and stores all sums of its row. If the sums are in shared memory, these accesses take longer than
+ * the computation; registers avoid them, but hold only one row for each thread. The derivative
+ * needs the values of the forward pass, such as the differences of the rows, a second time. If the
+ * row is in shared memory, the kernel reads the row and computes these values twice; for a Gaussian
+ * this takes four instructions for each element in place of three. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
   bool has_rows = false, is_by_rows = false;
@@ -207,7 +208,7 @@ static bool is_shared_row(const ka_pair_shape *shape, const ka_rows *rows)
   return shape->is_shared && rows->operand.rank == 2;
 }
 
-/* The index of a thread's l-th row of x in the kernel's array. */
+/* Returns the index of a thread's l-th row of x in the kernel's array. */
 static const char *index_of_x(const ka_pairs *p, const ka_pair_shape *shape, const ka_rows *rows)
 {
   if (!is_shared_row(shape, rows)) return "l";

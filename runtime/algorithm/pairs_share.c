@@ -1,6 +1,6 @@
 /* Allocates the memory of reductions over pairs that process y in chunks or divide x among devices:
- * each device's parts of x, y and the results, and the buffers for chunks of y. pairs_stream.c uses
- * this memory. */
+ * for each device, its parts of x, y and the results, and buffers for chunks of y. pairs_stream.c
+ * uses this memory. */
 #include "algorithm/pairs_share.h"
 
 #include <stdlib.h>
@@ -150,8 +150,8 @@ static kjit_status place_arguments(const ka_streaming *s, ka_share *share)
   return KJIT_OK;
 }
 
-/* Prepares the only share, which has all rows of x. Copies an operand to the device only if
- * otherwise the call for each chunk would copy it. */
+/* Prepares the only share, which has all rows of x. Copies an operand to the device if the call for
+ * each chunk would have to copy it again. */
 static kjit_status place_all(const ka_streaming *s, ka_share *share)
 {
   for (size_t i = 0; i < s->x_count; i++) {
@@ -206,7 +206,8 @@ static kjit_status make_events(const ka_streaming *s, ka_share *share)
   for (uint32_t b = 0; b < s->buffers; b++) {
     KJ_TRY(kjit_create_event(share->device, &share->copied[b]));
     KJ_TRY(kjit_create_event(share->device, &share->used[b]));
-    /* orders the first copy to the buffer after its allocation on this stream */
+    /* the first copy to the buffer waits for this event, because the buffer was allocated on this
+     * stream */
     KJ_TRY(kjit_record_event(share->used[b], share->compute));
   }
   return KJIT_OK;

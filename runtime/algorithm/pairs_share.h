@@ -1,5 +1,5 @@
 /* Declarations for reductions over pairs that process y in chunks and divide x into shares, one for
- * each device. pairs_stream.c runs them, and pairs_share.c manages their memory. */
+ * each device. pairs_stream.c runs these reductions, and pairs_share.c manages their memory. */
 #ifndef KA_PAIRS_SHARE_H
 #define KA_PAIRS_SHARE_H
 
@@ -24,8 +24,8 @@ typedef struct ka_source {
 } ka_source;
 
 /* The work of one device: some rows of x, paired with all rows of y. If there is only one share,
- * `given` contains the operands of the call, except that a copy on the device replaces an x in host
- * memory. */
+ * `given` contains the operands of the call itself, except that an x in host memory is replaced by
+ * a copy on the device. */
 typedef struct ka_share {
   kjit_device *device;
   uint64_t first, rows;

@@ -38,7 +38,7 @@ static void check_devices(ka_call *call)
   }
 }
 
-/* Checks that an operand which is copied or divided by rows is an array. */
+/* Checks that an operand is an array, because it is copied or divided by rows. */
 static void check_is_array(ka_call *call, const ka_operand *operand, const char *option)
 {
   if (operand->function)
@@ -60,7 +60,7 @@ static void check_is_no_plan(ka_call *call, const char *option)
 }
 
 /* Returns whether the results have a row for each row of y, as in the pass of a gradient with
- * respect to y. These rows need not be on a device all at once. */
+ * respect to y. If so, a device needs only the rows of the current chunk. */
 static bool is_cut_by_rows(const ka_streaming *s)
 {
   size_t devices = s->is_shared ? s->options.device_count : 1;
@@ -218,8 +218,8 @@ static kjit_status run_pieces(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Waits for all shares, even if a share has failed, because kjit then releases their memory, and
- * the caller may change its host memory. */
+/* Waits for all shares, even if a share has failed, because after this call kjit releases the
+ * memory of the shares, and the caller can change its host memory. */
 static kjit_status wait_for_shares(ka_streaming *s)
 {
   kjit_status first = KJIT_OK;
@@ -249,8 +249,8 @@ static kjit_status run(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Divides the rows of x into shares whose sizes differ by at most one. A device without rows gets
- * no share. */
+/* Divides the rows of x into shares whose numbers of rows differ by at most one. A device without
+ * rows gets no share. */
 static kjit_status divide_rows(ka_streaming *s)
 {
   size_t count = s->is_shared ? s->options.device_count : 1;

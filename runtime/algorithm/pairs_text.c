@@ -1,7 +1,7 @@
-/* Writes the kernels of reductions over pairs. They call lib/library/pairs.kir with generated
- * funcs: funcs from pairs_rows.c load a thread's rows of x and a block's rows of y, and funcs from
- * pairs_values.c (for gradients pairs_gradient.c) combine the values. On a GPU, for the sum of f(x,
- * y0, i, j):
+/* Writes the kernels of reductions over pairs. The kernels call lib/library/pairs.kir and pass
+ * generated funcs: funcs from pairs_rows.c load a thread's rows of x and a block's rows of y, and
+ * funcs from pairs_values.c (for gradients pairs_gradient.c) combine the values. On a GPU, for the
+ * sum of f(x, y0, i, j):
  *
  *     extern func hosts_0(a0, a1, a2, a3)
  *     func pair_of(l, j, i, at, xs, y0s) @inline {
@@ -85,8 +85,9 @@ void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_R
   if (p->k) found[1] = (ka_found){ p->call->is_wide ? KJIT_I64 : KJIT_I32, count };
 }
 
-/* Slots with intermediate results for each row of x. They are arguments of the kernel, or temporary
- * storage if the call has all rows of y. `own` is the first slot of this call. */
+/* The slots with intermediate results; each slot has a result for each row of x. The slots are
+ * arguments of the kernel, or temporary storage if the call processes all rows of y. own: the first
+ * slot of this call. */
 typedef struct pair_slots {
   kjit_arg found[KA_MOST_PAIR_RESULTS];
   uint64_t own, count;
@@ -113,7 +114,7 @@ static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s, si
                    ka_use_count(&t->kernel, s->count * p->m), type, words);
 }
 
-/* Writes the funcs that store each result in the slots from `slot` on. */
+/* Writes the funcs that store each result in its slots, starting at `slot`. */
 static void keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
                        const char **stores)
 {
@@ -163,8 +164,8 @@ static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
             sums.store, m, n, offset, parts, s->rows, s->tile, s->columns);
 }
 
-/* Adds the launch that combines the slots from `from` on, into the result or, if more chunks
- * follow, into slot 0. */
+/* Adds the launch that combines the slots, starting at `from`. It stores the combination in the
+ * result or, if more chunks follow, in slot 0. */
 static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
 {
   kj_arena *arena = &p->call->arena;
@@ -235,8 +236,8 @@ void ka_fill_pairs(ka_pairs *p)
 
 /* ---- type of the func ---- */
 
-/* Writes a func of the additional arguments that calls the application's func with rows of the
- * right types, to infer its result type. */
+/* Writes a func that calls the application's func with rows of the right types. Its parameters are
+ * the additional arguments. It is only used to infer the result type of the application's func. */
 static void write_probe(ka_pairs *p, ka_kernel *kernel)
 {
   ka_call *call = p->call;

@@ -17,7 +17,7 @@
  *       sums_0_2[l] = v0.place[1]
  *     }
  *
- * A named operator combines each number of a vector separately. */
+ * A named operator, such as `max`, combines the numbers of a vector separately. */
 #include "algorithm/pairs.h"
 #include "ir/context.h"
 
@@ -61,7 +61,7 @@ static void write_value(const ka_pairs *p, ka_kernel *kernel, size_t index)
 /* ---- numbers of a value ---- */
 
 /* A number that is a component of a value, with the path to it in the value, such as `.place[1]`.
- * The path is "" if the value is stored as a whole. */
+ * The path is "" if the number is the whole value. */
 typedef struct number {
   const char *path, *type;
 } number;
@@ -73,8 +73,8 @@ static const ki_type_info *type_of(const ka_kernel *kernel, kjit_type type)
   return ki_type(kernel->call->context->types, type);
 }
 
-/* Adds the numbers of a type. Returns a format for the expression that builds a value from them;
- * `names` is formatted with the index of each number. */
+/* Adds the numbers of a type. Returns a format for the expression that builds a value from the
+ * numbers; the name of each number results from formatting `names` with its index. */
 static const char *take_apart(ka_kernel *kernel, kjit_type type, const char *path,
                               const char *names, numbers *list)
 {
@@ -96,8 +96,8 @@ static const char *take_apart(ka_kernel *kernel, kjit_type type, const char *pat
   return kj_format(arena, "%s(%s)", text, made);
 }
 
-/* Returns whether all fields are numbers, or vectors and structs of numbers. Arrays do not qualify,
- * because they have no constructor. */
+/* Returns whether all fields are numbers, or vectors and structs of numbers. Returns false for a
+ * struct with an array, because arrays have no constructor. */
 static bool is_of_numbers(const ka_kernel *kernel, kjit_type type)
 {
   const ki_type_info *info = type_of(kernel, type);
@@ -110,7 +110,7 @@ static bool is_of_numbers(const ka_kernel *kernel, kjit_type type)
 
 /* ---- sums of a thread's rows ---- */
 
-/* Source fragments that grow with each result. */
+/* Source fragments to which each result appends its part. */
 typedef struct sums_writer {
   const char *locals, *names, *begin, *add, *store;
 } sums_writer;

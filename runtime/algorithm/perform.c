@@ -98,7 +98,7 @@ uint32_t ka_core_count(const ka_call *call) { return call->device->info.multipro
 
 uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread)
 {
-  enum { OTHERS = 1024 }; /* bytes of small shared arrays in the same kernels */
+  enum { OTHERS = 1024 }; /* bytes of other, small shared arrays in the same kernels */
   while (threads > KJ_WARP_THREADS &&
          threads * bytes_a_thread + OTHERS > call->device->info.max_shared_bytes)
     threads /= 2;
@@ -210,7 +210,7 @@ static void allocate_work(ka_call *call)
       ka_try(call, ki_finish_call(call->context, &diagnostics));
     }
     offset += work_bytes(call, work);
-    /* plan.c clears it before the first run of a plan */
+    /* plan.c clears the storage of a plan before the first run */
     if (!work->starts_zero || is_ready || call->options.plan) continue;
     kjit_arg array = kjit_arg_array(work->array), zero = kjit_arg_number(0);
     ka_try(call, kjit_fill(call->context, &array, &zero, call->options.stream));
@@ -325,7 +325,8 @@ static bool is_first_of_kernel(const ka_call *call, size_t index)
 }
 
 /* If a call has several kernels that are not compiled, background threads compile all but the first
- * one. Errors are reported by the launch, which compiles the kernel again. */
+ * one. If such a compilation fails, the launch of the kernel compiles it again and reports the
+ * error. */
 static void compile_ahead(ka_call *call)
 {
   if (call->kept || kj_capture_number(call->options.stream)) return;
@@ -340,7 +341,8 @@ static void compile_ahead(ka_call *call)
   }
 }
 
-/* Keeps temporary storage in the pool for the next call of this kind, in the order of the stream.
+/* Returns temporary storage to the pool, from which the next call of the same kind takes it; the
+ * stream orders both calls.
  */
 static void leave_work(ka_call *call)
 {
@@ -410,7 +412,8 @@ static void end_call(ka_call *call)
   kj_free_arena(&call->arena);
 }
 
-/* Adds the steps of an earlier call of this kind, or lets build add them. */
+/* Adds the steps of an earlier call with the same key. If there is none, calls build, which adds
+ * them. */
 static void add_steps(ka_call *call, ka_build *build, const void *data, const ka_inputs *inputs)
 {
   ka_key key;

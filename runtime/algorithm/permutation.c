@@ -1,21 +1,21 @@
 /* Implements kjit_random_permutation and kjit_random_shuffle, whose kernels are in permutation.kir
  * of lib/library. The kernels sort the indices by random keys and then put indices with equal keys
  * into a random order, so that all permutations are equally likely for any number of elements. Keys
- * have 32 bits, but the sort compares only the upper bits. It compares as few bits as are needed to
- * keep runs of equal keys short, because each pass of the sort handles 8 bits. */
+ * have 32 bits, but the sort compares only as many upper bits as are needed to keep runs of equal
+ * keys short, because each pass of the sort handles 8 bits. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
 enum {
   KEY_BITS = 32,
   DIGIT_BITS = 8,
-  /* number of bits of the key in addition to those that number the elements, so that few keys are
-   * equal: there are 8 possible keys for each element */
+  /* number of key bits in addition to the bits that number the elements: with 8 possible keys for
+   * each element, few keys are equal */
   SPARE_BITS = 3,
   FEW = 8192, /* elements up to which the keys are sorted into a separate buffer */
   /* number of elements from which on a sort counts in 64 bits, as in sort.c */
   WIDE_COUNT = 1 << 30,
-  CPU_TOGETHER = 16 /* Philox blocks that are computed together, so that the compiler uses
+  CPU_TOGETHER = 16 /* number of Philox blocks that are computed together, so that the compiler uses
                      * vectors */
 };
 

@@ -9,9 +9,9 @@ struct kjit_plan {
   kj_object object;
   kjit_context *context;
   kjit_stream *stream; /* stream of the options */
-  /* Temporary storage that must start with zeros is left with zeros by each run, unless a run has
-   * failed; then it is cleared before the next run. `failures` is the number of failed kernels of
-   * the device at the last check. */
+  /* Each run leaves zeros in temporary storage that must start with zeros, except a run that fails;
+   * after such a run, the storage is cleared before the next run. failures: number of failed
+   * kernels of the device at the last check. */
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;
@@ -71,8 +71,8 @@ const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
   return NULL;
 }
 
-/* Returns whether the stream is captured, by kjit or by the application. Queued work then runs when
- * the graph is launched, not now. */
+/* Returns whether the stream is captured, by kjit or by the application. If so, queued work runs
+ * when the graph is launched. */
 bool ka_is_captured(const kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };
@@ -138,8 +138,8 @@ static kjit_status add_launch(const ka_step *step, kjit_plan *plan)
   return KJIT_OK;
 }
 
-/* Removes the inner plans from the list of the application's objects, because the outer plan
- * destroys them. */
+/* Removes the inner plans from the context's list of objects, because the outer plan destroys
+ * them. */
 static void keep_parts(ka_call *call, kjit_plan *plan)
 {
   for (size_t i = 0; i < call->parts.count; i++) {

@@ -10,13 +10,14 @@ enum {
   MOST_COLUMNS = 192,
   LEAST_ROWS = 56,
   LEAST_COLUMNS = 64,
-  TILES = 4,   /* tiles for each core; more tiles make the imbalance at the end smaller */
+  TILES = 4,   /* number of tiles for each core; with more tiles, cores are idle for a shorter time
+                * at the end */
   BLOCKS = 32, /* maximum blocks for each core; a block computes several tiles */
   /* minimum number of sums for which a tile in registers is faster than separate sums */
   WORTH_SUMS = 8,
   WORTH_TERMS = 4096,
-  /* Numbers for products with a vector: how many partial sums each sum has, and how many sums are
-   * computed at a time. */
+  /* For products with a vector. CHAINS: how many partial sums each sum has. MOST_LINE and
+   * LEAST_LINE: how many sums are computed at a time. */
   CHAINS = 64,
   MOST_LINE = 512,
   LEAST_LINE = 64
@@ -36,8 +37,8 @@ static uint64_t multiply(uint64_t a, uint64_t b)
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Returns whether copying tiles of the factors to contiguous memory (packing) saves time. It does
- * not for few sums, or for factors whose elements are used only once. */
+/* Returns whether copying tiles of the factors to contiguous memory (packing) saves time. Packing
+ * does not save time for few sums, or for factors whose elements are used only once. */
 static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
 {
   return multiply(m, n) >= WORTH_SUMS && multiply(ka_least(m, n), k) >= WORTH_SUMS &&

@@ -6,14 +6,14 @@
 enum {
   THREADS = 256, /* TILE_THREADS of the library */
   WARPGROUP = 128,
-  UNROLL = 4,     /* vectors of each factor that are loaded at once */
-  PACKED = 64,    /* numbers of rows and terms that a block of product_pack copies */
-  MOST_ADDED = 64 /* maximum number of parts that one thread adds */
+  UNROLL = 4,     /* number of vectors of each factor that a thread loads at once */
+  PACKED = 64,    /* a block of product_pack copies a tile with PACKED rows and PACKED terms */
+  MOST_ADDED = 64 /* maximum number of partial sums that one thread adds */
 };
 
 /* ---- arguments of kernels ---- */
 
-/* Returns the source fragment that passes both factors as arrays. */
+/* Returns the source fragment by which the kernel passes both factors as arrays. */
 static const char *use_matrices(ka_product_step *s, const ka_factor *a, const ka_factor *b)
 {
   const ka_factor *factors[] = { a, b };

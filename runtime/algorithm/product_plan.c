@@ -32,7 +32,7 @@ enum {
   /* maximum number of blocks in a cluster on every device that supports clusters */
   MOST_CLUSTER = 8,
   CLUSTERS = 90, /* minimum compute capability for clusters */
-  /* time for the start and end of a block that is alone on a multiprocessor, in units of the time
+  /* time for the start and end of a block if it is alone on a multiprocessor, in units of the time
    * for one term */
   ALONE = 64,
   MOST_THIN_PARTS = 2048,
@@ -41,8 +41,8 @@ enum {
 
 /* Time for writing and reading a partial sum, in units of the time for one term. */
 static const double cost_of_part = 24;
-/* Times in units of the time for one term. cost_of_launch is the time of a launch that adds the
- * parts. cost_of_cluster is the time in which a cluster adds the parts of one sum. */
+/* Times in units of the time for one term. cost_of_launch: a launch that adds the partial sums.
+ * cost_of_cluster: a cluster that adds the partial sums of one sum. */
 static const double cost_of_launch = 1e6, cost_of_cluster = 100;
 
 static uint64_t count_tiles(const ka_product *p, const tile_row *row)
@@ -50,7 +50,8 @@ static uint64_t count_tiles(const ka_product *p, const tile_row *row)
   return p->batch * ka_divide_up(p->m, row->rows) * ka_divide_up(p->n, row->columns);
 }
 
-/* Returns whether a cluster adds the parts. Its blocks keep their sums in shared memory. */
+/* Returns whether the blocks of a cluster compute the partial sums of a sum and add them. These
+ * blocks keep their sums in shared memory. */
 static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row *row,
                         uint64_t parts)
 {
@@ -62,8 +63,9 @@ static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row
          of_slices + of_sums <= info->max_shared_bytes / row->at_once;
 }
 
-/* Estimates the run time in units of the time for one term on a multiprocessor. If a multiprocessor
- * has fewer blocks than it can hold, each term takes longer, because the blocks wait for loads. */
+/* Estimates the run time in units of the time for one term on a multiprocessor. A term takes longer
+ * if a multiprocessor has fewer blocks than it can hold, because blocks wait for loads and no other
+ * block can run meanwhile. */
 static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
                        uint64_t parts)
 {

@@ -1,7 +1,7 @@
-/* Products on the tensor cores of GPUs. On sm_90a the kernels are in product_tensor.kir and
- * product_f64.kir of lib/library. This file decides whether tensor copies (TMA) can load the
- * factors, and chooses the tile size. If tensor copies do not support the layout of i8, u8 or FP8
- * factors, the kernel is in product_bytes.kir. */
+/* Products on the tensor cores of GPUs. This file decides whether tensor copies (TMA) can load the
+ * factors, and chooses the tile size. On sm_90a the kernels are product_tensor.kir and
+ * product_f64.kir of lib/library. product_bytes.kir is the kernel for i8, u8 and FP8 factors whose
+ * layout tensor copies do not support. */
 #include <string.h>
 
 #include "algorithm/einsum.h"
@@ -16,11 +16,12 @@ enum {
   RESERVED = 1024,  /* shared memory in bytes that the driver reserves for each block */
   MOST_FORMAT_BANDS = 2,       /* maximum bands for FP8, which needs two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library uses i32 indices */
-  /* Minimum number of times that a product must use each element so that packing saves time. With
-   * MANY_USES, packing takes a small part of the product's time. Fewer uses are enough for elements
-   * of 2 and 4 bytes if the product has MANY_TERMS, because a kernel without tensor copies is then
-   * slower than packing and its launch. A factor larger than the L2 cache (CACHED_BYTES) is written
-   * to memory and read again, which takes time in proportion to its bytes. */
+  /* Minimum number of times that a product must use each element so that packing saves time. If
+   * each element is used MANY_USES times, packing takes a small part of the product's time. Fewer
+   * uses are enough for elements of 2 and 4 bytes if the product has MANY_TERMS: packing, with its
+   * launch, then takes less time than tensor copies save. A packed factor that is larger than the
+   * L2 cache (CACHED_BYTES) is written to memory and read again, which takes time in proportion to
+   * its bytes. */
   MANY_USES = 512,
   FEW_USES = 48,
   FEW_USES_OF_BYTE = 48,
@@ -29,8 +30,8 @@ enum {
 };
 
 /* Returns whether tensor cores multiply these elements and add them in this sum type. With the TF32
- * option this includes f32. Factors in temporary storage have the accumulator type and must have
- * the element type, too. */
+ * option, they multiply f32 as well. A factor in temporary storage has the accumulator type, so
+ * this type must be the element type. */
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum)
 {
   bool has_work = !a->operand || !b->operand;
@@ -54,7 +55,8 @@ bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit
 
 /* ---- factors ---- */
 
-/* Returns whether exactly one axis of the factor has the letter, and stores its stride. */
+/* Returns whether exactly one axis of the factor has the letter. If so, stores the stride of this
+ * axis. */
 static bool find_letter(const ka_factor *factor, uint32_t letter, int64_t *stride)
 {
   uint32_t found = 0;
@@ -157,9 +159,9 @@ static const tile_row f64_table[] = {
   { 64, 64, 4, 2, 32, 16, 1.15, 0, 1.3 },
 };
 
-/* The first constants are times in microseconds: for starting a block, storing a sum, and using
- * clusters. The others are the numbers of terms that a multiprocessor adds in a microsecond, for
- * 2-byte elements and for f64. */
+/* start, store and cost_of_cluster are times in microseconds: for starting a block, for storing a
+ * sum, and for using clusters. terms_of_f16 and terms_of_f64 are the numbers of terms that a
+ * multiprocessor adds in a microsecond, for 2-byte elements and for f64. */
 static const double start = 1.5, store = 1e-4, cost_of_cluster = 3;
 static const double terms_of_f16 = 2.75e6, terms_of_f64 = 0.23e6;
 
@@ -256,7 +258,7 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
 /* Returns whether swapping the factors gives better layouts (see is_left_deep). The best layouts
  * are a left factor that is not deep and a right factor that is deep. Tensor cores read the left
  * factor from registers, so an f32 left factor can have either layout, but an f32 right factor has
- * to be deep. f64 accepts all layouts and is fastest with these. */
+ * to be deep. Products of f64 accept all layouts and are fastest with the best layouts. */
 bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right)
 {
   return (e->element == KJIT_F32 || e->element == KJIT_F64) && left->is_deep && !right->is_deep;
@@ -275,8 +277,8 @@ enum {
   BYTES_SMALL = 64
 };
 
-/* 8-bit integers are summed in i32 if this loses no bits: if the accumulator has at most 32 bits,
- * or if the sums have so few terms that they fit 31 bits. */
+/* Chooses i32 as the sum type of 8-bit integers if no bits are lost: if the accumulator has at most
+ * 32 bits, or if a sum has so few terms that it fits 31 bits. */
 kjit_type ka_choose_sum(const ka_einsum *e, const ka_factor *a, const ka_factor *b, uint64_t terms)
 {
   const ki_types *types = e->call->context->types;

@@ -175,7 +175,7 @@ static const char *use_numbers(ka_kernel *kernel, const filling *f)
   return kj_format(arena, "%s, %s", list, ka_use_value(kernel, &second));
 }
 
-/* number of Philox blocks that are computed together, so that the compiler uses vectors */
+/* number of Philox blocks that a thread computes together, so that the compiler uses vectors */
 enum { CPU_TOGETHER = 16 };
 
 static void add_step(const filling *f)

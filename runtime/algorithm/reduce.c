@@ -17,19 +17,21 @@ typedef struct reduction {
 
 /* Values measured on an H200, and on CPU cores with shared memory. */
 enum {
-  GPU_ALL_THREADS = 256, /* threads of a block that reduces all elements */
-  GPU_THREADS = 512,     /* threads of a block that reduces a long row */
-  GPU_BLOCKS = 4,        /* blocks for each multiprocessor, with GPU_ALL_THREADS or GPU_THREADS */
-  GPU_ACCESS_BYTES = 16, /* maximum bytes of adjacent elements that a thread loads at once */
-  GPU_VALUE_BYTES = 64,  /* maximum bytes of values that a thread loads before it combines them */
-  GPU_SUM_BYTES = 128,   /* kjit_reduce_several: maximum bytes of the combined values of a thread,
-                            which has one for each element of a load */
-  GPU_FEW = 1 << 22, /* number of elements below which each thread loads half as many elements, so
-                        that there are more blocks */
+  GPU_ALL_THREADS = 256,  /* number of threads in a block that reduces all elements */
+  GPU_THREADS = 512,      /* number of threads in a block that reduces a long row */
+  GPU_BLOCKS = 4,         /* number of blocks for each multiprocessor, with GPU_ALL_THREADS or
+                           * GPU_THREADS */
+  GPU_ACCESS_BYTES = 16,  /* maximum bytes of adjacent elements that a thread loads at once */
+  GPU_VALUE_BYTES = 64,   /* maximum bytes of values that a thread loads before it combines them */
+  GPU_SUM_BYTES = 128,    /* kjit_reduce_several: maximum size of a thread's combined values; a
+                             thread has a combined value for each element that it loads at once */
+  GPU_FEW = 1 << 22,      /* if there are fewer elements than this, each thread loads half as many
+                             elements, so that there are more blocks */
   GPU_ROW_THREADS = 256,  /* threads of a block that reduces several rows, or columns */
-  GPU_LANE_BYTES = 32,    /* bytes of a short row that a lane loads before more lanes share the
-                           * row */
-  GPU_LONG_ROW = 8192,    /* row length from which a block, not a warp, reduces a row */
+  GPU_LANE_BYTES = 32,    /* size of the part of a short row that a lane loads; longer rows are
+                           * shared by more lanes */
+  GPU_LONG_ROW = 8192,    /* rows of at least this length are reduced by a block instead of a
+                           * warp */
   GPU_COLUMN_BLOCKS = 8,  /* blocks for each multiprocessor */
   GPU_COLUMN_LOADS = 8,   /* rows that a thread loads at once */
   CPU_PIECES = 4,         /* pieces for each core */
@@ -231,15 +233,15 @@ static void reduce_columns(const ka_reduce *p, uint64_t outer, uint64_t n, uint6
 
 /* ---- axes ---- */
 
-/* The axes of x in the order of the kernel: kept axes with larger strides than the reduced axes,
- * the reduced axes, and kept axes with smaller strides. */
+/* The axes of x in the order of the kernel: first the kept axes with larger strides than the
+ * reduced axes, then the reduced axes, and last the kept axes with smaller strides. */
 typedef struct order {
   uint32_t axes[KJ_MAX_RANK], outer, reduced, inner;
 } order;
 
 static uint64_t step_of(const ka_operand *x, uint32_t axis)
 {
-  /* assumes that the elements along the last axis are adjacent */
+  /* the elements of a func along the last axis are assumed to be adjacent */
   if (x->function) return x->rank - axis;
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
@@ -302,7 +304,7 @@ static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *
   }
   for (uint32_t i = 0; i < x->rank && keeps_axes; i++)
     if (reduced >> i & 1) axes[count++] = i;
-  /* a result with one element may have any rank */
+  /* a result with one element can have any rank */
   for (uint32_t i = 0; count < result->rank; i++) axes[count++] = i;
   ka_arrange(call, result, axes, 1, &result->rank);
 }
@@ -390,8 +392,8 @@ static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
   result->commutes = result->operator_.commutes;
 }
 
-/* Checks that the result array can hold the result. For a reduction that returns an index, its type
- * must hold the number of elements that are reduced to one result. */
+/* Checks that the result array can hold the result. If the reduction returns an index, the array's
+ * type must be able to represent the number of elements that are reduced to one result. */
 static void check_type(const ka_reduce *p, const ka_reduced *result, uint32_t reduced)
 {
   uint64_t count = 1;

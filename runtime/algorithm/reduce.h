@@ -9,13 +9,14 @@
 typedef struct ka_reduced {
   ka_operator operator_;         /* the operator, if reduction is NULL */
   const ka_reduction *reduction; /* the named reduction, or NULL */
-  kjit_type value, accumulator;  /* type that elements are converted to; type that is combined */
+  kjit_type value, accumulator;  /* type to which elements are converted; type of the values that
+                                  * are combined */
   uint32_t bytes;                /* size of a combined value */
   bool commutes;
   ka_operand operand;
 } ka_reduced;
 
-/* The properties of a call that all its kernels depend on. */
+/* The properties of a call on which all its kernels depend. */
 typedef struct ka_reduce {
   ka_call *call;
   ka_operand x;
@@ -25,7 +26,7 @@ typedef struct ka_reduce {
   uint32_t bytes;  /* size of the combined value */
   uint32_t loaded; /* size of a loaded element before it is combined */
   bool commutes;
-  bool keeps_order; /* the kernel's indices visit the elements in their original order */
+  bool keeps_order; /* the kernel visits the elements in their original order */
 } ka_reduce;
 
 /* Parts of the source that all kernels of a call share. */
@@ -34,8 +35,8 @@ typedef struct ka_reduce_texts {
   const char *operands; /* arguments of the library's kernel: load, store and operator */
   /* further arguments: partial results, counters, and whether the operator commutes */
   const char *works;
-  const char *piece, *lines; /* on the CPU: funcs that reduce a sequence of elements, or several
-                                rows of adjacent columns */
+  const char *piece, *lines; /* on the CPU: funcs that reduce a sequence of elements, or adjacent
+                                columns of several rows */
 } ka_reduce_texts;
 
 /* Begins a kernel. index_count is the number of indices of an element, and n the number of elements

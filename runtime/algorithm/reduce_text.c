@@ -55,8 +55,9 @@ void ka_fill_reduced(const ka_reduce *r, ka_reduced *result)
             count);
 }
 
-/* Returns whether a result is a sum to which the kernel adds 0. The kernel combines elements
- * without the identity, so that the sum of -0.0 alone would be -0.0. NumPy's sums start with 0.0.
+/* Returns whether a result is a sum to which the kernel adds 0. The kernel combines the elements
+ * without an identity element, so a sum whose elements are all -0.0 would be -0.0. NumPy's sums
+ * start with 0.0.
  */
 static bool starts_with_zero(const ka_call *call, const ka_reduced *result)
 {
@@ -182,8 +183,8 @@ static const char *finish_several(const ka_reduce *r, ka_kernel *kernel, uint64_
 }
 
 /* On the CPU, writes a separate loop over a block of elements, or over some rows, for each result.
- * The compiler would not vectorize a single loop, whose combined value is a struct. The elements
- * stay in the cache between the loops. */
+ * The compiler would not vectorize a single loop for all results, because the combined value of
+ * this loop is a struct. The elements stay in the cache between the loops. */
 static void write_block(const ka_reduce *r, ka_kernel *kernel, const char **operators)
 {
   const char *values = "";

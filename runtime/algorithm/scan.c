@@ -1,7 +1,8 @@
 /* Implements kjit_scan and kjit_scan_with_index, whose kernels are in scan.kir and scan_found.kir
  * of lib/library. If only one axis of x is longer than 1, the kernel is a decoupled look-back scan
  * over tiles. Otherwise, if the scanned elements are adjacent in memory, a warp or a block scans
- * each row; if not, threads scan down adjacent columns. */
+ * each row. If they are not adjacent, each thread scans a column, and adjacent threads scan
+ * adjacent columns. */
 #include <stdlib.h>
 
 #include "algorithm/algorithm.h"
@@ -12,7 +13,7 @@ typedef struct scan {
   const kjit_operator *operator_;
 } scan;
 
-/* The properties of a call that all its kernels depend on. */
+/* The properties of a call on which all its kernels depend. */
 typedef struct parts {
   ka_call *call;
   const ka_operator *operator_;
@@ -20,7 +21,8 @@ typedef struct parts {
   uint32_t bytes;               /* size of a scanned value */
   ka_operand *result, *x;       /* result is NULL if the caller does not need it */
   ka_operand *places;           /* the indices of the values, or NULL */
-  const ka_carried *carried;    /* the struct of a value and its index, or NULL */
+  const ka_carried *carried;    /* the struct of a value and its index for kjit_scan_with_index,
+                                 * otherwise NULL */
   const char *carried_operator; /* the operator of such structs */
   bool is_exclusive;
 } parts;
@@ -34,15 +36,16 @@ enum {
   GPU_MANY = 1 << 22,    /* number of elements from which tiles are large */
   GPU_LARGE_TILE = 512,  /* threads of a block with a large tile */
   GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
-  GPU_BLOCKS = 3,        /* blocks for each multiprocessor with large tiles and a named operator */
-  GPU_WORD = 4, /* value size in bytes above which a tile has one chunk more, and a multiprocessor
-                   one block less */
+  GPU_BLOCKS = 3,        /* number of blocks for each multiprocessor if tiles are large and the
+                          * operator is a named one */
+  GPU_WORD = 4,          /* for values larger than this many bytes, a tile has one chunk more, and a
+                            multiprocessor has one block less */
   GPU_SMALL_TILE = 256,
   GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
-  GPU_SHORT_ROW = 4096, /* maximum elements of a row that one warp scans */
-  GPU_LONG_ROW = 65536, /* row length from which a row is divided into tiles that use look-back, if
-                           there are few rows */
+  GPU_SHORT_ROW = 4096, /* maximum number of elements of a row that one warp scans */
+  GPU_LONG_ROW = 65536, /* if there are few rows, rows of at least this length are divided into
+                           tiles that use look-back */
   GPU_ROW_BLOCKS = 32,  /* blocks for each multiprocessor */
   GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread holds at a time */
   CPU_PIECES = 4,       /* pieces for each core */
@@ -84,8 +87,8 @@ static tiling choose_tiling(const parts *p, uint64_t n)
 
 /* ---- kernels ---- */
 
-/* Source fragments that all kernels share: load, store, operator and the start value of an
- * exclusive scan. */
+/* Source fragments that all kernels share: the load func, the store func, the operator, and the
+ * value with which an exclusive scan starts. */
 typedef struct texts {
   ka_kernel kernel;
   const char *load, *op, *operands;
@@ -100,8 +103,8 @@ static const char *use_start(const parts *p, texts *t)
   return ka_use_identity(&t->kernel, p->operator_, p->accumulator);
 }
 
-/* Begins a kernel with its load func and its operator. shape is the suffix of the names of the
- * funcs in scan_found.kir that the kernel calls. */
+/* Begins a kernel with its load func and its operator. shape: suffix of the names of the funcs in
+ * scan_found.kir that the kernel calls. */
 static void begin_load(const parts *p, const char *shape, texts *t)
 {
   ka_call *call = p->call;
@@ -136,7 +139,7 @@ static void begin(const parts *p, const char *shape, texts *t)
 
 static const char *way_of(const parts *p) { return p->is_exclusive ? "true" : "false"; }
 
-/* Adds temporary storage for the totals of the pieces and returns its index. use_total_work returns
+/* Adds temporary storage for the totals of the chunks and returns its index. use_total_work returns
  * the name of this storage in a kernel's source. */
 static uint32_t add_total_work(const parts *p, uint64_t pieces)
 {
@@ -148,7 +151,7 @@ static const char *use_total_work(const parts *p, ka_kernel *kernel, uint32_t wo
   return p->carried ? ka_view_carried(kernel, work, pieces) : ka_use_work(kernel, work);
 }
 
-/* Adds the launch that precedes the scan on the CPU and computes the total of each piece. */
+/* Adds the launch that precedes the scan on the CPU and computes the total of each chunk. */
 static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
 {
   texts t;
@@ -166,7 +169,7 @@ static void scan_all(const parts *p)
   uint32_t work;
   if (ka_is_cpu(call)) {
     uint64_t cores = ka_core_count(call);
-    /* a single core scans the pieces in order and needs no totals in advance */
+    /* a single core scans the chunks one after another and needs no totals in advance */
     blocks = cores > 1 ? ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * cores), 1) : 1;
     work = add_total_work(p, blocks);
     if (blocks > 1) add_totals(p, work, blocks);
@@ -242,13 +245,13 @@ static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t in
 
 static uint64_t step_of(const ka_operand *x, uint32_t axis)
 {
-  /* assumes that the elements along the last axis are adjacent */
+  /* the elements of a func along the last axis are assumed to be adjacent */
   if (x->function) return x->rank - axis;
   return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
 }
 
-/* Scans along an axis. The kernel has the axes in this order: the axes with larger strides than the
- * scanned axis, the scanned axis, and the other axes. */
+/* Scans along an axis. The order of the axes in the kernel is: the axes with larger strides than
+ * the scanned axis, the scanned axis, the other axes. */
 static void scan_along(const parts *p, uint32_t axis)
 {
   ka_operand *operands[] = { p->x, p->result, p->places };

@@ -13,7 +13,8 @@ typedef struct segmentation {
 typedef struct parts {
   ka_call *call;
   ka_operator operator_;         /* either operator_ or reduction is set */
-  const ka_reduction *reduction; /* a reduction chosen by name; NULL if operator_ is set */
+  const ka_reduction *reduction; /* the reduction that the caller has named, or NULL if operator_ is
+                                  * set */
   /* the type to which elements are converted, and the type of the reduction */
   kjit_type value, accumulator;
   bool is_exclusive;
@@ -25,10 +26,11 @@ typedef struct parts {
 
 /* Launch shape of segment_teams_reduce. */
 typedef struct team_shape {
-  /* threads of a block, threads of a team, elements that a thread reads at once */
+  /* number of threads in a block, number of threads in a team, number of elements that a thread
+   * reads at once */
   uint32_t threads, size, items;
-  uint64_t chunk, chunks; /* for long segments: number of elements that one team reduces, and number
-                             of such chunks */
+  uint64_t chunk, chunks; /* for long segments: maximum number of elements that one team reduces,
+                             and number of such chunks */
 } team_shape;
 
 /* ---- kernels ---- */
@@ -56,8 +58,8 @@ static void begin(const parts *p, const char *module, texts *t)
   t->segments = ka_use_count(&t->kernel, p->segments);
 }
 
-/* Adds the temporary storage for partial results. On a GPU, tiles read the results of the preceding
- * tiles from it (look-back). */
+/* Adds the temporary storage for partial results. On a GPU, a tile reads the results of the
+ * preceding tiles there (look-back). */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s, uint64_t of_block)
 {
   if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
@@ -127,7 +129,7 @@ enum {
   TEAM_VALUE_BYTES = 64, /* bytes that a thread reads at once */
   TEAM_THREADS = 1024,   /* threads per multiprocessor, below which teams are larger than a warp */
   TEAM_MOST = 256,       /* maximum number of threads in a team */
-  /* A team has TEAM_MOST threads from this mean segment length on, if there are at least
+  /* A team has TEAM_MOST threads if segments have at least this mean length and there are at least
    * TEAM_LARGE_LEAST elements. */
   TEAM_LARGE_AVERAGE = 8192,
   TEAM_LARGE_LEAST = 1 << 26,
@@ -138,8 +140,8 @@ enum {
 };
 
 /* Chooses the launch shape. Few or very long segments get large teams. Long segments are divided
- * into chunks. There are enough chunks to fill the device, but few compared with the number of
- * segments. */
+ * into chunks. The number of chunks is large enough to fill the device, but small compared with the
+ * number of segments. */
 static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
 {
   uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->count;

@@ -1,6 +1,6 @@
 /* Implements kjit_select, kjit_nonzero, kjit_unique, kjit_partition and related calls. The kernels
  * are in lib/library/select.kir and partition.kir. A GPU needs one launch. On the CPU a first
- * launch counts the elements to keep in each piece, and a second launch writes them. */
+ * launch counts the elements to keep in each chunk, and a second launch writes these elements. */
 #include "algorithm/algorithm.h"
 
 /* Arguments of a public function. Arguments that the function does not have are NULL. */
@@ -24,14 +24,15 @@ typedef struct parts {
 
 /* ---- the shape of a launch ---- */
 
-/* Measured on an H200, and on CPU cores that share memory. */
+/* Best values, measured on an H200 and on CPU cores that share memory. */
 enum {
   GPU_ACCESS_BYTES = 16, /* bytes that one thread reads at once from adjacent elements */
-  GPU_VALUE_BYTES = 64,  /* bytes of elements that a thread holds at once */
+  GPU_VALUE_BYTES = 64,  /* size of the elements that a thread holds at once */
   GPU_MOST_ITEMS = 16,
   GPU_MANY = 1 << 22,   /* number of elements above which tiles are large */
-  GPU_LARGE_TILE = 512, /* threads per block if a func decides for each element */
-  GPU_CHUNKS = 2,       /* chunks of a large tile; one at a time is in registers */
+  GPU_LARGE_TILE = 512, /* number of threads in a block if a func decides for each element whether
+                         * to keep it */
+  GPU_CHUNKS = 2,       /* number of chunks in a large tile; one chunk at a time is in registers */
   GPU_RUN_TILE = 256,   /* threads per block if adjacent elements are compared */
   GPU_RUN_CHUNKS = 3,
   GPU_BLOCKS = 3, /* blocks per multiprocessor with large tiles */
@@ -87,7 +88,7 @@ typedef struct texts {
   const char *load, *keep, *heads, *pass;
 } texts;
 
-/* Begins the kernel text. If the elements are flags, their indices are the values. */
+/* Begins the kernel text. If the elements of x are flags, the values are their indices. */
 static void begin(const parts *p, texts *t)
 {
   ka_call *call = p->call;
@@ -212,7 +213,7 @@ static void read_input(parts *p, const char *name, const kjit_operand *given, ka
   p->n = operand->count;
 }
 
-/* Reads an output. `room` is the minimum number of elements that the output must have. */
+/* Reads an output. room: minimum number of elements of the output. */
 static void read_output(parts *p, const char *name, const kjit_operand *given, ka_operand *operand,
                         uint64_t room)
 {
@@ -242,7 +243,7 @@ static bool describe(const parts *p)
   return ka_describe(p->call, next, KJIT_I64, given->is_in_three, &two);
 }
 
-/* Checks that a result for counts or positions has integer elements. */
+/* Checks that a result that receives counts or positions has integer elements. */
 static void check_integers(const parts *p, const ka_operand *result)
 {
   if (!result->name || result->function) return;

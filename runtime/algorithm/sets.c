@@ -1,8 +1,7 @@
 /* Implements kjit_set_union, kjit_set_intersection, kjit_set_difference and
  * kjit_set_symmetric_difference, whose kernels are in sets.kir of lib/library. A GPU needs one
- * launch, or two launches for many tiles: the first one then finds where the tiles begin. The CPU
- * needs two launches: the first one counts the results of each piece, and the second one writes
- * them. */
+ * launch; for many tiles, another launch precedes it and finds where the tiles begin. The CPU needs
+ * two launches: the first counts the results of each chunk, and the second writes them. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -37,8 +36,8 @@ typedef struct sets {
 
 /* ---- the shape of a launch ---- */
 
-/* GPU tile for elements of up to `bytes` bytes: threads, elements for each thread, and minimum
- * blocks for each multiprocessor. */
+/* A tile on a GPU for elements of at most `bytes` bytes: number of threads, elements for each
+ * thread, and minimum number of blocks for each multiprocessor. */
 typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
@@ -50,7 +49,8 @@ enum {
   CPU_PIECES = 4,    /* pieces for each core */
   CPU_LEAST = 16384, /* minimum elements of a piece */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512 /* number of tiles below which each block finds the start of its tile itself */
+  SPLIT_LEAST = 512 /* if there are fewer tiles than this, each block itself finds the start of its
+                     * tile */
 };
 
 static tiling choose_tiling(const sets *s)

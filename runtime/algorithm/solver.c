@@ -153,7 +153,7 @@ ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors)
 
 void ka_run_task(ka_solver *solver, const ka_task *task, const double *scalars, size_t count)
 {
-  /* the cast removes const; no other thread uses the plan, because only this solver has it */
+  /* the cast removes const; only this solver has the plan, so no other thread uses it */
   kjit_prepared *prepared = (kjit_prepared *)kjit_get_plan_launch(task->plan, 0);
   for (size_t i = 0; i < count; i++) {
     const kjit_arg scalar = kjit_arg_f64(scalars[i]);

@@ -35,7 +35,8 @@ typedef struct ka_solver {
 /* Iterates until the solver has found the solution or stops without one; returns the vector x. */
 typedef kjit_array *ka_iterate(ka_solver *solver);
 
-/* The call of a solver: reads operands and options, runs it, writes x and the solution. */
+/* Executes the call of a solver: reads operands and options, runs the solver, and writes x and the
+ * solution. */
 kjit_status ka_solve(kjit_context *context, const char *name, const kjit_operand *x,
                      const kjit_linear_operator *a, const kjit_operand *b,
                      const kjit_solve_options *options, kjit_solution *solution,
@@ -46,7 +47,8 @@ kjit_array *ka_new_vector(ka_solver *solver, uint64_t count);
 kjit_array *ka_new_zeros(ka_solver *solver, uint64_t count);
 kjit_array *ka_take_right_side(ka_solver *solver);
 
-/* Prepare result = A x, and the same with the transposed matrix. */
+/* ka_prepare_product prepares result = A x. The second function prepares the same product with the
+ * transposed matrix. */
 ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit_array *x);
 ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
 void ka_multiply(ka_solver *solver, const ka_multiplication *m);

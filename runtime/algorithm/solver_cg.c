@@ -3,8 +3,8 @@
 
 #include "algorithm/solver.h"
 
-/* Each step writes x to another vector, so that the previous x is still available if its residual
- * is the smallest so far. */
+/* Each step writes x to another vector, so that the solver can return to the previous x if that has
+ * the smallest residual so far. */
 typedef struct gradients {
   ka_solver *solver;
   kjit_array *x[2], *best, *r, *p, *q;

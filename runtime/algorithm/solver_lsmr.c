@@ -22,7 +22,7 @@ typedef struct residual {
 
 typedef struct bidiagonalization {
   ka_solver *solver;
-  /* of_u and of_v: products of the transposed matrix and u, and of the matrix and v */
+  /* of_u: product of the transposed matrix and u; of_v: product of the matrix and v */
   kjit_array *u, *v, *h, *hbar, *x, *of_u, *of_v;
   ka_multiplication product, transposed;
   ka_task next_u, next_v, step, sum_u, sum_v, sum_x;

@@ -1,4 +1,4 @@
-/* Declarations for sorts: sort.c reads the operands, and sort_steps.c adds the steps.
+/* Declarations for sorts. sort.c reads the operands, and sort_steps.c adds the launches.
  */
 #ifndef KA_SORT_H
 #define KA_SORT_H
@@ -14,22 +14,23 @@ typedef struct ka_sort {
   bool has_values;  /* each key has a value that moves with it */
   bool are_places;  /* the values are the indices of the keys, as in an argsort */
   bool is_in_place; /* the keys or values are read from the memory that receives the result */
-  bool is_packed;   /* temporary storage has a key and its value in one word */
+  bool is_packed;   /* temporary storage contains a key and its value in one word */
   bool is_descending;
   ka_operator less; /* the func `less`; unset for numeric order */
   uint32_t begin, end;
   kjit_type value_element;
   uint32_t value_bytes;
   uint64_t row, rows;
-  uint64_t kept;          /* number of first elements of each row that are stored; 0 means all */
-  uint32_t stage, stages; /* buffers that the stages of the sort use in turn */
+  uint64_t kept;          /* how many elements are stored at the start of each row; 0 means all */
+  uint32_t stage, stages; /* number of the current stage, and number of stages; the stages use the
+                           * buffers in turn */
   uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];
 } ka_sort;
 
 /* ---- sort.c ---- */
 
-/* Reads the order. It is `less`, or if `less` is NULL, the order of numbers, which compares the
- * bits from options.begin_bit to end_bit. Errors: TYPE, ARGUMENT. */
+/* Reads the order. The order is `less`. If `less` is NULL, it is the order of numbers, which
+ * compares the bits from options.begin_bit to options.end_bit. Errors: TYPE, ARGUMENT. */
 void ka_read_order(ka_sort *s, kjit_function *less);
 /* Returns the axis along which the call sorts: the only axis in options.axes, or by default the
  * last axis. */

@@ -18,7 +18,8 @@ typedef struct parts {
   ka_operand offsets;
   uint32_t heads, spans;       /* indices of temporary storage */
   uint32_t other, other_value; /* buffers for the merges */
-  uint32_t home, home_value;   /* buffers that replace results that are funcs */
+  uint32_t home, home_value;   /* temporary buffers for the sorted keys and values if the results
+                                * are funcs */
   bool is_moved; /* true if a last launch copies the elements from `home` to the results */
   uint32_t threads, items, levels;
   uint64_t tiles;
@@ -26,8 +27,8 @@ typedef struct parts {
 
 /* ---- the shape of a launch ---- */
 
-/* GPU tile for keys of up to `bytes` bytes: threads, elements for each thread, and minimum blocks
- * for each multiprocessor. */
+/* A tile on a GPU for keys of at most `bytes` bytes: number of threads, elements for each thread,
+ * and minimum number of blocks for each multiprocessor. */
 typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
@@ -187,16 +188,16 @@ static void add_move(const parts *p)
 
 /* Values measured on an H200. */
 enum {
-  FEW_TILES = 70,     /* maximum number of tiles; each element of a long segment searches its
-                       * position in all tiles of the segment */
-  FEW_AVERAGE = 256,  /* minimum average length of a segment for this method: the number of
-                       * elements that give a block enough work */
-  FEW_SMALL_ITEMS = 9 /* elements for each thread in small tiles; they are used if a segment of
-                       * twice the average length fits into one tile */
+  FEW_TILES = 70,     /* maximum number of tiles; the limit is needed because each element of a long
+                       * segment searches its position in all tiles of the segment */
+  FEW_AVERAGE = 256,  /* minimum average length of a segment for this method, so that each block has
+                       * enough work */
+  FEW_SMALL_ITEMS = 9 /* number of elements for each thread in small tiles; small tiles are used if
+                       * a segment of twice the average length fits into one */
 };
 
-/* Returns the number of elements for each thread in the method with two launches. Returns 0 if this
- * method is not used, because segments are short or there are too many elements. */
+/* Returns the number of elements for each thread in the method with two launches. Returns 0 if
+ * segments are too short for this method or there are too many elements. */
 static uint32_t choose_few_items(const parts *p, const tiling *t)
 {
   uint64_t n = p->s.x.count, segments = p->offsets.count - 1, average;

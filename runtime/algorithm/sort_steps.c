@@ -1,13 +1,14 @@
-/* Adds the launches of sorts. Numbers are sorted by digits (radix_sort.kir of lib/library), other
- * elements and long rows by merging (merge_sort.kir), and a few numbers by one block. Elements go
- * from the operands through temporary storage to the results, with one launch for each stage. */
+/* Adds the launches of sorts. A radix sort handles numbers (radix_sort.kir of lib/library), and a
+ * merge sort handles other elements and long rows (merge_sort.kir). One block sorts a small number
+ * of numbers. Each stage of a sort is a launch. The elements move from the operands through
+ * temporary storage to the results. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
 /* ---- launch shapes ---- */
 
-/* GPU tile for keys and values of up to `bytes` bytes together: threads, elements for each thread,
- * and minimum blocks for each multiprocessor. */
+/* A tile on a GPU for keys and values of at most `bytes` bytes together: number of threads,
+ * elements for each thread, and minimum number of blocks for each multiprocessor. */
 typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
@@ -19,12 +20,12 @@ static const tiling merge_tilings[] = { { 4, 256, 21, 4 }, { 8, 256, 11, 4 },
 enum {
   COPY_THREADS = 256,
   COPY_BLOCKS = 8,       /* blocks for each multiprocessor */
-  BLOCK_ITEMS = 8,       /* elements for each thread, if one block sorts all */
+  BLOCK_ITEMS = 8,       /* number of elements for each thread if one block sorts all elements */
   BLOCK_MOST = 1024 * 8, /* maximum elements that one block sorts */
   RANK_THREADS = 256,
   RANK_ELEMENTS = 32,   /* elements that a block processes */
-  RANK_MOST = 4 * 8192, /* maximum bytes of keys that are sorted by ranks; smaller keys count as 4
-                         * bytes */
+  RANK_MOST = 4 * 8192, /* maximum bytes of keys that are sorted by ranks; keys of fewer than 4
+                         * bytes count as 4 bytes */
   CPU_BLOCK_MOST = 4096,
   /* elements of a tile in a merge sort; large arrays of small elements have larger tiles */
   CPU_TILE = 2048,
@@ -38,9 +39,11 @@ enum {
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   MOVED_BYTES = 8,   /* maximum size of a value that is moved through a tile in shared memory */
-  SCAN_BYTES = 1024, /* shared memory of a pass in addition to the elements, counts and starts */
+  SCAN_BYTES = 1024, /* shared memory of a pass in addition to that for elements, counts and
+                      * starts */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512, /* number of tiles below which each block finds the start of its tile itself */
+  SPLIT_LEAST = 512, /* if there are fewer tiles than this, each block itself finds the start of its
+                      * tile */
   MULTIWAY_LANES = 16,  /* lanes that search for the start of a tile */
   MULTIWAY_LEAST = 1024 /* number of tiles from which on four runs are merged at a time */
 };
@@ -48,15 +51,15 @@ enum {
 /* How a pass of a radix sort moves values. */
 typedef enum radix_way {
   RADIX_BESIDE, /* values are loaded and moved together with their keys */
-  RADIX_LATE,   /* loaded after the keys have their final position in the tile, and moved through
-                 * the keys' shared memory */
-  RADIX_PACKED, /* packed into one word with the key in the first pass */
+  RADIX_LATE,   /* values are loaded after the keys have reached their final position in the tile,
+                 * and are moved through the keys' shared memory */
+  RADIX_PACKED, /* the first pass packs the value into one word with its key */
 } radix_way;
 
 /* Tiles of a pass for keys and values of up to these sizes, for few, some and many elements, as
  * measured (docs/performance.md). Floats need more registers, because their bits are converted to
- * sortable order. A tile writes its elements with the same digit contiguously, so large tiles are
- * faster if there are enough tiles for all multiprocessors. */
+ * sortable order. A tile writes all its elements with the same digit to adjacent positions, so
+ * large tiles are faster if there are enough tiles for all multiprocessors. */
 typedef struct radix_tiling {
   uint32_t key_bytes, value_bytes;
   radix_way way;
@@ -102,9 +105,9 @@ static uint64_t count_pieces(const ka_sort *s)
 
 /* ---- operands of a stage ---- */
 
-/* Returns the array of an operand that a linear index can address, or NULL. Such an array is passed
- * in the same way as temporary storage, so that all stages use one kernel. A read-only array cannot
- * be passed in this way, because temporary storage is writable. */
+/* If the array of an operand can be addressed by a linear index, returns the array, otherwise NULL.
+ * Such an array has the same kernel parameter as temporary storage, so all stages use one kernel.
+ * Returns NULL for a read-only array, because the parameter for temporary storage is writable. */
 static const kjit_arg *line_of(const ka_operand *operand)
 {
   if (operand->function || operand->axis_count != 1) return NULL;
@@ -154,7 +157,8 @@ static const char *use_zero(const ka_sort *s, kjit_type type)
   return kj_format(&s->call->arena, "zero(%s)", ka_type_text(s->call, type));
 }
 
-/* Returns load and store funcs for temporary storage that contains key and value in one word. */
+/* Returns the load and store funcs for temporary storage that contains a key and its value in one
+ * word. */
 static const char *pack_operands(const ka_sort *s, const char *keys, const char *values,
                                  const char *put, const char *put_values)
 {
@@ -234,8 +238,8 @@ static void copy_back(ka_sort *s)
             count, yes_or_no(s->has_values));
 }
 
-/* Sets one stage for each digit. An in-place sort with a single digit would store to the memory
- * from which it loads, so it gets one more stage. Returns whether a stage was added. */
+/* Sets one stage for each digit. A sort in place with a single digit would store to the memory from
+ * which it loads, so one more stage is added. Returns whether a stage was added. */
 static bool set_digit_stages(ka_sort *s, uint32_t digits)
 {
   bool goes_back = digits == 1 && s->is_in_place;
@@ -243,8 +247,9 @@ static bool set_digit_stages(ka_sort *s, uint32_t digits)
   return goes_back;
 }
 
-/* Returns whether key and value are packed into one word. Packing saves time only if keys and
- * values go through temporary storage, which they do if the sort has more than one digit. */
+/* Returns whether key and value are packed into one word. Packing saves time only if temporary
+ * storage holds the keys and values between passes, that is, if the sort has more than one
+ * digit. */
 static bool can_pack(const ka_sort *s, uint32_t digits)
 {
   ki_type_class class_ = ki_type(s->call->context->types, s->value_element)->class_;
@@ -256,8 +261,8 @@ static bool can_pack(const ka_sort *s, uint32_t digits)
 /* Returns the maximum shared memory of a block. */
 static uint64_t shared_bytes(const ka_sort *s) { return s->call->device->info.max_shared_bytes; }
 
-/* Reduces the tile to the available shared memory (radix_sort_items): it holds the elements, counts
- * for each warp, and the starts of the digits. */
+/* Reduces the number of elements in the tile so that the tile fits into shared memory
+ * (radix_sort_items), together with the counts of each warp and the starts of the digits. */
 static void fit_tile(const ka_sort *s, radix_way way, tiling *t)
 {
   uint32_t key = ka_key_bytes(s), value = s->value_bytes <= MOVED_BYTES ? s->value_bytes : 0,
@@ -375,8 +380,8 @@ const char *ka_use_less(ka_kernel *kernel, const ka_sort *s)
   return s->is_descending ? kj_format(arena, "bind_back(sort_reversed, %s)", less) : less;
 }
 
-/* Returns the tile on the CPU. Large tiles fit the cache of a core and are used if each core gets
- * several of them. */
+/* Returns the tile on the CPU. The large tile, which fits the cache of a core, is used if each core
+ * gets several tiles. */
 static tiling choose_cpu_tiling(const ka_sort *s)
 {
   uint64_t many = (uint64_t)CPU_LARGE_TILE * CPU_PIECES * ka_core_count(s->call);
@@ -384,8 +389,8 @@ static tiling choose_cpu_tiling(const ka_sort *s)
   return (tiling){ .threads = 1, .items = is_large ? CPU_LARGE_TILE : CPU_TILE };
 }
 
-/* Adds a launch that finds where the tiles of the next merge start in their runs, and stores this
- * in the temporary storage `splits`. `how` contains the last arguments of the call, which describe
+/* Adds a launch that finds where the tiles of the next merge start in their runs, and stores these
+ * positions in the temporary storage `splits`. how: the last arguments of the call, which describe
  * a tile. */
 static void find_splits(ka_sort *s, uint32_t splits, uint64_t threads, uint64_t run,
                         const char *name, const char *how)
@@ -399,7 +404,7 @@ static void find_splits(ka_sort *s, uint32_t splits, uint64_t threads, uint64_t 
             "%s(%s, %s, %s, %s, %s, %s, %s)", name, keys, less, n, row, width, words, how);
 }
 
-/* Elements of a tile, and the number of runs that are merged at a time. */
+/* The number of elements in a tile, and the number of runs that are merged at a time. */
 typedef struct merging {
   tiling shape;
   uint64_t tile, tiles;
@@ -488,8 +493,8 @@ void ka_merge_steps(ka_sort *s, const ka_operand *y)
 
 /* ---- sort by ranks ---- */
 
-/* Returns whether the sort uses ranks, which load each key many times. Funcs are excluded: they may
- * be expensive, and an output func may write to the keys. */
+/* Returns whether the sort uses ranks. It then loads each key many times, so operands that are
+ * funcs are excluded: an input func may be expensive, and an output func may write to the keys. */
 static bool has_ranks(const ka_sort *s)
 {
   uint32_t bytes = ka_key_bytes(s);

@@ -1,6 +1,7 @@
 /* Implements kjit_spmv and kjit_spmm, products with a CSR matrix. A product with a vector is a
- * segmented sum of products (lib/library/segments.kir). In a product with a matrix, blocks process
- * equal parts of the merge path over entries and row ends (lib/library/sparse_product.kir). */
+ * segmented sum of products (lib/library/segments.kir). A product with a matrix divides the merge
+ * path over entries and row ends into equal parts, one for each block
+ * (lib/library/sparse_product.kir). */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -105,11 +106,11 @@ static void add_vector(product *p)
 enum {
   GPU_CHUNK = 256,   /* number of merge path steps for a team of threads */
   GPU_THREADS = 128, /* threads of a block */
-  GPU_COLUMNS = 4,   /* maximum number of columns that one lane processes */
+  GPU_COLUMNS = 4,   /* maximum number of columns that a lane processes */
   CPU_PIECES = 4,    /* pieces for each core */
   CPU_LEAST = 4096,  /* minimum steps of a piece */
-  CPU_FEW = 8,       /* maximum columns that a thread keeps in registers; with more columns the
-                      * loops over them are vectorized */
+  CPU_FEW = 8,       /* maximum number of columns whose sums a thread keeps in registers; the loops
+                      * over more columns are vectorized */
   CPU_COLUMNS = 64
 };
 

@@ -7,7 +7,7 @@
 /* A CSR matrix whose arrays were read as one-dimensional operands and arranged. */
 typedef struct ka_csr {
   ka_operand data, columns, offsets;
-  uint64_t rows, count; /* number of entries that fit into the arrays */
+  uint64_t rows, count; /* number of rows; number of entries for which the arrays have space */
 } ka_csr;
 
 /* sparse.c */
@@ -25,17 +25,17 @@ void ka_arrange_line(ka_call *call, ka_operand *operand);
 /* Rejects negative extents. */
 void ka_check_extents(ka_call *call, const int64_t *shape);
 
-/* ---- calls that are made of calls: sparse_calls.c ---- */
+/* ---- calls that consist of other calls: sparse_calls.c ---- */
 
 /* The build function of the outer call makes the inner calls in sequence and adds no steps itself.
  * If options.plan is set, it prepares each inner call, and the outer plan runs the prepared calls
  * in this order. ka_begin_calls rejects the options work_bytes and work. */
 void ka_begin_calls(ka_call *call);
 /* Returns options for one inner call: the device and the stream of the outer call and, if the outer
- * call is prepared, the place for the plan of the inner call. */
+ * call is prepared, the address that receives the plan of the inner call. */
 kjit_algorithm_options ka_inner_options(ka_call *call);
-/* Makes an inner call with the name of the outer call, whose steps build adds. A failure leaves the
- * outer call. */
+/* Makes an inner call with the name of the outer call, whose steps build adds. A failure of the
+ * inner call ends the outer call. */
 void ka_call_inner(ka_call *call, ka_build *build, const void *data);
 /* Returns a new one-dimensional array that exists until the outer call ends. It has at least one
  * element. */

@@ -119,8 +119,8 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
     ka_fail(call, KJIT_ERROR_TYPE,
             "the elements of `result_columns` are i32, which cannot represent %lld columns",
             (long long)shape[1]);
-  /* room is 0 if the number of entries is not known yet: the entries of a dense matrix are not
-   * counted */
+  /* room is 0 if the number of entries is not known in advance: kjit does not count the entries of
+   * a dense matrix before the conversion */
   uint64_t most = room ? room : data.count;
   if (offsets.element == KJIT_I32 && most > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE,

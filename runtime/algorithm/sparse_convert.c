@@ -138,8 +138,8 @@ static uint32_t count_bits(uint64_t most)
   return bits;
 }
 
-/* Sorts the keys together with `values`. `most` is the largest possible key; the sort compares only
- * its bits. */
+/* Sorts the keys together with `values`. most: the largest possible key. The sort compares only the
+ * bits that this key needs. */
 static void sort_keys(conversion *c, const kjit_operand *values, uint64_t most)
 {
   kjit_algorithm_options options = ka_inner_options(c->call);

@@ -1,6 +1,6 @@
 /* kjit_csr_from_dense and kjit_csr_to_dense. The conversion from a dense matrix counts the entries
- * in pieces of rows, computes the position of each piece with a scan, and writes the entries. The
- * conversion to a dense matrix adds the entries to zeros. */
+ * in each chunk of a row, computes the position of each chunk by a scan of these counts, and writes
+ * the entries. The conversion to a dense matrix adds the entries to zeros. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -38,7 +38,7 @@ static uint32_t count_threads(const ka_call *call)
   return ka_is_cpu(call) ? 1 : 8 * KJ_WARP_THREADS;
 }
 
-/* Returns the grid. Its blocks loop over the pieces. */
+/* Returns the number of blocks of the grid. The blocks loop over the chunks. */
 static uint64_t count_blocks(const ka_call *call, const dense *d)
 {
   uint64_t pieces = d->rows * d->pieces, cores = ka_core_count(call);
@@ -75,7 +75,7 @@ static void build_entries(ka_call *call, const void *data)
             offset, s, columns, pieces, room);
 }
 
-/* Replaces the counts by the number of entries before each piece, followed by the total. */
+/* Replaces the counts by the number of entries before each chunk, followed by the total. */
 static void scan_counts(dense *d)
 {
   ka_call *call = d->call;
@@ -86,7 +86,8 @@ static void scan_counts(dense *d)
   ka_try(call, kjit_scan(call->context, &counts, &counts, &add, &options));
 }
 
-/* Returns the number of entries for which both operands of the result have space. */
+/* Returns the number of entries for which both operands of the result, data and columns, have
+ * space. */
 static uint64_t count_room(ka_call *call, const kjit_csr *result)
 {
   ka_operand data, columns;

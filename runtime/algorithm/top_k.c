@@ -1,11 +1,11 @@
-/* Implements kjit_top_k. Each launch divides every row into pieces and keeps the first k elements
- * of each piece in sorted order (lib/library/top_k.kir). Launches follow each other until each row
- * is a single piece. If k is large, the call instead sorts whole rows and stores the first k
- * elements. */
+/* Implements kjit_top_k. Each launch divides every row into chunks and keeps the first k elements
+ * of each chunk in sorted order (lib/library/top_k.kir). The next launch does the same with the
+ * kept elements, until each row is a single chunk. If k is large, the call instead sorts whole rows
+ * and stores the first k elements of each row. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* A sort of this many elements or more counts with 64-bit integers. */
+/* A sort of at least this number of elements uses 64-bit counts. */
 enum { WIDE_COUNT = 1 << 30 };
 
 typedef struct top {
@@ -27,25 +27,27 @@ static const tiling tilings[] = {
 };
 
 enum {
-  GPU_LEAST = 8192,    /* minimum number of elements of a piece, unless a row is one piece */
+  GPU_LEAST = 8192,    /* minimum number of elements of a chunk, unless a row is a single chunk */
   GPU_BLOCKS = 4,      /* maximum number of blocks for each multiprocessor */
   CPU_LEAST = 1 << 16, /* like GPU_LEAST, for the CPU */
-  CPU_PIECES = 4,      /* maximum number of pieces for each core */
+  CPU_PIECES = 4,      /* maximum number of chunks for each core */
   CPU_LIST = 1024,     /* minimum length of a thread's list */
   CPU_MOST = 8192,     /* maximum k */
   CPU_STEP = 64,
-  PIECE_OF_KEPT = 16,      /* a piece has at least this many times k elements */
-  FEW_PIECES = 4,          /* on a GPU, a row with fewer pieces than this is one piece */
-  LONGEST_PIECE = 1 << 30, /* maximum number of elements of a piece: its indices are i32 */
-  /* for one row on a GPU: if the row has fewer elements than this times k, sorting all of it is
-   * faster */
+  PIECE_OF_KEPT = 16,      /* a chunk has at least this many times k elements */
+  FEW_PIECES = 4,          /* on a GPU, a row that would have fewer chunks than this is a single
+                            * chunk */
+  LONGEST_PIECE = 1 << 30, /* maximum number of elements of a chunk, because indices in a chunk are
+                            * i32 */
+  /* for a single row on a GPU: if the row has fewer than this times k elements, sorting the whole
+   * row is faster */
   GPU_MANY_NUMBERS = 1 << 15,
   GPU_MANY_PAIRS = 1 << 14,
   GPU_MANY_BY_LESS = 1 << 13
 };
 
-/* Bytes of a key. Without `less` a key is the unsigned word that sorts like the number; it has at
- * least 4 bytes. */
+/* Returns the size of a key. If `less` is NULL, a key is an unsigned word that sorts like the
+ * number, and has at least 4 bytes. */
 static uint32_t key_bytes(const ka_sort *s)
 {
   uint32_t bytes = ka_key_bytes(s);
@@ -93,7 +95,8 @@ static uint64_t choose_pieces(const ka_sort *s, uint64_t row)
 
 /* ---- steps ---- */
 
-/* Input of a launch: rows of the operand, or the elements that the previous launch has kept. */
+/* The input of a launch: the rows of the operand, or the elements that the previous launch has
+ * kept. */
 typedef struct level {
   uint64_t row;
   bool is_first;

@@ -16,8 +16,8 @@ typedef struct update {
   ka_call *call;
   ka_operand x, places, values;
   ka_operator operator_;
-  const char *atomic; /* atomic function of lib/library for the operator, if the device supports it;
-                         NULL means compare-and-swap */
+  const char *atomic;  /* func of lib/library that performs the operator by an atomic operation, if
+                          the device supports it; NULL means compare-and-swap */
   int64_t length, row; /* number of rows in x, number of elements in a row */
   uint64_t n;          /* number of values */
 } update;
@@ -28,7 +28,7 @@ enum {
   GPU_THREADS = 256,
   GPU_ITEMS = 4,  /* values that a thread processes at a time */
   GPU_BLOCKS = 8, /* blocks for each multiprocessor */
-  /* number of elements up to which many threads are expected to update the same element at a
+  /* maximum number of elements for which many threads are expected to update the same element at a
    * time */
   FEW = 4096,
   CPU_LEAST = 32768 /* minimum number of values in a piece */
@@ -111,7 +111,8 @@ static const char *use_values(ka_kernel *kernel, const update *u)
                    value);
 }
 
-/* Adds a launch in which each block owns a part of the rows, or any value updates any row. */
+/* Adds a launch in which either each block owns a part of the rows of x, or threads of any block
+ * update any row. */
 static void add_step(const update *u, uint32_t threads, uint64_t blocks)
 {
   bool is_cpu = ka_is_cpu(u->call), is_few = u->x.count <= FEW;
