@@ -16,8 +16,8 @@ typedef struct kj_library_source {
   const char *const *imports; /* names of sources, then NULL */
 } kj_library_source;
 
-/* A func, const or struct: its module, first line, and position in the module's text. The text
- * includes the comment that precedes the next declaration. */
+/* A func, const or struct: its module, first line, and position in the module's text. The text of a
+ * declaration extends to the next declaration, whose preceding comment it includes. */
 typedef struct kj_library_declaration {
   const char *name;
   uint32_t name_length, source, line, start, end;
