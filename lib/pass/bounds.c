@@ -1,7 +1,7 @@
 /* Computes the minimum and maximum that an integer expression has within a block of threads. The
- * expression can contain positions, counters, extents, parameters, sums, products and quotients. A
- * bound has two forms. One is an i64 expression of values that are known when the block starts; it
- * does not overflow. The other is a number that is valid in every launch. */
+ * expression can contain positions, counters, extents, parameters, sums, products and quotients.
+ * Each bound is computed in two forms: as an i64 expression of values that are known when the block
+ * starts, which does not overflow, and as a number that is valid in every launch. */
 #include "pass/bounds.h"
 
 enum { MOST_NODES = 40 };
@@ -94,8 +94,8 @@ static kp_bounds of_uniform(kt_expr *e, kt_interval numbers)
 
 /* ---- types ---- */
 
-/* Returns the range of the type. For u64 this is only the lower half of the range, because an index
- * cannot be in the upper half. */
+/* Returns the range of the type. For u64, returns only the lower half of the range, because no
+ * index is in the upper half. */
 bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most)
 {
   kt_interval all = kp_whole_interval(kp_find_integer(p->c->types, type)),
@@ -114,8 +114,8 @@ static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
   return kp_exact_binary(op, (kp_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
-/* Returns the range of a type of at most 2 bytes, and otherwise unknown bounds, because the range
- * of a larger type would never be inside of the bounds of an array. */
+/* Returns the range of a type of at most 2 bytes, and unknown bounds for a larger type, because its
+ * range would never be inside of the bounds of an array. */
 static kp_bounds of_type(kp_prover *p, kjit_type type)
 {
   int64_t least, most;
@@ -126,8 +126,8 @@ static kp_bounds of_type(kp_prover *p, kjit_type type)
 }
 
 /* Converts an exact result to bounds, which are valid if the type can represent the result. If this
- * cannot be proved, but the result can be computed in 64 bits, the bounds for a loop require it as
- * a condition. */
+ * cannot be proved, but the result can be computed in 64 bits, it becomes a condition of the bounds
+ * in a loop. */
 static kp_bounds fit(kp_prover *p, kjit_type type, kp_bounds b, kt_interval numbers)
 {
   int64_t least, most;
@@ -232,8 +232,8 @@ kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int
 
 static bool is_positive_number(const kp_bounds *b) { return b->least == b->most && b->least > 0; }
 
-/* Returns the bounds of x & y or x % y. They do not depend on x, so in a loop they need no
- * conditions on x. */
+/* Returns the bounds of x & y or x % y. These bounds do not depend on x, so in a loop they need no
+ * conditions about x. */
 static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 {
   KJ_ASSERT(e->op == KJIT_OP_BIT_AND || e->op == KJIT_OP_MOD);
@@ -350,16 +350,16 @@ static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
   kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kt_expr *)array;
   e->dimension = d;
-  /* only the extents of arguments and shared arrays are limited by the size of memory; the extents
-   * of views, of memory at pointers, and of arrays that the kernel makes are not */
+  /* the size of memory limits only the extents of arguments and of shared arrays; it does not limit
+   * those of views, of memory at pointers, and of arrays that the kernel makes */
   bool is_given = array->var->kind == KJ_V_SHARED ||
                   (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
   return of_uniform(e, is_given ? kp_extent_interval(p->c, array->type)
                                 : kp_make_interval(INT64_MIN, INT64_MAX));
 }
 
-/* Finds the remaining dimensions of an indexed array. They are not known for slices and reshaped
- * views. */
+/* Finds the remaining dimensions of an indexed array. For slices and reshaped views these
+ * dimensions are not known. */
 static bool find_view(kp_prover *p, const kt_expr *view, uint32_t rank, kp_bounded_shape *found)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);

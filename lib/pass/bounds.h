@@ -24,8 +24,8 @@ typedef struct kp_bounded_call {
   const kt_instance *instance;
   kp_bounds *values; /* indexed by variable */
   kp_bounded_shape **shapes;
-  /* indexed by variable: the conditions that must hold for its value or shape to be valid; only in
-   * a loop */
+  /* indexed by variable: the conditions under which the bounds of its value or shape are valid;
+   * only in a loop */
   kt_exprs *needs;
   uint32_t depth;
 } kp_bounded_call;
@@ -41,10 +41,10 @@ typedef struct kp_prover {
   kp_bounded_call *at;
   kt_exprs conditions;
   /* indexed by variable: whether the loop assigns the variable. NULL means that bounds are computed
-   * for a block and not for a loop. In a loop, an expression whose variables are not assigned and
-   * that contains no loads has a known value when the loop starts, and bounds are expressed in
-   * terms of such expressions. Assumptions that cannot be proved, for example that a sum does not
-   * overflow, become conditions. */
+   * for a block and not for a loop. In a loop, bounds consist of expressions that contain no loads
+   * and no variables that the loop assigns, because the values of such expressions are known when
+   * the loop starts. Assumptions that cannot be proved, for example that a sum does not overflow,
+   * become conditions. */
   bool *inside;
   KJ_LIST(kp_met_check) met; /* only in a loop */
   uint32_t visits;
@@ -57,8 +57,8 @@ kp_bounds kp_find_bounds(kp_prover *p, const kt_expr *e);
 kp_bounded_shape *kp_find_least_shape(kp_prover *p, const kt_expr *array);
 extern const kp_bounds kp_unknown_bounds;
 kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value);
-/* These functions compute the exact result of an operation. The result is unknown if the type
- * cannot hold it. */
+/* These functions compute the exact result of an operation. The result is unknown bounds if the
+ * type cannot represent the exact result. */
 kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 /* kp_make_bound returns an i64 constant. The other function returns an expression converted to
@@ -68,7 +68,8 @@ kt_expr *kp_make_i64(kp_prover *p, kt_expr *e);
 /* Returns the bounds of a counter's last value in a loop from first to stop with a step other than
  * 1. first and stop must be exact. */
 kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step);
-/* Returns the bounds of an expression from its kind, even if the expression is invariant. */
+/* Returns the bounds of an expression that follow from its kind and its operands, even if the
+ * expression is invariant. */
 kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e);
 bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most);
 
@@ -81,10 +82,10 @@ void kp_add_conditions(kp_prover *p, const kt_exprs *conditions);
  * effects before it. */
 bool kp_is_invariant(const kp_prover *p, const kt_expr *e);
 /* Returns the bounds of an invariant: its value is both the minimum and the maximum. Conditions
- * ensure that it is small enough for sums and products. */
+ * ensure that the value is small enough for sums and products. */
 kp_bounds kp_bounds_of_invariant(kp_prover *p, kt_expr *e);
-/* Ensures that least <= b <= most, by proof or by adding conditions, and updates least and most in
- * b accordingly. */
+/* Ensures that least <= b <= most, by proof or by additional conditions. Then limits the numbers in
+ * b to this range. */
 void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most);
 
 #endif

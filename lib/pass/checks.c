@@ -40,9 +40,9 @@ static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_
   return true;
 }
 
-/* Returns whether the view itself must be checked. If a view is not checked, an invalid view is
- * detected only when an element is accessed, by comparing its index with the bounds of the view.
- * Type inference has already compared static sizes. */
+/* Returns whether the view itself must be checked. If the view is not checked, an invalid view is
+ * detected only at accesses to its elements, whose indices are compared with the bounds of the
+ * view. Type inference has already compared static sizes. */
 static bool is_sliced(const marker *m, const kt_expr *view)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);
@@ -57,8 +57,8 @@ static bool is_sliced(const marker *m, const kt_expr *view)
 
 static bool subscripts(const marker *m, const kt_expr *e)
 {
-  /* a prefetch may name an element that does not exist, for example of an iteration after the
-   * last */
+  /* a prefetch may name an element that does not exist, for example that of the iteration after the
+   * last one */
   if (e->kind == KJ_T_BUILTIN && e->type == KJIT_VOID && (e->builtin->flags & KJ_READS))
     return false;
   /* the size of the memory at a pointer is not known */
@@ -85,8 +85,8 @@ static bool is_watched_array(const marker *m, const kt_expr *array)
 
 /* Returns whether the expression accesses memory in a way that the checks for uninitialized memory
  * and races can monitor: it is a load, an atomic, or a load or store with a cache hint. Rejects
- * other built-ins that access memory, because the check would report the memory that they write as
- * uninitialized. */
+ * other built-ins that access memory: the check cannot see their writes, so it would report the
+ * written memory as uninitialized. */
 static bool accesses(const marker *m, const kt_expr *e)
 {
   KJ_ASSERT(e->x);
@@ -181,9 +181,9 @@ static bool is_no_stmt(void *data, const kt_stmt *stmt)
   return false;
 }
 
-/* The hardware's cluster barriers cannot poll for interrupts. Lowering therefore checks that a wait
- * follows each arrival and that no thread arrives twice. This function rejects kernels in which
- * other threads of the block could wait at another barrier. */
+/* A thread cannot poll for interrupts while it waits at a cluster barrier of the hardware. Lowering
+ * therefore checks that a wait follows each arrival and that no thread arrives twice. This function
+ * rejects kernels in which other threads of the block could wait at another barrier. */
 static void mark_cluster_barriers(kt_compilation *c)
 {
   bool has_any = false;

@@ -5,15 +5,15 @@
  *
  * The motivation is copying a tile to shared memory: `s[i] = A[x]; if edge { s[j] = A[y] }`. In
  * this order, each store to shared memory waits for its load before the next load is issued, so the
- * block waits for the latency of global memory several times. A load from global memory may be
- * moved before stores of the same thread to shared memory, because these are different memories.
- * Without a barrier, other threads cannot rely on the order.
+ * block waits several times for the latency of global memory. A load from global memory can be
+ * moved before the same thread's stores to shared memory, because the stores cannot change global
+ * memory. Other threads cannot rely on the original order, because there is no barrier.
  *
  * A run consists of two or more adjacent statements, each of which is a store to shared memory or
  * an `if` that contains one. Each stored value contains a load from global memory. The condition,
- * the value and the indices of the store have no effects (typing/effects.c). Conditions and values
- * are computed into variables first, in order and under the same conditions; then the stores are
- * executed in order. Needs: typed instances. Guarantees: the computed values, the stores and the
+ * the value and the indices of the store have no effects (typing/effects.c). The pass first stores
+ * the conditions and values in variables, in order and under the same conditions; then it executes
+ * the stores in order. Needs: typed instances. Guarantees: the computed values, the stores and the
  * order of the stores do not change. */
 
 enum { MAX_RUN = 8 };
@@ -87,8 +87,8 @@ static void move_to_let(pass *p, kt_stmts *list, const char *name, kt_expr **at)
   (*at)->var = let->var;
 }
 
-/* Appends `let v = value`, or `let c = condition` and `let v = c ? value : 0`. The statement is
- * then changed to read these variables. */
+/* Appends `let v = value`, or `let c = condition` and `let v = c ? value : 0`. Changes the
+ * statement so that it reads these variables. */
 static void split(pass *p, kt_stmts *list, kt_stmt *stmt, kt_stmt *store)
 {
   if (stmt != store) {

@@ -1,10 +1,10 @@
 /* CPU: prevents code outside of thread loops from running without an active thread.
  *
  * If some threads can be inactive, all threads of a block can be inactive. Thread loops then do
- * nothing. However, a loop or a long call outside of thread loops would still run. It might never
- * end, because no active thread determines its values. The builder therefore tracks `may_idle`: all
- * threads can be inactive at this point. Before the first statement that needs an active thread, it
- * emits a test for an active thread:
+ * nothing. However, a loop or a long call outside of thread loops would still run, and might never
+ * end, because no active thread determines its values. The builder therefore tracks `may_idle`,
+ * whether all threads can be inactive at this point. Before the first statement that needs an
+ * active thread, it emits a test for an active thread:
  *
  *   - If threads can be inactive only because they have left the kernel, the block returns.
  *   - Otherwise inactive threads wait for a later statement, and the rest of the list is placed
@@ -15,7 +15,7 @@
 #include "pass/simt.h"
 
 /* maximum number of iterations of constant loops that may run without an active thread; for nested
- * loops, of their product */
+ * loops, the maximum of the product of their iterations */
 enum { MAX_IDLE_ITERATIONS = 4096 };
 
 static bool is_long_call(void *data, const kt_expr *expr)

@@ -1,12 +1,11 @@
-/* Inlines functions that synchronize into the kernel, and functions that return a local array,
- * which then belongs to the caller. Turns every synchronization into a statement.
+/* Inlines functions that synchronize into the kernel. Also inlines functions that return a local
+ * array; the array then belongs to the caller. Turns every synchronization into a statement.
  *
  * Needs: typed instances. Guarantees: the kernel calls no function that contains a barrier, a warp
  * operation or a grid_range. A barrier or warp operation is the whole value of an ASSIGN or
  * EVALUATE, and its operands are constants or variables. Conditions, ranges and lazily evaluated
- * operands contain no synchronization. The order of evaluation is preserved: if a value is
- * evaluated before a synchronization, and other threads could change it in the meantime, it is
- * first stored in a variable.
+ * operands contain no synchronization. The order of evaluation is preserved: a value that precedes
+ * a synchronization is first stored in a variable if other threads could change it before its use.
  *
  * An inlined call is replaced by lets for the parameters, a variable for the result, and the body
  * in a ONCE statement, in which `return e` becomes `result = e; LEAVE`. A return at the end needs
@@ -68,9 +67,8 @@ static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
-/* Moves synchronizations out of the operands. Operands that precede the last one with a
- * synchronization are stored in variables if their values could change. This preserves the order of
- * evaluation. */
+/* Moves synchronizations out of the operands. To preserve the order of evaluation, operands before
+ * the last operand with a synchronization are stored in variables if their values could change. */
 static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
 {
   size_t last = list->count;
@@ -224,7 +222,8 @@ static void find_joint_instances(kp_inliner *in)
       in->is_joint[i] |= found.is_joint;
     }
   }
-  /* a function that returns a local array must be inlined, but its callers need not be */
+  /* a function that returns a local array must be inlined, but the functions that call it need not
+   * be */
   for (size_t i = 0; i < c->instances.count; i++)
     in->is_joint[i] |= kt_holds_local(c->types, c->instances.items[i]->result);
 }
@@ -301,8 +300,8 @@ static void check_recursion(kp_inliner *in, const kt_expr *call)
             "calls of `%s` are nested more than %d deep", name, MAX_DEPTH);
 }
 
-/* Returns whether the only return is the last statement, so that the result is assigned once, in
- * the list that also uses it. */
+/* Returns whether the only return is the last statement. The result is then assigned once, in the
+ * statement list that uses it. */
 static bool has_single_return(const kt_instance *instance)
 {
   const kt_stmts *body = &instance->body;
@@ -489,8 +488,8 @@ static bool ends_in_return(const kt_stmts *list)
 }
 
 /* Returns whether the statement has the form `if c { ...; return a }` in an inlined body and can
- * take the statements after it as its else part. This requires that the end of these statements
- * also returns. */
+ * get the statements after it as its else part. This is possible only if these statements also end
+ * with a return. */
 static bool takes_rest(const kp_inliner *in, const kt_stmt *stmt, bool is_tail)
 {
   return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count &&

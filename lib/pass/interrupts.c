@@ -3,14 +3,14 @@
  *
  * Needs typed instances. Guarantees: .poll is set for every loop that can run for long, and the
  * polls of instances are set. A loop with a small constant number of iterations does not poll; its
- * cost is that number times the cost of its body. Every other loop polls about once for every
- * BUDGET expressions, that is, every n iterations, or in each iteration if its body contains a loop
- * that polls.
+ * cost is the number of iterations times the cost of its body. Every other loop polls about once in
+ * BUDGET expressions: every n iterations, or in each iteration if its body contains a loop that
+ * polls.
  *
  * A `while` loop without inner loops polls once every few iterations, and is unrolled by the same
  * number. Some short innermost loops are compiled in two versions: the version for few iterations
- * does not poll (lower/poll.c). On the CPU these are only the loops that cannot be divided into
- * chunks. */
+ * does not poll (lower/poll.c). On the CPU, only loops that cannot be divided into chunks have two
+ * versions. */
 #include "pass/pass.h"
 
 enum {
@@ -25,7 +25,8 @@ enum {
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
   WAIT_COST = 1024, /* a few microseconds */
-  /* the threads of a GPU wait until the application's thread has output their lines */
+  /* on a GPU, threads that print wait until a thread of the application has delivered their
+   * lines */
   PRINT_COST = 1 << 20
 };
 
@@ -80,8 +81,8 @@ static bool meets(const ki_builtin *builtin)
 
 static bool is_gpu(const marker *m) { return m->c->request->target.kind != KJ_TARGET_CPU; }
 
-/* Estimates the cost of a call. On a GPU, a function that is not inlined starts with a new counter
- * for its own loops, so CALL_COST is only a guess. */
+/* Estimates the cost of a call. On a GPU, a function that is not inlined counts the iterations of
+ * its loops with a new counter, so CALL_COST is only an estimate. */
 static cost measure_call(const marker *m, const kt_instance *callee)
 {
   if (callee->function->is_extern) return (cost){ .size = EXTERN_COST, .meets = true };
@@ -124,7 +125,7 @@ static uint64_t count_iterations(const kt_stmt *loop)
   return count > UINT32_MAX ? UINT32_MAX : (uint64_t)count;
 }
 
-/* Returns the unroll factor of a `while` loop; each copy of its body has an exit test. Loops with
+/* Returns how many copies of its body a `while` loop gets; each copy has an exit test. Loops with
  * @unroll are unrolled elsewhere. */
 static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
 {
@@ -134,8 +135,8 @@ static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
   return copies;
 }
 
-/* Returns the number of iterations between two polls. It is a power of two, so that a vectorized
- * loop has no remainder within a chunk. */
+/* Returns the number of iterations between two polls. The number is a power of two, so that a
+ * vectorized loop has no remainder within a chunk. */
 static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost body)
 {
   uint64_t size = body.size ? body.size : 1, most = BUDGET / size;
@@ -202,10 +203,10 @@ static cost measure_list(const marker *m, const kt_stmts *list)
 /* ---- the pass ---- */
 
 /* Recursive functions poll on entry, because their depth is bounded, but the number of calls can be
- * exponential. The same is true of a chain of functions in which each function calls the next one
- * twice. A function therefore also polls on entry if its estimated cost exceeds BUDGET. On a GPU
- * every call of a polling function counts as CALL_COST, because the called function starts with a
- * new counter and may never poll if its loops are short. */
+ * exponential. In a chain of functions, each of which calls the next one twice, the number of calls
+ * is exponential, too. So a function also polls on entry if its estimated cost exceeds BUDGET. On a
+ * GPU every call of a polling function counts as CALL_COST, because the called function starts with
+ * a new counter and may never poll if its loops are short. */
 static void mark_entry(const marker *m, kt_instance *instance)
 {
   cost *of = &m->of[instance->id];

@@ -62,8 +62,9 @@ static bool is_number(kt_interval x) { return x.least == x.most; }
 
 static const __int128 far = (__int128)1 << 126; /* larger than any 64-bit result */
 
-/* Wraps an exact result into the range of the type. If the interval lies within one period of the
- * type, it is shifted as a whole; otherwise the result is the whole range of the type. */
+/* Wraps an exact result into the range of the type. If wrapping subtracts the same number from all
+ * values of the interval, the result is the shifted interval; otherwise it is the whole range of
+ * the type. */
 kt_interval kp_wrap_interval(kp_integer type, kt_interval exact)
 {
   kt_interval all = kp_whole_interval(type);
@@ -220,8 +221,8 @@ static __int128 all_bits(__int128 x, __int128 y)
 static kt_interval inverted(kt_interval x) { return kp_make_interval(-1 - x.most, -1 - x.least); }
 
 /* Returns the interval of x & y. If both operands are nonnegative, the result is between 0 and the
- * smaller operand. Otherwise the result is negative only if both operands are, and it has no bits
- * that an operand does not have. */
+ * smaller operand. Otherwise the result is negative only if both operands are negative, and it has
+ * only bits that both operands have. */
 static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
@@ -243,8 +244,8 @@ static kt_interval bits_in_either(kp_integer type, kt_interval x, kt_interval y)
   return inverted(bits_in_both(type, inverted(x), inverted(y)));
 }
 
-/* Returns the interval of x ^ y. Apart from the sign, it has no bit above the highest bit of either
- * operand. */
+/* Returns the interval of x ^ y. Apart from the sign, x ^ y has no bit above the highest bit of the
+ * operands. */
 static kt_interval bits_in_one(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);

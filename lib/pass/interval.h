@@ -2,7 +2,7 @@
  *
  * The limits have 128 bits, so they are exact for every type and for every result before it wraps.
  * kp_exact_* return the mathematical result of an operation; kp_wrap_interval reduces it to the
- * range of a type. An interval can be wider than the actual set of values, but never narrower. */
+ * range of a type. An interval always contains all possible values; it can also contain others. */
 #ifndef KJ_PASS_INTERVAL_H
 #define KJ_PASS_INTERVAL_H
 
@@ -51,8 +51,8 @@ kt_interval kp_counter_interval(kt_interval first, kt_interval stop, kt_interval
 /* Returns the interval of the variable of a range with this extent. */
 kt_interval kp_range_interval(kt_interval extent);
 
-/* The limits of a launch that follow from the request's signature and from the kernel's
- * attributes. */
+/* The limits of a launch that follow from the signature of the request and from attributes of the
+ * kernel. */
 typedef struct kp_launch_limits {
   uint32_t block[3]; /* 0 means not known */
   bool grid32;

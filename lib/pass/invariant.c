@@ -1,6 +1,6 @@
-/* Bounds during a loop (bounds.h). An expression that does not change during the loop, an
- * invariant, is its own bound. An assumption that cannot be proved becomes a condition on such
- * expressions.
+/* Bounds during a loop (bounds.h). An invariant is an expression whose value does not change during
+ * the loop; it is its own minimum and maximum. If an assumption about invariants cannot be proved,
+ * it becomes a condition.
  *
  * The conditions are tested once, before the loop starts. If a condition is false, the loop runs
  * with its checks. Conditions may therefore be stronger than necessary, but never weaker. */
@@ -8,7 +8,7 @@
 
 /* ---- conditions ---- */
 
-/* Returns whether two expressions, which have no effects, are the same. */
+/* Returns whether two expressions without effects are the same. */
 static bool is_same(const kt_expr *a, const kt_expr *b)
 {
   if (a == b) return true;
@@ -71,7 +71,8 @@ void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
 
 /* ---- invariants ---- */
 
-/* maximum number of nodes of an invariant, because several conditions can compute it */
+/* maximum number of nodes of an invariant; it is limited because several conditions can contain the
+ * invariant */
 enum { MOST_PARTS = 32 };
 
 static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts);
@@ -147,8 +148,8 @@ static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
   return b.known && is_free ? b : all;
 }
 
-/* Adds the condition that a u64 value is at most `most`, because a larger value would be negative
- * as an i64. */
+/* Adds the condition that a u64 value is at most `most`; a value above the range of i64 would be
+ * negative as an i64. */
 static void confine_unsigned(kp_prover *p, kp_bounds *b, kt_expr *e, int64_t most)
 {
   KJ_ASSERT(e->type == KJIT_U64 && most >= 0);

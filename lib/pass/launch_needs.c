@@ -1,6 +1,6 @@
-/* Determines what a kernel requires of its launch: fibers on the CPU, a block of threads or none,
- * and the size of dynamic shared memory. Also rejects operations that a C function must not
- * contain. */
+/* Determines what a kernel requires of its launch: fibers (CPU), whether it needs a block of
+ * threads, and the size of dynamic shared memory. Also rejects operations that a C function must
+ * not contain. */
 #include "pass/interval.h"
 #include "pass/simt.h"
 #include "pass/pass.h"
@@ -8,8 +8,9 @@
 /* ---- synchronization beyond a block ----
  *
  * grid_sync requires that all blocks are resident at once; cluster operations require clusters. On
- * the CPU, both need a fiber for each block of the cluster or grid. Named barriers and mbarriers,
- * with which a warp waits for another warp, need a fiber for each warp. */
+ * the CPU, grid_sync needs a fiber for each block of the grid, and cluster operations a fiber for
+ * each block of the cluster. Named barriers and mbarriers, with which a warp waits for another
+ * warp, need a fiber for each warp. */
 
 static bool is_of_cluster(ki_builtin_id id)
 {
@@ -84,8 +85,8 @@ static void check_stmt(void *data, kt_stmt *stmt)
 }
 
 /* Returns whether the extents of a range have effects other than failing. Each block evaluates the
- * extents for its part of the range, so an effect would be repeated. Only the first failure is
- * reported. */
+ * extents for its part of the range, so an effect would be repeated. A failure may be repeated,
+ * because only the first failure is reported. */
 static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
 {
   kt_effects effects = { 0 };
@@ -163,7 +164,7 @@ typedef struct position {
 typedef struct pass {
   kt_compilation *c;
   kp_launch_limits limits;
-  position *lets;  /* indexed by variable: the value of each let */
+  position *lets;  /* indexed by variable: the position that the value of the let stands for */
   int64_t largest; /* size in bytes of the largest element type of the shared arrays */
 } pass;
 
@@ -266,8 +267,8 @@ static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
   if (at.known) need(p, at.base, at.offset + 1);
 }
 
-/* The requirement is stored as a number of elements. The division by the size of the largest
- * element type ensures that it never exceeds the size of the view. */
+/* The requirement is stored as a number of elements. The number of bytes is divided by the size of
+ * the largest element type, so that the requirement never exceeds the size of the view. */
 static void note_view(pass *p, const kt_expr *view)
 {
   const ki_type_info *to = ki_type(p->c->types, view->type);
@@ -303,8 +304,8 @@ static bool may_leave(const kt_stmts *list)
   return false;
 }
 
-/* Sets *data if the expression calls a function that can fail, because a thread can leave the
- * kernel in that call. */
+/* Sets *data if the expression calls a function that can fail. A failing thread leaves the kernel
+ * in this call. */
 static void find_call(void *data, kt_expr **at)
 {
   if ((*at)->kind == KJ_T_CALL && (*at)->instance->may_fail) *(bool *)data = true;
@@ -355,13 +356,12 @@ void kp_find_shared_need(kt_compilation *c)
  * An application calls a C function outside of any kernel.
  *
  * Needs: typed instances with marked checks. Guarantees: on the CPU, the function uses no built-in
- * of a thread, a block or a grid. On every target, it does not print. If the caller passes no
- * failure record, no instance is marked as failing, and a failure aborts the process like abort in
- * C. */
+ * of a thread, a block or a grid. On every target, it does not print. If callers pass no failure
+ * record, no instance is marked as failing, and a failure ends the process like abort in C. */
 
 typedef struct finder {
   kt_compilation *c;
-  const char *what; /* name of the first operation that needs a kernel */
+  const char *what; /* name of the first operation that only kernels may contain */
   kj_location location;
 } finder;
 
@@ -406,8 +406,8 @@ static void refuse(const finder *f, const char *where)
             where, name);
 }
 
-/* Rejects an untrusted function (of a guest) that can fail if its caller passes no failure record,
- * because the failure would trap. */
+/* Rejects an untrusted function (a guest's) that can fail, if callers pass no failure record: the
+ * failure would end the process. */
 static void refuse_trap(kt_compilation *c)
 {
   const kt_instance *root = c->instances.items[0];

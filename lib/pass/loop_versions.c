@@ -1,15 +1,15 @@
 /* On a GPU and in C functions, compiles loops in two versions: with their checks and without.
  *
  * Before a thread enters such a loop, it tests once whether a check in any iteration of the loop
- * can fail. If none can, the thread runs the version without checks, which the compiler unrolls,
- * and whose loads need not wait for branches. In the version with checks, a thread fails only when
- * it executes a check that fails. The conditions can therefore be stricter than necessary, and
- * early exits from the loop need no analysis. Inside of the unchecked version, inner loops can have
- * two versions as well, for checks that remain there.
+ * can fail. If no check can fail, the thread runs the version without checks, which the compiler
+ * unrolls, and whose loads need not wait for branches. In the version with checks, a thread fails
+ * only when it executes a check that fails. The conditions can therefore be stricter than
+ * necessary, and early exits from the loop need no analysis. Inside of the unchecked version, inner
+ * loops can have two versions as well, for checks that remain there.
  *
- * Loops in which threads synchronize do not have two versions, because the threads would meet in
- * different code. A range over the threads of the grid or of a block distributes its iterations
- * differently in each version, so all threads must choose the same version.
+ * Loops in which threads synchronize do not have two versions, because the threads would
+ * synchronize in different code. A range over the threads of the grid or of a block distributes its
+ * iterations differently in each version, so all threads must choose the same version.
  *
  * Needs: typed instances with is_checked, after pass/prove.c. Guarantees: values and failures do
  * not change. */
@@ -37,8 +37,8 @@ typedef struct look {
 } look;
 
 /* Returns whether the expression is a math function that takes long to run and to compile. Compared
- * with it, checks cost little, but a copy of it takes as long to compile as the rest of the
- * loop. */
+ * with such a function, checks cost little at run time, but a second copy of the function takes as
+ * long to compile as the rest of the loop. */
 static bool is_long_function(const kt_expr *e)
 {
   if (e->kind == KJ_T_BINARY) return e->op == KJIT_OP_POW;
@@ -105,8 +105,8 @@ static bool is_shared_builtin(const sharing *s, const kt_expr *e)
   ki_builtin_id id = e->builtin->id;
   bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
                       id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  /* KJ_XYZ built-ins other than the dimensions are positions of the block, which differ between
-   * blocks */
+  /* KJ_XYZ built-ins other than the dimensions are positions, which differ between the blocks of a
+   * grid */
   if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
     return is_dimension || s->of_block;
   return (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) &&
@@ -143,8 +143,8 @@ static bool are_shared(const pass *p, const kt_exprs *list, bool of_block)
 
 /* ---- bounds of a counter ---- */
 
-/* Returns whether the expression must not be moved before the loop and evaluated again there. Views
- * could be, but storing them in a variable is cheaper. */
+/* Returns whether the expression must not be evaluated before the loop instead of in it. Views
+ * could be evaluated there, but storing them in a variable is cheaper. */
 static bool is_bound_by_place(void *data, const kt_expr *e)
 {
   (void)data;

@@ -9,9 +9,10 @@
 #include "pass/passes.def"
 #undef PASS
 
-/* prove.c: returns the checks in the loop, and in functions that it calls, that cannot fail if all
- * conditions are true when the loop starts. Returns NULL if there are no such checks. The
- * conditions read only variables that the loop does not assign. */
+/* prove.c: returns the checks, in the loop and in functions that it calls, that cannot fail if
+ * certain conditions are true when the loop starts. The result contains these conditions. Returns
+ * NULL if there are no such checks. The conditions read only variables that the loop does not
+ * assign. */
 const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *instance,
                                        kt_stmt *loop, kt_exprs *conditions);
 

@@ -1,11 +1,11 @@
 /* Replaces remainders by selections in loops over a period. In a loop over i from 0 to n - 1, the
- * remainders (i + 1) % n, (i - 1) % n and (i + n - 1) % n are i + 1 and i - 1, except at one end.
- * The pass replaces them by a comparison and a selection, because a 64-bit remainder takes about 70
- * instructions on a GPU.
+ * remainder (i + 1) % n is i + 1, and the remainders (i - 1) % n and (i + n - 1) % n are i - 1,
+ * except at one end of the range. The pass replaces them by a comparison and a selection, because a
+ * 64-bit remainder takes about 70 instructions on a GPU.
  *
  * Needs: typed instances whose checks are marked. Guarantees: no value changes. The pass does not
- * replace a sum that could leave the range of its type. It does not replace a remainder of an
- * unsigned i - 1 either, because i - 1 wraps around. */
+ * replace a sum that could leave the range of its type. It also does not replace the remainder of
+ * an unsigned i - 1, because i - 1 wraps around for i = 0. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 
@@ -14,7 +14,8 @@ typedef struct pass {
   const kt_instance *instance;
   uint32_t *assignments;       /* number of assignments to each variable of the instance */
   const kt_expr **definitions; /* indexed by variable: the value that is assigned to it last */
-  const kt_expr **periods; /* indexed by variable: the variable is at least 0 and less than this */
+  const kt_expr **periods; /* indexed by variable: the period; the variable is at least 0 and less
+                            * than the period */
 } pass;
 
 /* ---- facts about variables ---- */
@@ -27,7 +28,7 @@ static void count_assignment(void *data, kt_stmt *stmt)
   p->definitions[stmt->var->index] = stmt->value;
 }
 
-/* Returns the expression without conversions that preserve its value. */
+/* Returns the expression without conversions that preserve the value. */
 static const kt_expr *strip(const pass *p, const kt_expr *e)
 {
   while (e->kind == KJ_T_CONVERT) {
@@ -42,8 +43,8 @@ static const kt_expr *strip(const pass *p, const kt_expr *e)
   return e;
 }
 
-/* Returns whether the variable belongs to the instance. If another pass has copied a variable, its
- * period may refer to a variable of another instance. */
+/* Returns whether the variable belongs to the instance. A variable that another pass has copied can
+ * have a period that refers to a variable of another instance. */
 static bool is_of_instance(const pass *p, const kt_var *var)
 {
   const kt_vars *params = &p->instance->params, *locals = &p->instance->locals;
@@ -90,8 +91,8 @@ static bool is_of_parameter(const pass *p, const kt_expr *e)
   return e->kind == KJ_T_VAR && e->var->kind == KJ_V_PARAM && is_fixed(p, e->var);
 }
 
-/* Returns the period for which the expression stands. Conversions are removed, and a variable that
- * holds a parameter or the extent of an array is replaced by it. */
+/* Returns the period for which the expression stands. Removes conversions, and replaces a variable
+ * that holds a parameter or the extent of an array by this parameter or extent. */
 static const kt_expr *resolve(const pass *p, const kt_expr *e)
 {
   e = strip(p, e);

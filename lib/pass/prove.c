@@ -2,12 +2,12 @@
  * instead of once per element.
  *
  * An index that is computed from positions, counters, extents and constants has a minimum and a
- * maximum within a block of threads. Both are known when the block starts. If both are inside of
- * the array in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons at the start of
- * the block can prove that they are, the check is hoisted (KJ_PROOF_BLOCK). On the CPU, the kernel
- * is then compiled in two versions, with these checks and without. A block for which all
- * comparisons are true runs the version without them, which the compiler can vectorize as if there
- * were no checks.
+ * maximum within a block of threads. The minimum and the maximum are known when the block starts.
+ * If both are valid indices in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons
+ * at the start of the block can decide whether both are valid, the check is hoisted
+ * (KJ_PROOF_BLOCK). On the CPU, the kernel is then compiled in two versions, with these checks and
+ * without. A block for which all comparisons are true runs the version without them, which the
+ * compiler can vectorize as if there were no checks.
  *
  * The proof ignores conditions in the kernel. For example, the threads of a block at the edge of an
  * array may stay inside of the array only because of a condition; such a block runs the version
@@ -37,8 +37,8 @@ static bool is_same_extent(const kt_expr *a, const kt_expr *b)
   return a->x->kind == KJ_T_VAR && b->x->kind == KJ_T_VAR && a->x->var == b->x->var;
 }
 
-/* Returns whether high has the form len(a) - 1 and extent is len(a). A range over the extent of an
- * array has bounds of this form. */
+/* Returns whether high has the form len(a) - 1 and extent is len(a). The variable of a range over
+ * the extent of an array has such a maximum. */
 static bool is_below(const kt_expr *high, const kt_expr *extent)
 {
   bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_OP_SUB &&
@@ -143,8 +143,8 @@ static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_
 static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
   kt_exprs others = p->conditions;
-  /* bind to an empty list, so that the list for this value also contains conditions that another
-   * value has already added */
+  /* the new list is empty, so that the conditions of this value also contain conditions that
+   * another value has added already */
   p->conditions = (kt_exprs){ 0 };
   if (!ki_is_weak(var->type) && ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY)
     to->shapes[var->index] = kp_find_least_shape(p, value);
@@ -154,7 +154,7 @@ static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_
 }
 
 /* Returns whether the function is not inlined. All calls share the code of such a function, so a
- * check in it cannot be removed only because it is proved for one loop. */
+ * check in it cannot be removed if it is proved for only one loop. */
 static bool stays_function(const kt_instance *instance)
 {
   return instance->is_recursive ||
@@ -293,8 +293,8 @@ typedef struct dropper {
   kt_proof most;
 } dropper;
 
-/* Returns whether a check is removed. A check that the walk has not visited (KJ_PROOF_UNSEEN) is in
- * code that is never called. It is not removed. */
+/* Returns whether a check is removed. Returns false for a check that the walk has not visited
+ * (KJ_PROOF_UNSEEN), which is in code that is never called. */
 static bool is_dropped(const dropper *d, kt_proof proof)
 {
   return proof != KJ_PROOF_UNSEEN && proof <= d->most;

@@ -1,6 +1,6 @@
 /* Implements kjit_specialize, kjit_specialize_async and kjit_specialize_all, which compile code for
- * a signature before its first launch. The code relies on the facts of newly allocated arrays, so
- * launches with such arrays find it. */
+ * a signature before its first launch. The code relies on the properties of newly allocated arrays
+ * (alignment, no overlap), so launches with such arrays use it. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "code/specialization.h"
 
 /* Binds an array without memory, at an invented address that is disjoint from all other arguments.
- * Only the facts of the address matter. */
+ * Only the facts that are derived from the address matter, such as its alignment. */
 static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
 {
   enum { APART = 1 << 20 };
@@ -40,7 +40,7 @@ static void assume_arguments(kj_call *call, const kj_argument *arguments)
   }
 }
 
-/* Chooses the block that a launch without a given block uses. */
+/* Chooses the block size that a launch would use if the application gives none. */
 static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
 {
   const kjit_kernel *kernel = call->kernel;
@@ -49,7 +49,7 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
-  /* on such a device the key of a call does not contain the block */
+  /* for such a device, the key of a call does not contain the block size */
   if (!call->device->operations->knows_block) return KJIT_OK;
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
@@ -111,8 +111,8 @@ static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device
   return KJIT_OK;
 }
 
-/* Sets only the key of the call, because the specialization stores everything else that is needed
- * to compile it again. */
+/* Sets only the key of the call. The specialization stores everything else that a new compilation
+ * needs. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_kernel *kernel = specialization->kernel;
@@ -272,7 +272,7 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   static const char call[] = "kjit_specialize_all";
   for (size_t i = 0; i < count; i++) {
     kjit_specialize_item read, *item = item_at(items, i);
-    /* items of different sizes could make the loop read beyond the end of the array */
+    /* if items had different sizes, the loop could read beyond the end of the array */
     if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "%s: the size_bytes of item %zu is %u, but the size_bytes of the first "

@@ -1,8 +1,8 @@
 /* Reads archives, which contain many entries of the disk cache in one file or blob.
  *
- * kjit opens a file again for each entry that it reads, so a file that was replaced, shortened or
- * removed meanwhile causes a cache miss. kjit does not map files, because access to a page after
- * the end of a shortened file would end the process. */
+ * kjit opens a file again for each entry that it reads, so a file that another process has
+ * replaced, shortened or removed causes a cache miss. kjit does not map files, because access to a
+ * page after the end of a shortened file would end the process. */
 #include "code/archive.h"
 
 #include <errno.h>
@@ -185,8 +185,8 @@ static bool is_only_ours(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Returns whether a file belongs to the owner of libkjit's directory. A file that is installed
- * there may belong to this user, who can replace libkjit itself. */
+/* Returns whether the file and libkjit's directory have the same owner. The owner of an installed
+ * file may be this user, who can replace libkjit itself. */
 static bool is_as_libkjit(const struct stat *info)
 {
   struct stat folder;
@@ -219,8 +219,8 @@ static int open_folder(const char *path, const char **name)
 }
 
 /* Opens a file if it can be trusted. path has no symbolic links, and the file is opened relative to
- * the directory that was checked. Returns -1 otherwise; *why is then the reason, or NULL if it is
- * in errno. */
+ * the directory that was checked. Otherwise returns -1 and sets *why to the reason, or to NULL if
+ * errno has the reason. */
 static int open_trusted(const char *path, bool is_installed, struct stat *info, const char **why)
 {
   const char *name;
@@ -245,8 +245,8 @@ kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest 
 {
   struct stat info;
   const char *why = NULL;
-  char *resolved = realpath(path, NULL); /* absolute, so that it stays valid if the process changes
-                                          * its directory */
+  char *resolved = realpath(path, NULL); /* an absolute path, which stays valid if the process
+                                          * changes its directory */
   int file = resolved ? open_trusted(resolved, is_installed, &info, &why) : -1;
   if (file < 0) {
     const char *reason = why ? why : strerror(errno);

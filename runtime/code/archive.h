@@ -21,15 +21,15 @@ typedef struct kj_archive_writer {
   size_t count, capacity;
 } kj_archive_writer;
 
-/* Adds an entry and takes ownership of item.entry, even if it fails. item.entry NULL means that
- * packing ran out of memory. Errors: MEMORY. */
+/* Adds an entry and takes ownership of item.entry, also on failure. item.entry is NULL if packing
+ * it ran out of memory. Errors: MEMORY. */
 kjit_status kj_add_to_archive(kj_archive_writer *writer, kj_archived item,
                               kj_diagnostics *diagnostics);
 /* Adds a copy of an entry of another writer. Errors: MEMORY. */
 kjit_status kj_copy_archived(kj_archive_writer *writer, const kj_archived *item,
                              kj_diagnostics *diagnostics);
-/* Writes the archive to a malloc'd buffer. Of several entries with one key it contains the first
- * that was added. Errors: MEMORY. */
+/* Writes the archive to a malloc'd buffer. Of several entries with the same key, the archive
+ * contains the one that was added first. Errors: MEMORY. */
 kjit_status kj_finish_archive(kj_archive_writer *writer, kj_digest build,
                               kj_diagnostics *diagnostics, void **bytes, size_t *size_bytes);
 void kj_free_archive_writer(kj_archive_writer *writer);
@@ -60,8 +60,8 @@ kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest 
                                  kj_diagnostics *diagnostics, kj_archive **archive);
 void kj_close_archives(kj_archive *first);
 
-/* Returns the unpacked entry at an index, malloc'd with one more byte. Returns NULL if it is
- * damaged, cannot be read now, or out of memory. */
+/* Returns the unpacked entry at an index, malloc'd with one more byte. Returns NULL if the entry is
+ * damaged or cannot be read now, or when out of memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
 /* kj_name_archived stores the file name that the entry would have in the disk cache.
  * kj_archived_bytes returns the part of the block's compressed size that counts for the entry. */
@@ -76,8 +76,8 @@ bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_
                       kj_code *code);
 
 /* Reports that a launch has neither a compiler nor code (missing.c). The error names the kernel and
- * describes how the most similar entry, among the archive and all archives after it, differs from
- * the wanted key. */
+ * describes how the wanted key differs from the most similar entry in this archive and all archives
+ * after it. */
 void kj_report_missing(const kj_archive *first, const kj_disk_key *wanted, const char *kernel,
                        const char *signature, kj_diagnostics *diagnostics);
 

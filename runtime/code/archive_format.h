@@ -5,8 +5,9 @@
  *
  * A block contains several entries, compressed together, because kernels of one family are similar:
  * a compressed block of 256 KiB needs only two thirds of the space of separately compressed
- * entries. A longer entry has its own block. The checksum in the header covers the rest of the
- * header and the rows; the row of a block contains the checksum of the compressed block. */
+ * entries. An entry that is longer than a block should be has its own block. The checksum in the
+ * header covers the rest of the header and the rows; the row of a block contains the checksum of
+ * the compressed block. */
 #ifndef KJ_ARCHIVE_FORMAT_H
 #define KJ_ARCHIVE_FORMAT_H
 
@@ -16,7 +17,8 @@ typedef struct kj_archive_header {
   char magic[8];
   kj_digest checksum;
   uint64_t size_bytes, block_count, entry_count;
-  kj_digest build; /* build of libkjit, because entries contain structs in its memory layout */
+  kj_digest build; /* the build of libkjit: entries contain structs as they are in the memory of
+                    * this build */
 } kj_archive_header;
 
 typedef struct kj_archive_block {

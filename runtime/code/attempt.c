@@ -91,8 +91,8 @@ static void begin_attempt(kjit_specialization *entry)
 /* ---- plain code: it has a specialization of its own, and the call's specialization stays PENDING
  * until a background thread has compiled the best code ---- */
 
-/* Begins an attempt of the specialization for plain code. Returns NULL if it has code, another
- * thread compiles it, or memory is exhausted. */
+/* Begins an attempt of the specialization for plain code. Returns NULL if this specialization has
+ * code already, if another thread is compiling it, or if memory is exhausted. */
 static kjit_specialization *begin_plain(const kj_call *call, const kjit_specialization *best)
 {
   kjit_specialization *plain = kj_get_plain_entry(call, best);
@@ -106,7 +106,7 @@ static kjit_specialization *begin_plain(const kj_call *call, const kjit_speciali
 
 bool kj_suits_plain(const kj_call *call, kj_plain allowed, const kjit_specialization *plain)
 {
-  /* 0 means that the number of threads has no limit */
+  /* 0 means that the code has no limit for the number of threads */
   uint32_t most = plain->device_code.max_threads;
   _Static_assert(KJ_PLAIN_NONE < KJ_PLAIN_EQUAL && KJ_PLAIN_EQUAL < KJ_PLAIN_ANY,
                  "a kind includes the kinds before it");
@@ -198,9 +198,9 @@ void kj_upgrade_later(kj_call *call, uint64_t hash)
 }
 
 /* Waits for a compilation that another thread started. The caller holds entry->mutex; the wait
- * releases it. If the job is still queued, this thread runs it. If the other thread queues the job
- * later, a background thread that waits here may be the only thread that can run the job. So a
- * background thread looks for the job again every LOOK_AGAIN_NS. */
+ * releases it. If the job is still queued, this thread runs it. The other thread may queue the job
+ * after this check. If this thread is a background thread, it may then be the only thread that can
+ * run the job, so it looks for the job again every LOOK_AGAIN_NS. */
 static void wait_for_attempt(const kj_call *call, kjit_specialization *entry, uint64_t attempt)
 {
   enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
@@ -267,13 +267,13 @@ static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *di
     kj_copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  /* If the attempt was abandoned, or another attempt began before this thread woke up, the thread
-   * tries again. */
+  /* If the attempt was abandoned, or if another attempt began before this thread woke up, this
+   * thread tries again. */
   return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
 }
 
-/* Starts the compilation on a background thread. The next launch with the key reports a failure,
- * and the launch after that tries again. */
+/* Starts the compilation on a background thread. If the compilation fails, the next launch with the
+ * key reports the error, and the launch after it tries again. */
 kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                 kjit_specialization **specialization)
 {
@@ -299,7 +299,8 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
                   "cannot start a compilation: out of memory or too many threads");
 }
 
-/* Disables cancellation: a cancelled thread would keep its locks and never end its attempt. */
+/* Disables the cancellation of this thread: if it were cancelled, it would keep its locks and never
+ * end its attempt. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization)
 {

@@ -204,7 +204,7 @@ kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_r
 }
 
 /* Copies the entries with machine code after all other entries. The archive compresses better in
- * this order, because machine code is similar only to other machine code. */
+ * this order, because an entry with machine code is similar only to other such entries. */
 static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
@@ -288,7 +288,8 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   if (!code->data) return fail_memory(diagnostics);
   kjit_device *device = specialization->device;
   if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
-    /* code that is linked with PTX of the application is machine code already */
+    /* code that is linked with PTX of the application is machine code already, and is not
+     * assembled */
     kj_link_input input = kj_link_own(code);
     return kj_link(device, &input, 1, diagnostics, binary, size_bytes);
   }
@@ -318,7 +319,7 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
 /* Exports a held specialization. Code that no other process could use is not exported: code with
  * debug information, whose files and lines belong to one program; plain code; code of a lost
  * device; and code that refers to lines of a module that has no source text. Code for a named
- * target is not exported either if it belongs to a guest or uses math functions from a file. */
+ * target is also not exported if it belongs to a guest or uses math functions from a file. */
 static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
                                kj_diagnostics *diagnostics)
 {

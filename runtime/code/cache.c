@@ -1,11 +1,12 @@
 /* Specializations of a kernel: their keys, and a hash table that threads read without a lock.
  *
  * A key consists of 64-bit words and contains everything that the code may depend on. Of the facts
- * that hold for the arguments, it contains only those that the kernel can use.
+ * about the arguments (such as alignment), the key contains only those that the kernel can use.
  *
  * A slot of a table changes only once, from empty to an entry, and entries live as long as the
  * kernel, so acquire loads are enough for readers. A table that becomes too full is copied to a
- * larger one. Readers may still use the old table, so it is kept until the kernel is destroyed. */
+ * larger table. The old table is kept until the kernel is destroyed, because readers may still use
+ * it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 
 /* Layout of key[1]: the low bits are the call facts, bit BLOCK_AT tells whether the block is known,
  * and bit PLAIN_AT marks a specialization for plain code. The key of a call never has bit PLAIN_AT.
- * The facts of an array are one byte of the array's word, from bit FACTS_AT on. */
+ * The facts of an array are one byte of the array's word, which starts at bit FACTS_AT. */
 enum { BLOCK_AT = 32, PLAIN_AT = 33, FACTS_AT = 24 };
 static const uint64_t plain_bit = (uint64_t)1 << PLAIN_AT;
 _Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8,
@@ -58,7 +59,7 @@ bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j)
          !call->is_general;
 }
 
-/* Adds two bits for each pair of arrays if the kernel writes at least one of the two. */
+/* Adds two bits for each pair of arrays of which the kernel writes at least one. */
 static void add_relations(kj_call *call)
 {
   const kjit_kernel *kernel = call->kernel;
@@ -116,7 +117,7 @@ void kj_make_key(kj_call *call)
   const kjit_device *device = call->device;
   bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
-  /* GPU code does not use this fact, which was determined before the device was known */
+  /* GPU code does not use this fact; the fact was determined before the device was known */
   if (device->info.kind != KJIT_DEVICE_CPU) (void)kj_drop_large(call);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     add_argument(call, &call->bound[i]);
@@ -150,19 +151,21 @@ void kj_drop_facts(kj_call *call)
 typedef enum key_match {
   KEY_OTHER,
   KEY_SAME_TYPES, /* the keys differ in facts only */
-  KEY_SERVES      /* the keys differ in facts only, and the call has all facts of the known key */
+  KEY_SERVES      /* the keys differ only in facts, and the call has all facts on which the known
+                   * specialization relies */
 } key_match;
 
 static const uint64_t facts_mask = (uint64_t)0xff << FACTS_AT;
 
-/* Returns how many further words follow the first word of an argument. */
+/* Returns the number of words that follow the first word of an argument in the key. */
 static uint32_t more_words(uint64_t word)
 {
   uint8_t kind = (uint8_t)word;
   return kind == KJ_ARGUMENT_FUNCTION ? 1 : kind == KJ_ARGUMENT_CONST ? 2 : 0;
 }
 
-/* Compares relations, two bits each. A wanted relation of ANY matches every given relation. */
+/* Compares the relations of pairs of arrays, two bits each. The wanted relation ANY matches every
+ * given relation. */
 static bool has_relations(uint64_t wanted, uint64_t given)
 {
   const uint64_t low = 0x5555555555555555u;
@@ -196,7 +199,8 @@ static uint32_t count_facts(const uint64_t *key, uint32_t count)
 {
   uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & KJ_CALL_FACTS);
   for (uint32_t at = KJ_KEY_FIXED_WORDS; at < count; at++)
-    /* the count includes bits of types and values, which are the same in all compared keys */
+    /* the sum also counts bits of types and values, which are the same in all keys that are
+     * compared */
     facts += (uint32_t)__builtin_popcountll(key[at]);
   return facts;
 }

@@ -23,12 +23,12 @@
 #include "support/host_process.h"
 #include "support/paths.h"
 
-/* A child process. `messages` is the file to which its standard streams write. After a crash it
- * contains the last output of LLVM. */
+/* A child process. `messages` is the file to which its standard output and errors go. After a
+ * crash, this file contains the last output of LLVM. */
 typedef struct child {
   struct child *next; /* next idle child */
   pid_t process;
-  bool has_served; /* whether it has finished a compilation before */
+  bool has_served; /* whether the child has completed a compilation before */
   /* handle: a pidfd with which kjit waits for the end of the process, or -1 */
   int socket, handle, messages;
 } child;
@@ -89,8 +89,8 @@ static int start_process(child *c, const char *path)
   return failure;
 }
 
-/* Kills the process and waits for its end. Returns false if another waitpid call has reaped it. The
- * process no longer exists afterwards in either case. */
+/* Kills the process and waits for its end. Returns false if another waitpid call has reaped the
+ * process. In either case, the process no longer exists. */
 static bool end_process(child *c, int *status)
 {
   pid_t reaped;
@@ -132,7 +132,7 @@ typedef struct exchange {
   uint64_t deadline_ns;
 } exchange;
 
-/* Waits until the socket is ready, the process ends or the deadline passes. */
+/* Waits until the socket is ready, the process has ended or the deadline has passed. */
 static outcome wait_for(const exchange *e, short events)
 {
   for (;;) {
@@ -225,8 +225,8 @@ static outcome converse(const exchange *e, const kj_buffer *request, char **answ
 
 /* ---- a child for a while ---- */
 
-/* Sends the configuration. The call only fills the socket's buffer; if the child cannot read it,
- * the first request fails. */
+/* Sends the configuration. The call only fills the socket's buffer; if the child never reads the
+ * buffer, the first request fails. */
 static bool send_start(const children *all, const child *c)
 {
   const kjit_config *config = &all->runtime->context->config;
@@ -283,8 +283,8 @@ static child *pop_idle(children *all)
   return c;
 }
 
-/* Takes an idle child or starts a new one. If the idle child has ended meanwhile, starts another
- * child. Returns NULL after an error, which is reported. */
+/* Takes an idle child or starts a new one. If the idle child has ended, starts another child in its
+ * place. Returns NULL after an error, which is reported. */
 static child *take_child(children *all, kj_diagnostics *diagnostics)
 {
   kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
@@ -448,7 +448,7 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
   children *all = (children *)compiler;
   kj_compile_request sent = *given;
   kj_child_request request = { .compile = &sent };
-  sent.interrupts = NULL; /* the fields refer to memory of this process */
+  sent.interrupts = NULL; /* these pointers have no meaning in the child process */
   sent.on_stage = NULL;
   *code = (kj_code){ 0 };
   return ask(all, &request, (errand){ "compiled", given->kernel->decl->name }, diagnostics, code);

@@ -1,7 +1,7 @@
 /* Compilation in child processes (kjit_config.compile_in_child). LLVM and the driver's assembler
  * run in a child. If they crash or do not end, only this compilation fails.
  *
- * The rest of the runtime uses child processes as another compiler with the interface
+ * For the rest of the runtime, child processes are a compiler with the interface
  * kj_compiler_interface. A child runs the program kjit-compile-child, which has its own context. It
  * serves one compilation at a time and continues to run afterwards. */
 #ifndef KJ_CODE_CHILD_H
@@ -25,8 +25,8 @@ kjit_status kj_link(kjit_device *device, const kj_link_input *inputs, size_t cou
 /* ---- child_messages.c: the messages between the two processes ---- */
 
 /* The frame that precedes each message. A process rejects messages of another build, because the
- * messages contain structs as they are in memory. A child answers a request twice: with a frame of
- * size 0 when it has read the request, and with the result. */
+ * messages contain structs as they are in memory. A child answers a request twice: first with a
+ * frame of size 0, when it has read the request, and then with the result. */
 typedef struct kj_frame {
   char build[64]; /* kj_build, padded with zeros */
   uint64_t size_bytes;
@@ -67,9 +67,9 @@ bool kj_pack_answer(const ki_types *types, const kj_child_answer *answer, kj_buf
 kj_child_start *kj_unpack_start(const void *bytes, size_t size_bytes, kj_arena *arena);
 kj_child_request *kj_unpack_request(kjit_context *context, const void *bytes, size_t size_bytes,
                                     kj_arena *arena);
-/* Reads an answer without trusting it. Returns false if a compiler cannot have sent it. Messages go
- * to diagnostics. If *status is OK, code is filled in and owns its memory. Exhausted memory is
- * reported in *status. */
+/* Reads an answer without trusting it. Returns false if no compiler can have sent such an answer.
+ * Adds the compiler's messages to diagnostics. If *status is OK, code is filled in and owns its
+ * memory. Exhausted memory is reported in *status. */
 bool kj_take_answer(ki_types *types, const void *bytes, size_t size_bytes,
                     kj_diagnostics *diagnostics, kj_code *code, kjit_status *status);
 

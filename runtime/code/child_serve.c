@@ -16,8 +16,8 @@
 
 /* ---- end of the application's process ---- */
 
-/* Watches for the end of the application's process during a compilation, when no thread reads from
- * the socket. */
+/* Ends this process when the application's process ends. This thread is needed during a
+ * compilation, because no other thread then reads from the socket. */
 static void *watch_host(void *data)
 {
   enum { PAUSE_MS = 1000 };
@@ -133,13 +133,14 @@ static bool answer_request(int socket, kjit_context *context, const kj_child_req
 /* ---- the loop ---- */
 
 /* Receives a message in a malloc'd buffer. Returns NULL if the application's process has ended, or
- * belongs to another build, which gets an answer. */
+ * if it belongs to another build; the other build gets an answer. */
 static char *receive_message(int socket, size_t *size_bytes)
 {
   kj_frame frame;
   if (!receive_all(socket, &frame, sizeof frame)) return NULL;
   if (!kj_is_own_frame(&frame)) {
-    (void)send_begun(socket); /* the answer tells the other process the build of this process */
+    (void)send_begun(socket); /* this answer tells the other process to which build this process
+                               * belongs */
     return NULL;
   }
   *size_bytes = frame.size_bytes;

@@ -10,8 +10,8 @@
 
 /* ---- a thread with a large stack ----
  *
- * LLVM's scalar analysis needs 4.5 KB of stack for each loop in a sequence of loops, so 1,800 loops
- * exceed the 8 MiB stack of a main thread. */
+ * LLVM's scalar evolution analysis needs 4.5 KB of stack for each loop in a sequence of loops. A
+ * sequence of 1,800 loops therefore exceeds 8 MiB, the size of a main thread's stack. */
 
 enum { GUARD_BYTES = 1 << 16, KEPT_BYTES = 1 << 18 };
 static const size_t stack_bytes = (size_t)256 << 20;
@@ -19,9 +19,9 @@ static const size_t stack_bytes = (size_t)256 << 20;
 /* Lowest address of this thread's stack, if the thread has a large stack. */
 static _Thread_local char *own_stack;
 
-/* Blocks all signals except faults. The handler of a fault, such as the one in
- * lib/target/extern_code.c, must run on this thread. Other signals belong to the application's
- * threads. */
+/* Blocks all signals except faults, because the application's threads must handle its signals. A
+ * handler of a fault must run on the thread with the fault, for example the handler in
+ * lib/target/extern_code.c. */
 static void block_signals(sigset_t *previous)
 {
   static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
@@ -31,8 +31,7 @@ static void block_signals(sigset_t *previous)
   pthread_sigmask(SIG_SETMASK, &signals, previous);
 }
 
-/* The stack must not use huge pages, because each touched byte would then take megabytes of
- * memory. */
+/* The stack must not use huge pages: touching a single byte would then take megabytes of memory. */
 static void *map_stack(void)
 {
   char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
@@ -91,8 +90,8 @@ void kj_join_large_thread(kj_large_thread *thread)
   munmap(thread->stack, stack_bytes);
 }
 
-/* Releases the stack below this frame, except for the bytes that the next compilation needs
- * anyway. */
+/* Releases the stack below this frame, except for the bytes that the next compilation certainly
+ * needs. */
 static __attribute__((noinline)) void trim_stack(void)
 {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)__builtin_frame_address(0),
@@ -133,7 +132,7 @@ struct worker {
 struct kj_compile_threads {
   pthread_mutex_t mutex; /* protects the following fields and the workers */
   worker *idle;
-  uint32_t idle_count, count; /* count includes workers that are being created */
+  uint32_t idle_count, count; /* count includes the workers that are being created */
   pthread_cond_t returned;    /* signalled when a worker becomes idle, or when no worker is left */
 };
 enum { MOST_IDLE = 4 };
@@ -209,9 +208,8 @@ static worker *pop_idle(kj_compile_threads *threads)
   return w;
 }
 
-/* Takes an idle worker or creates a worker. If the system cannot provide another thread, the call
- * waits for the next idle worker; otherwise compilations do not wait for each other. Returns NULL
- * if there is no worker at all. */
+/* Takes an idle worker or creates a worker. If the system cannot provide another thread, waits for
+ * the next idle worker. Returns NULL if there is no worker at all. */
 static worker *take_worker(kj_compile_threads *threads)
 {
   kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
@@ -260,7 +258,8 @@ static void wait_for(worker *w, task *t)
   kj_unlock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
 }
 
-/* A thread that is cancelled during the wait would free its stack, which contains the task. */
+/* The thread must not be cancelled during the wait: cancellation would free its stack, which
+ * contains the task. */
 static kjit_status call(task *t)
 {
   if (own_stack) {

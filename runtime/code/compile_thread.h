@@ -7,9 +7,10 @@
 
 #include "base/runtime.h"
 
-/* A thread with a large stack. Memory is only used for the touched part of the stack, and most of
- * it is released after each compilation. The thread blocks all signals, so signals of the process
- * go to the application's threads. The thread has the default floating-point environment. */
+/* A thread with a large stack. Only the part of the stack that was touched uses memory, and most of
+ * this memory is released after each compilation. The thread blocks all signals, so signals of the
+ * process go to the application's threads. The thread has the default floating-point
+ * environment. */
 typedef struct kj_large_thread {
   pthread_t thread;
   void *stack; /* a separate mapping */
@@ -21,9 +22,9 @@ void kj_join_large_thread(kj_large_thread *thread);
 
 /* Calls the functions of the compiler (kj_compiler_interface) from any thread. The functions run on
  * a thread with a large stack, or directly if the calling thread has a large stack. The calling
- * thread waits and cannot be cancelled meanwhile. It must hold no lock, except the compiler's lock
- * in the case of kj_create_compiler. Returns the errors of the called function, or MEMORY if no
- * thread can be created. */
+ * thread waits, and cannot be cancelled while it waits. The calling thread must hold no lock;
+ * callers of kj_create_compiler hold the compiler's lock. Returns the errors of the called
+ * function, or MEMORY if no thread can be created. */
 kjit_status kj_create_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
                              kj_diagnostics *diagnostics, kj_code *code);

@@ -123,9 +123,10 @@ static bool identify_compiler_file(const kj_runtime *runtime, kj_digest *identit
 
 /* Computes the identity of the loaded compiler library or, if none is loaded, of the file that
  * would be loaded. Returns false if only the loader's search path could find the library. The file
- * is read once. If it is replaced before it is loaded, launches find entries of the former file,
- * and later entries belong to the loaded library. If the context compiles in child processes, which
- * may load the new file at any time, the file is read at each call. */
+ * is read once. If the file is replaced before it is loaded, launches find entries of the former
+ * file until the library is loaded; later entries belong to the loaded library. A context that
+ * compiles in child processes reads the file at each call, because a child may load a new file at
+ * any time. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
 {
   bool is_child = runtime->context->config.compile_in_child;
@@ -174,7 +175,7 @@ struct kj_background {
   kj_large_thread threads[MOST_THREADS];
   uint32_t thread_count, idle, limit;
   size_t queued;
-  size_t running; /* number of jobs that threads have taken from the queue and not finished */
+  size_t running; /* number of jobs that threads have taken from the queue and not completed */
   kj_job *first, **last;
   bool is_stopping;
   bool is_joining; /* true while a thread joins the background threads */
@@ -264,7 +265,7 @@ static void run_job(kj_job *base, bool is_given_up)
   job *job = (struct job *)base;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = KJIT_NOT_READY;
-  /* the compilation of the plain code has reported the same warnings and remarks */
+  /* the compilation of the plain code has reported the warnings and remarks already */
   bool has_plain = job->entry->plain;
   if (is_given_up) kj_abandon_entry(job->entry);
   else status = kj_compile_entry(&job->call, job->entry, &diagnostics);
@@ -297,7 +298,7 @@ static kj_job *take_job(kj_background *background)
   return taken;
 }
 
-/* The pool that this thread belongs to, or NULL if it is not a background thread. */
+/* The pool to which this thread belongs, or NULL if this is no background thread. */
 static _Thread_local const kj_background *own_background;
 
 bool kj_is_in_background(const kj_runtime *runtime)

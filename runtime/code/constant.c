@@ -9,7 +9,7 @@
 #include "memory/array.h"
 
 typedef struct change {
-  uint32_t index; /* index of the declaration, the same in the module and in its copy */
+  uint32_t index; /* index of the declaration, which is the same in the module and in its copy */
   const kjit_arg *given;
   /* for a scalar */
   ki_value value;
@@ -286,7 +286,7 @@ static void set_array(kjit_module *copy, ki_decl *decl, const kj_view *view,
   memcpy(decl->extents, view->shape, view->rank * sizeof *view->shape);
 }
 
-/* Declares the structs that the constant's elements consist of, because the module's source must
+/* Declares the structs of which the constant's elements consist, because the module's source must
  * declare every struct that it uses. */
 static void declare_structs(kjit_module *copy, const ki_decl *constant)
 {

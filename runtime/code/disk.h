@@ -1,6 +1,6 @@
 /* The disk cache stores machine code of specializations in files of one directory, or in the
- * application's store, under a key that contains everything that the code depends on. A hit needs
- * no compiler. A blob that another process loads is a sequence of the same entries.
+ * application's store, under a key that contains everything that the code depends on. A cache hit
+ * needs no compiler. A blob that another process exports consists of entries in the same format.
  *
  * Any problem with a file, directory or disk is a cache miss, never an error of the launch. Any
  * number of threads and processes can use one directory at once. */
@@ -27,8 +27,8 @@ struct kj_disk {
   char *directory;               /* NULL if there is no directory */
   const char *libdevice_path;    /* from the configuration */
   uint64_t limit_bytes;
-  /* One of recheck_every hits is compiled again and compared with the stored code (recheck.c). 0
-   * means that none is. */
+  /* One of recheck_every cache hits is compiled again and compared with the stored code
+   * (recheck.c). 0 means that no hit is compiled again. */
   uint32_t recheck_every;
   _Atomic bool is_read_only; /* set after a write has failed */
   /* kjit_config.shipped_cache; NULL means the file in the directory of libkjit, "" means none */
@@ -49,7 +49,7 @@ struct kj_disk {
 /* ---- disk_identity.c ---- */
 
 /* Returns the identity of the library or program that contains the address. The identity is the
- * build id, or if there is none, the path, size and time of the file. */
+ * build id. If the file has no build id, the identity is its path, size and time. */
 kj_digest kj_identify_address(const void *address);
 /* Returns the identity of a file, which need not be loaded. Returns false if the file cannot be
  * read. */
@@ -81,8 +81,9 @@ const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
 
-/* The symbol of every func that the application calls, in the object that contains it. A request
- * with this symbol has a record and the stage OBJECT, and its key has the stage "function". */
+/* The symbol of a func that the application calls, in the object file that contains the func; all
+ * such funcs have the same symbol. A request with this symbol has a record and the stage OBJECT,
+ * and its key has the stage "function". */
 #define KJ_FUNCTION_SYMBOL "kjit_function"
 
 /* The key of an entry as text: everything that the code depends on, except the compiler. The
@@ -99,11 +100,11 @@ typedef struct kj_disk_key {
   bool has_sources;
 } kj_disk_key;
 /* Returns the digest of the sources, including their layout and comments, or zero without sources.
- * It is computed only where it is needed, because long sources take time. */
+ * Callers compute it only when they need it, because long sources take time. */
 kj_digest kj_digest_sources(const kj_disk_key *key);
 /* Makes the key of the compiler's result for a request. device is the device that will run the
- * code. NULL means that the key is for the output of the compiler itself, which no driver
- * translates. Returns false if out of memory. */
+ * code. NULL means that the key is for the compiler's output as it is, without translation by a
+ * driver. Returns false if out of memory. */
 bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key);
 /* Makes the key of code that runs on any machine with a named target, for the same request. The
@@ -112,14 +113,14 @@ bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile
  * declarations. Code of guests (untrusted modules) must come from the compiler of this machine,
  * never from a file. */
 bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
-/* Makes the key of code for a device: for this machine, or a key for any machine if the device is a
- * target. */
+/* Makes the key of code for a device. If the device is a named target, the key is for any machine,
+ * otherwise for this machine. */
 bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                         kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
-/* Appends a type and a line for each struct in it, with everything that distinguishes struct
- * types. */
+/* Appends the name of a type, and a line with everything that distinguishes the struct from others
+ * for each struct in the type. */
 void kj_describe_type(const ki_types *types, kjit_type type, kj_buffer *text);
 
 /* ---- disk_entry.c ---- */
@@ -141,8 +142,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
  * owns its memory. Returns OTHER if out of memory. */
 kj_entry_state kj_take_entry(void *bytes, size_t size_bytes, const kj_disk_key *key,
                              const kj_digest *compiler, kj_code *code);
-/* Checks the code's description of parameters and arrays, so that a loader and a launch can rely on
- * it. */
+/* Checks the description of parameters and arrays in the code, so that a loader and a launch can
+ * rely on it. */
 bool kj_is_sound_code(const kj_code *code);
 /* Returns the key text of a valid entry, for listings, or NULL if the entry is damaged. The text
  * points into bytes and is not 0-terminated. */
@@ -163,15 +164,15 @@ bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_
  * kernel and describes how the most similar imported code differs. */
 void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
                      const char *signature, kj_diagnostics *diagnostics);
-/* Searches the file that is installed with libkjit, which is opened at the first call. If it cannot
- * be used, a remark tells the reason once. */
+/* Searches the file that is installed with libkjit, which is opened at the first call. If the file
+ * cannot be used, reports the reason once, as a remark. */
 bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                        kj_diagnostics *diagnostics, kj_code *code);
 /* Returns whether the cache or imported files may contain code for a named target. */
 bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Stores code that was compiled in a context with kjit_config.target for kjit_export_cache. Code
- * that other processes cannot use is not stored, and a remark tells the reason. name is the name of
- * the kernel. key NULL means that the code has no key. Errors: MEMORY. */
+ * that other processes cannot use is not stored; a remark tells the reason. name: the name of the
+ * kernel. key: NULL means that the code has no key. Errors: MEMORY. */
 kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
                            const kj_code *code, kj_diagnostics *diagnostics);
 /* With kjit_config.ptxas and a GPU as target: assembles the PTX of the request and stores the
@@ -187,10 +188,11 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
 
 /* ---- target_code.c ---- */
 
-/* Records code that was compiled for a target, and also a version for the same types that needs no
- * facts, because the alignment and overlap of arrays on other machines are unknown. Kernels of
- * algorithms need no second version, because the algorithm determines the facts. key as in
- * kj_record_code. Errors: the errors from the compiler and from kj_record_machine_code. */
+/* Records code that was compiled for a target. Also compiles and records a version for the same
+ * types that relies on no facts about the arrays, because their alignment and overlap on other
+ * machines are unknown. Kernels of algorithms need no second version, because the algorithm
+ * determines these facts. key: as in kj_record_code. Errors: the errors from the compiler and from
+ * kj_record_machine_code. */
 kjit_status kj_record_target(kj_call *call, const kj_compile_request *request,
                              const kj_disk_key *key, const kj_code *code,
                              kj_diagnostics *diagnostics);
@@ -204,8 +206,8 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
 /* Returns the text of a result type of the request's func, allocated with malloc. Returns NULL if
  * another process could not read the text, or if memory is exhausted. */
 char *kj_print_result(const kj_compile_request *request, kjit_type type);
-/* Reads this text in another process, for a request with the same key. Returns false if the text
- * names no type. */
+/* Reads a text that kj_print_result has returned in another process, for a request with the same
+ * key. Returns false if the text does not name a type. */
 bool kj_read_result(const kj_compile_request *request, const char *text, kjit_type *type);
 
 /* Looks up the result type of a func. The request has is_check set. Returns true and sets type if
@@ -220,8 +222,8 @@ void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
 /* Returns the value of kj_disk.recheck_every: the default, or KJIT_RECHECK=all or a number in the
  * environment. */
 uint32_t kj_read_recheck(void);
-/* Returns whether code from the cache is compiled again, because its key is selected and this
- * compiler and the same sources made it. */
+/* Returns whether code from the cache must be compiled again. This is so if its key is selected and
+ * if it was made by this compiler from the same sources. */
 bool kj_is_rechecked(kj_runtime *runtime, const kj_code *found, bool is_imported,
                      const kj_disk_key *key);
 /* Compares code from the cache with the result of a second compilation. If they differ, an
@@ -247,15 +249,15 @@ kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void
                               size_t *size_bytes);
 /* Returns whether the file was removed. */
 bool kj_remove_disk_file(kj_disk *disk, const char *name);
-/* Returns whether the directory is not used because other users can write to it. */
+/* Returns whether kjit does not use the directory because other users can write to it. */
 bool kj_can_others_write(const kj_disk *disk);
 /* Divides the text of a key into version, target, stage, kernel and signature (disk_calls.c). text
  * is 0-terminated and is modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
 /* Creates the object for the disk cache without accessing a file. If the configuration disables the
- * cache, or no directory can be used, the object has neither a store nor a directory, and contains
- * only the identity of this machine. Returns NULL if out of memory. */
+ * cache, or if no directory can be used, the object has neither a store nor a directory; it
+ * contains only the identity of this machine. Returns NULL if out of memory. */
 kj_disk *kj_open_disk(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
 
@@ -266,7 +268,7 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
 /* Writes an entry, then removes old entries if the cache exceeds its limit. */
 void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
                       const kj_code *code);
-/* Returns whether the cache accepts entries, which means that no write has failed so far. */
+/* Returns whether the cache still accepts entries. It does until a write fails. */
 bool kj_can_publish(const kj_disk *disk);
 
 typedef struct kj_disk_file {
@@ -274,8 +276,8 @@ typedef struct kj_disk_file {
   uint64_t size_bytes, used_ns; /* used_ns: time of the last use, Unix time */
   bool is_entry; /* true for an entry, false for a temporary file that a killed process has left */
 } kj_disk_file;
-/* Returns whether a temporary file is left over from a process that was killed. A writer needs only
- * milliseconds. */
+/* Returns whether a temporary file is left over from a process that was killed. The age of the file
+ * tells this, because a writer needs only milliseconds. */
 static inline bool kj_is_left_over(const kj_disk_file *file)
 {
   enum { OLD_S = 600 };

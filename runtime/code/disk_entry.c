@@ -3,8 +3,8 @@
  *     header | key | the kj_code | parameters | failures | its texts, each with a 0 byte | machine
  * code
  *
- * The checksum covers everything after it. The key names the build of libkjit, so structs are
- * stored in their memory layout. */
+ * The checksum covers everything after it. Structs are stored as they are in memory, because the
+ * key names the build of libkjit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ typedef struct header {
   uint64_t file_bytes;
   kj_digest digest;   /* digest of the key */
   kj_digest compiler; /* identity of the compiler */
-  kj_digest sources;  /* digest of the sources that the failure locations refer to */
+  kj_digest sources;  /* digest of the sources to which the failure locations refer */
   uint64_t key_bytes, parameter_count, failure_count, data_bytes, text_bytes[TEXTS];
 } header;
 
@@ -115,8 +115,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
 
 /* ---- reading ---- */
 
-/* Checks that the sizes add up to the size of the file. Each of them is at most this size, so the
- * sum does not overflow. */
+/* Checks that the sizes add up to the size of the file. Each size is at most the size of the file,
+ * so the sum does not overflow. */
 static bool has_sizes(const header *h, size_t size_bytes)
 {
   if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes ||
@@ -149,7 +149,7 @@ static const char *get(const char *from, void *to, size_t size_bytes)
   return from + size_bytes;
 }
 
-/* Returns whether the byte of a bool that comes from outside is 0 or 1. */
+/* Returns whether the byte of a bool is 0 or 1; a stored entry can contain any byte. */
 static bool is_sound_bool(const bool *value)
 {
   unsigned char byte;
@@ -213,7 +213,7 @@ static bool read_texts(const header *h, const char **at, kj_code *code, bool *ha
   return true;
 }
 
-/* Reads all parts in front of the machine code. */
+/* Reads all parts before the machine code. */
 static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
 {
   bool has_ends = true;
@@ -240,8 +240,8 @@ static bool has_places(const kj_code *code)
   return has;
 }
 
-/* Clears the locations where untyped numbers are converted, because they refer to other sources;
- * messages then name the parameter. */
+/* Clears the locations at which untyped numbers are converted, because they refer to other sources.
+ * Without them, messages name the parameter. */
 static void forget_places(kj_code *code)
 {
   for (uint32_t i = 0; i < code->parameter_count; i++)
@@ -249,8 +249,8 @@ static void forget_places(kj_code *code)
 }
 
 /* Moves the machine code, which is the last part of the entry, to the start of the block of bytes.
- * A loader needs it aligned, and a copy in new memory takes several times as long, because each new
- * page is a page fault. */
+ * A loader needs aligned code. A copy in new memory would take several times as long, because each
+ * new page is a page fault. */
 static void *take_data(char *bytes, size_t size_bytes, size_t data_bytes)
 {
   memmove(bytes, bytes + size_bytes - data_bytes, data_bytes);

@@ -1,5 +1,5 @@
 /* Identities of builds and of libdevice for the key of the disk cache; the identity of the machine
- * is in processor_*.c. No function loads the library or file that it identifies. */
+ * is in processor_*.c. The functions do not load the libraries and files that they identify. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -133,8 +133,8 @@ static void add_file(kj_digest *sum, const char *path)
   if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
 }
 
-/* Adds all files that match a pattern. Returns false if memory or file descriptors are exhausted,
- * because the list of files can then differ from the compiler's list. */
+/* Adds all files that match a pattern. Returns false if memory or file descriptors are exhausted:
+ * the compiler could then find other files than this function. */
 static bool add_pattern(kj_digest *sum, const char *pattern)
 {
   kj_paths paths = { 0 };
@@ -144,8 +144,8 @@ static bool add_pattern(kj_digest *sum, const char *pattern)
   return is_whole;
 }
 
-/* Computes the digest of all libdevice files. The compiler uses the first file that it can read.
- * After a change to any of the files, this may be another file. */
+/* Computes the digest of all libdevice files. The compiler uses the first file that it can read. A
+ * change to any of the files can cause the compiler to use another file. */
 static bool identify_math_library(const char *given_path, kj_digest *sum)
 {
   static const char *const patterns[] = {

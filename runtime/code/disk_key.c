@@ -25,7 +25,7 @@ typedef struct writer {
   const kj_compile_request *request;
   const ki_types *types;
   bool is_named;    /* the key is for any machine with a named target */
-  uint32_t written; /* a bit for each part that was written */
+  uint32_t written; /* a bit for each part of the key that has been written */
 } writer;
 
 static void note_part(writer *w, kj_key_part part)
@@ -59,8 +59,8 @@ static void put_digest(writer *w, kj_key_part part, kj_digest digest)
   append_digest(w, digest);
 }
 
-/* Writes a name so that it cannot look like further lines of the key, because a builder accepts any
- * text as a name. */
+/* Writes a name so that it cannot look like further lines of the key, which is necessary because a
+ * builder accepts any text as a name. */
 static void put_name(writer *w, const char *name)
 {
   for (; *name; name++) {
@@ -203,7 +203,7 @@ static void put_type(structs *s, kjit_type type, kj_buffer *text)
   ki_print_type_by(&(ki_type_printer){ s->types, text, put_struct, s }, type);
 }
 
-/* Adds a line for each struct, also for the structs of fields. */
+/* Adds a line for each struct, and for the structs of its fields. */
 static void add_structs(structs *s, kj_buffer *text)
 {
   for (size_t k = 0; k < s->count; k++) {
@@ -309,7 +309,7 @@ kj_digest kj_digest_sources(const kj_disk_key *key)
   for (size_t i = 0; key->has_sources && key->sources && i < key->sources->count; i++) {
     const kj_source *source = &key->sources->items[i];
     sum[1] = kj_digest_bytes(source->name, strlen(source->name));
-    /* a library module needs no text in the key: its text is a part of the build, which every key
+    /* the text of a library module is not needed: it is a part of the build, which every key
      * contains */
     sum[2] = source->library
                ? (kj_digest){ .low = 1 }

@@ -1,9 +1,10 @@
 /* Stores result types of funcs in the disk cache, so that a process that needs a stored type does
- * not load the compiler. The entry contains the type as text instead of code.
+ * not load the compiler. In place of code, the entry contains the type as text.
  *
- * The name of a struct would not identify it. The text of an argument's type is therefore the index
- * of the argument, such as "=0". After any other type with structs the text describes each struct,
- * and reading compares the description with the struct that has the name. */
+ * Several structs can have the same name, so a name does not identify a struct. If the result type
+ * is the type of an argument, the text is the index of this argument, such as "=0". Any other type
+ * that contains structs is followed by a description of each struct; the reader compares the
+ * description with the struct that has this name. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,10 +2,10 @@
  * can replace the directory.
  *
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
- * kjit removes damaged files, but removes nothing if the system refuses access. The file `usage`
- * holds the total size of all entries. A lock protects this file, but no thread waits for the lock:
- * if another process holds it, the other process counts the entries and removes old ones. From time
- * to time a process counts all entries again. */
+ * kjit removes damaged files, but it removes nothing if the system refuses access. The file `usage`
+ * contains the total size of all entries. A lock protects this file, but no thread waits for the
+ * lock: a process that holds it also does the work of the others, which is to count the entries and
+ * to remove old ones. From time to time a process counts all entries again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -59,8 +59,8 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->store = config->cache_store;
   disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
-  /* an application that disables the disk cache does not get code of other processes from the
-   * installed file either */
+  /* if the application disables the disk cache, the installed file is not used either, because its
+   * code comes from other processes */
   bool is_off = config->cache_directory && !*config->cache_directory && !config->cache_store;
   disk->installed_path = is_off && !config->shipped_cache ? "" : config->shipped_cache;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
@@ -86,9 +86,9 @@ bool kj_can_publish(const kj_disk *disk)
 
 /* Returns whether kjit may use a file or directory. Code in the directory is executed, so files and
  * directory must belong to this user or to root, and no other user may have write permission.
- * Checksums do not protect against an attacker. Permissions of the parent directories are
- * irrelevant: an attacker could replace the cache directory only by another directory that belongs
- * to this user or to root. */
+ * Checksums would not protect against an attacker. The permissions of parent directories do not
+ * matter: an attacker who can write to them could replace the cache directory, but only by another
+ * directory that belongs to this user or to root. */
 static bool is_trusted(const struct stat *info)
 {
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
@@ -249,7 +249,7 @@ static bool write_file(const kj_disk *disk, const char *name, const void *bytes,
 /* ---- total size of the entries ---- */
 
 typedef struct usage {
-  /* total_check is ~total_bytes; if it differs, the total is unknown */
+  /* total_check must be ~total_bytes; otherwise the total is unknown */
   uint64_t total_bytes, total_check;
   uint64_t counted_s; /* Unix time of the last complete count */
 } usage;
@@ -368,8 +368,8 @@ static void write_usage(int file, uint64_t total_bytes, uint64_t counted_s)
   if (pwrite(file, &known, sizeof known, 0) != sizeof known) (void)!ftruncate(file, 0);
 }
 
-/* Adds to the total size, and removes old entries if the limit is exceeded. It removes an eighth
- * more than necessary, so that the next entries lead to no removal. */
+/* Adds to the total size, and removes old entries if the limit is exceeded. Removes an eighth more
+ * than necessary, so that the next entries do not cause another removal. */
 static void account(kj_disk *disk, uint64_t added_bytes)
 {
   enum { COUNT_EVERY_S = 24 * 3600 };

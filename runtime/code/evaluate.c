@@ -6,13 +6,13 @@
 /* The value of a subexpression, which may be evaluated only partly.
  *
  * A value that is computed only from untyped numbers and literals has a weak type and is called
- * open. It takes the type of the other operand of its operation. Then it is evaluated again, with
- * its own operands in this type, as type inference does for weak expressions. */
+ * open. An open value gets the type of the other operand of its operation. Then it is evaluated
+ * again, with its own operands in this type, as in type inference. */
 typedef struct known {
   ki_value value;
   bool is_constant; /* computed from literals, constants and const parameters only */
   bool is_open;
-  bool is_product; /* a product of floats; a kernel may fuse it with an addition to one operation */
+  bool is_product; /* a product of floats, which a kernel may fuse with an addition */
 } known;
 
 /* wanted: the type required by the context, or KJIT_ANY. */
@@ -76,8 +76,8 @@ static inline bool fits_extent(kjit_type type, __int128 integer)
 }
 
 /* Converts two operands to their common type in the frequent cases: both operands have the same
- * type, i32 or i64, or one of them is a literal. No operand is evaluated again then. Returns false
- * in other cases. */
+ * type, i32 or i64, or one of them is a literal. In these cases no operand must be evaluated again.
+ * Returns false in all other cases. */
 static inline bool join_directly(known *x, known *y)
 {
   kjit_type type = x->value.type == KJ_WEAK_INT ? y->value.type : x->value.type;
@@ -112,8 +112,8 @@ static bool evaluate_condition(kj_scope *scope, const ki_expr *expr, known *k, b
 /* ---- operators ---- */
 
 /* Returns the type in which an open operation is computed. `weak` is its weak type and `wanted` the
- * type that the context requires. A float type that the context requires is ignored by operations
- * that exist only for integers. Small integer types become i32. */
+ * type that the context requires. Operations that exist only for integers ignore a float type that
+ * the context requires. Small integer types become i32. */
 static kjit_type operation_type(kjit_type weak, bool is_integer_only, kjit_type wanted)
 {
   bool to_float = ki_is_floating(wanted);
@@ -468,8 +468,8 @@ static const ki_type_expr *type_of_item(const ki_type_expr *type, uint32_t item)
 }
 
 /* Replaces a name by the expression of its let or module constant, and an item of a tuple by its
- * expression, until none of these remains. *type receives the declared type of a constant, or
- * NULL. */
+ * expression, until the expression is neither such a name nor such an item. *type receives the
+ * declared type of a constant, or NULL. */
 static const ki_expr *look_through(kj_scope *scope, const ki_expr *expr, const ki_type_expr **type)
 {
   *type = NULL;
@@ -515,8 +515,7 @@ uint32_t kj_count_tuple_items(kj_scope *scope, const ki_expr *expr)
   return kj_evaluate_shape(scope, expr->x, &shape) ? shape.rank : 0;
 }
 
-/* Evaluates an item of an expression that look_through has returned, with the type that it has
- * returned. */
+/* Evaluates an item of an expression. The expression and its type come from look_through. */
 static bool take_item(kj_scope *scope, const ki_expr *expr, const ki_type_expr *type, uint32_t item,
                       kjit_type wanted, known *k)
 {
@@ -618,8 +617,8 @@ bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value)
   if (k.is_open && !evaluate(scope, expr, type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, &k))
     return false;
   *value = k.value;
-  value->type = type; /* an i64 and a weak integer have the same bits, and so have f64 and a weak
-                       * float */
+  value->type = type; /* an i64 has the same bits as a weak integer, and an f64 has the same bits as
+                       * a weak float */
   return true;
 }
 

@@ -6,8 +6,8 @@
 
 #include "base/runtime.h"
 
-/* A bound argument. The struct is small and needs no clearing, because a launch that hits the cache
- * spends most of its time on filling these. */
+/* A bound argument. The struct is small and need not be cleared, because a launch that hits the
+ * cache spends most of its time on filling such structs. */
 typedef struct kj_bound {
   uint8_t kind; /* kj_argument_kind */
   uint8_t rank, layout, facts, access;
@@ -53,8 +53,8 @@ typedef struct kj_scope {
   const kj_binding *bindings;
   uint32_t binding_count;
   const uint32_t *block; /* block shape, or NULL if unknown */
-  /* Set if the kernel may round a float result differently: for a square root, or for a sum of
-   * products, which the kernel may fuse. */
+  /* The kernel may round the float result differently, because the expression contains a square
+   * root, or a sum of products, which the kernel may fuse. */
   bool is_rounded;
   /* location of the first expression that could not be evaluated */
   kj_location location;
@@ -70,7 +70,7 @@ static inline const kj_binding *kj_find_binding(const kj_scope *scope, const ki_
   bool is_let = decl->kind == KJ_DECL_LET && scope->bindings && decl->index < scope->binding_count;
   return is_let && scope->bindings[decl->index].value ? &scope->bindings[decl->index] : NULL;
 }
-/* Returns the array argument that the expression names, possibly by lets, or NULL. */
+/* Returns the array argument that the expression names, directly or through lets, or NULL. */
 const kj_bound *kj_find_array(const kj_scope *scope, const ki_expr *expr);
 
 /* Evaluates an expression without a type context. An untyped number argument has the value of a

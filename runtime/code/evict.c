@@ -3,9 +3,9 @@
  *
  * A launch holds its specialization without a lock (specialization.h): it increments the slot of
  * its thread and then reads the state. Eviction clears the state, makes every running thread of the
- * process execute a memory barrier, and then reads the slots. So the launch sees the cleared state,
- * or the eviction sees the incremented slot. Only eviction needs the expensive barrier; a launch
- * needs none. */
+ * process execute a memory barrier, and then reads the slots. So either the launch sees the cleared
+ * state, or the eviction sees the incremented slot. Only eviction executes the expensive barrier; a
+ * launch executes none. */
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -26,8 +26,8 @@ static bool has_key;
 
 _Static_assert(KJ_SLOTS == 64, "a bit for each slot");
 
-/* Returns the slot of a thread that ends. The counts stay in the slot, and the next thread that
- * gets the slot continues them. */
+/* Frees the slot of a thread that ends. The counts stay in the slot, and the next thread that gets
+ * the slot continues them. */
 static void give_back(void *data)
 {
   uint32_t slot = (uint32_t)(uintptr_t)data - 1;
@@ -71,9 +71,9 @@ uint32_t kj_take_slot(void)
 
 /* ---- unloading ---- */
 
-/* Code that no new launch uses, but that queued launches can still run, together with the memory
- * that its threads can still write: the failure record and the lines in the print ring. The struct
- * is allocated before the code is loaded, so that unloading cannot fail. */
+/* Code that no new launch uses, but that queued launches can still run. The struct also has the
+ * memory to which the threads of these launches can still write: the failure record and the lines
+ * in the print ring. It is allocated before the code is loaded, so that unloading cannot fail. */
 typedef struct kj_unloading {
   struct kj_unloading *next;
   uint32_t generation;   /* generation of the device */
@@ -81,7 +81,7 @@ typedef struct kj_unloading {
   uint32_t print_source;
 } kj_unloading;
 
-/* The list of a device's code that is unloaded after the next wait for the device. */
+/* The list of a device's code that will be unloaded after the next wait for the device. */
 typedef struct unloading_list {
   kj_attachment attachment;
   kj_unloading *first; /* protected by the mutex of the device */
@@ -109,7 +109,7 @@ static void add_to_list(unloading_list *list, kj_unloading *unloading)
 }
 
 /* Takes the code that was listed before the wait begins. Only this code can be unloaded after the
- * wait, because launches of code that is listed later can still be queued. */
+ * wait, because launches of code that is listed later may still be queued. */
 static void *begin_wait(kj_attachment *attachment)
 {
   return take_all((unloading_list *)attachment);
@@ -155,8 +155,8 @@ static void unload_listed(kjit_device *device)
 
 static void relieve(kj_attachment *attachment) { unload_listed(attachment->device); }
 
-/* Unloads the list after a last wait. The device no longer calls this attachment. Code on a lost
- * device is freed with its context. */
+/* Unloads the list after a last wait. The device does not call this attachment any more. Code on a
+ * lost device is freed with the device's context. */
 static void destroy_list(kj_attachment *attachment)
 {
   kj_diagnostics ignored = { 0 };
@@ -206,15 +206,15 @@ kjit_status kj_expect_unloading(kjit_specialization *specialization, kj_diagnost
                                    : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* Unloads the code. On a device with queued work this happens after the next wait for the device,
- * otherwise immediately. */
+/* Unloads the code: after the next wait for the device if the device queues work, otherwise
+ * immediately. */
 static void unload_machine_code(kjit_specialization *specialization, void *record)
 {
   kjit_device *device = specialization->device;
   kj_unloading *unloading = specialization->unloading;
   kj_runtime *runtime = device->runtime;
   void *module = specialization->device_code.module;
-  /* a failure record exists only for code that has such an entry */
+  /* a failure record exists only for code that has a kj_unloading struct */
   KJ_ASSERT(unloading || !record);
   if (unloading) {
     *unloading = (kj_unloading){ .generation = specialization->generation,
@@ -310,8 +310,8 @@ static uint64_t limit_of(const kj_runtime *runtime)
   return given ? given : DEFAULT_LIMIT;
 }
 
-/* Returns whether code can be evicted. Code whose threads can fail or print cannot, because it has
- * records that the host has not read yet. */
+/* Returns whether code can be evicted. On a device that queues launches, code whose threads can
+ * fail or print is never evicted, because the host may not have read its records yet. */
 static bool can_go(const kjit_specialization *specialization)
 {
   const kj_code *code = &specialization->code;
@@ -320,7 +320,7 @@ static bool can_go(const kjit_specialization *specialization)
 }
 
 /* Executes a memory barrier on all running threads. Returns false if the system does not support
- * it; then nothing is ever unloaded. */
+ * this; kjit then never unloads code. */
 static bool pass_barrier(void)
 {
   if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)) return true;
@@ -369,9 +369,10 @@ static void check_loaded(const kj_runtime *runtime)
   KJ_ASSERT(bytes == runtime->loaded_bytes);
 }
 
-/* Removes the next specialization to evict from the list (second-chance algorithm): the oldest one
- * that was not launched since the previous sweep. Specializations launched since then move to the
- * end. Returns NULL if two passes find none. The caller holds loaded_mutex. */
+/* Removes the next specialization to evict from the list (second-chance algorithm): the oldest
+ * specialization that was not launched since the previous sweep. Specializations that were launched
+ * since then move to the end of the list. Returns NULL if two passes over the list find no such
+ * specialization. The caller holds loaded_mutex. */
 static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_specialization *keep)
 {
   size_t count = 0;
@@ -387,8 +388,8 @@ static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_speciali
   return NULL;
 }
 
-/* Evicts code until the limit holds. Code that cannot be unloaded now is taken out of the list
- * until the sweep ends. The caller holds loaded_mutex. */
+/* Evicts code until the size of the loaded code is within the limit. Code that cannot be unloaded
+ * now is removed from the list until the sweep ends. The caller holds loaded_mutex. */
 static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
 {
   uint64_t limit = limit_of(runtime);

@@ -1,7 +1,7 @@
 /* Determines extents before a launch: the shapes of array arguments and of views of them, and the
  * values of @block and @grid. Shapes follow the same rules as in type inference and lowering. The
- * shape of `A[blockIdx.x]` is known, although the index is not, because it does not depend on the
- * value of the index. */
+ * shape of `A[blockIdx.x]` is known although the value of the index is unknown, because the shape
+ * does not depend on this value. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +88,7 @@ static bool slice_dimension(kj_scope *scope, const ki_expr *slice, int64_t *exte
   return true;
 }
 
-/* Returns whether an index expression is certainly one index, not a tuple of several. */
+/* Returns whether an index expression is certainly a single index and not a tuple of indices. */
 static bool is_one_index(const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_CALL) return expr->x->kind == KJ_EXPR_TYPE;
@@ -199,7 +199,7 @@ bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
   return is_known;
 }
 
-/* ---- parameters that the shape of a launch depends on ---- */
+/* ---- parameters on which the shape of a launch depends ---- */
 
 /* Marks the parameters on which the expression depends, directly or through lets. seen contains the
  * lets that were visited, by index. */

@@ -1,6 +1,6 @@
 /* Handles the code that the application has bound to the extern funcs of a module: C functions that
- * CPU code calls, code that is linked with GPU kernels, and the lines about both in keys of the
- * disk cache. */
+ * CPU code calls, code that is linked with GPU kernels, and the lines about this code in keys of
+ * the disk cache. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
   return a->kind == b->kind && a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1];
 }
 
-/* Returns whether an earlier func that the PTX calls is bound to the same code. */
+/* Returns whether the PTX calls an earlier func that is bound to the same code. */
 static bool is_listed(const kjit_module *module, size_t index, const char *ptx)
 {
   const ki_bound_extern *bound = bound_of(module->decls.items[index]);
@@ -119,7 +119,7 @@ kj_link_input kj_link_own(const kj_code *code)
   return (kj_link_input){ KJIT_LINK_PTX, code->entry, code->data, code->size_bytes, NULL };
 }
 
-/* Adds PTX, after renaming its symbols with the suffix that the kernel uses. */
+/* Adds PTX. Its symbols get the suffix that the kernel uses. */
 static kjit_status add_ptx(const ki_decl *decl, kj_diagnostics *diagnostics, kj_link_inputs *inputs)
 {
   kj_buffer suffix = { 0 };
@@ -206,7 +206,8 @@ bool kj_has_outside_code(const kjit_module *module)
 
 static const char unknown_includes[] = " including unknown files";
 
-/* Adds digests of the files that linked CUDA C includes, or a word if they are unknown. */
+/* Adds the digests of the files that linked CUDA C includes, or a word that says that these files
+ * are unknown. */
 static void add_includes(const ki_bound_extern *bound, int driver_version, kj_buffer *text)
 {
   for (size_t i = 0; i < bound->linked_count; i++) {
@@ -223,7 +224,7 @@ static void add_includes(const ki_bound_extern *bound, int driver_version, kj_bu
 }
 
 /* Adds a line for each bound func: its name in the canonical text, and its symbol in the code. So
- * the key tells to which symbol each call in the text is bound. */
+ * the key contains the symbol to which each call in the text is bound. */
 static void add_lines(const kjit_module *module, const ki_naming *naming, bool is_linked,
                       int driver_version, kj_buffer *text)
 {

@@ -2,9 +2,9 @@
  * so that stored code is not used after a file has changed.
  *
  * kjit does not preprocess the text. It follows every #include in the source, also in comments and
- * in untaken branches, to every folder in which NVRTC may search. The digest may therefore change
- * without need, but it always changes if a file that NVRTC reads has changed. Headers of the
- * toolkit are identified by their path, size and time, and are not followed. */
+ * in untaken branches, to every folder in which NVRTC may search. The digest therefore also depends
+ * on files that NVRTC does not read, but it always changes if a file that NVRTC reads has changed.
+ * Headers of the toolkit are identified by their path, size and time, and are not followed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 enum { MOST_FILES = 2000, MOST_FILE_BYTES = 1 << 24 };
 
-/* Paths, each followed by a 0 byte. */
+/* Paths as one string, each followed by a 0 byte. */
 typedef struct path_list {
   kj_buffer text;
   size_t count;
@@ -54,7 +54,7 @@ static void add_to_sum(scan *s, const void *data, size_t size_bytes)
 
 /* ---- options ---- */
 
-/* Returns whether an option names files or folders in a form that the scan does not read. */
+/* Returns whether an option names files or folders in a form that this scan does not read. */
 static bool names_files(const char *option, size_t length)
 {
   static const char *const forms[] = {
@@ -84,7 +84,7 @@ static void read_options(scan *s, const char *options)
 /* ---- files ---- */
 
 /* Adds a path that exists to the list of files, or its description to the digest if it is a header
- * of the toolkit. Returns whether it exists. */
+ * of the toolkit. Returns whether the path exists. */
 static bool try_path(scan *s, const char *folder, size_t length, const char *name,
                      size_t name_length, bool is_toolkit)
 {
@@ -114,9 +114,9 @@ static bool try_folders(scan *s, const path_list *folders, const char *name, siz
   return is_there;
 }
 
-/* Finds an included file in all folders. The files that this search finds include the file that
- * NVRTC would choose. A file that does not exist is a part of the digest, too: it may be built into
- * NVRTC, or belong to a branch that is not taken. */
+/* Finds an included file in all folders. NVRTC would choose one of the files that this search
+ * finds. The digest also contains the name of a file that does not exist, because this file may be
+ * built into NVRTC, or belong to a branch that is not taken. */
 static void find_file(scan *s, const char *includer, const char *name, size_t length)
 {
   const char *slash = strrchr(includer, '/');
@@ -137,8 +137,8 @@ static const char *skip_blanks(const char *at)
   return at;
 }
 
-/* Reads the directive after `#`. Comments and line ends inside of a directive, macros in place of a
- * file name, and rare directives make the scan fail. */
+/* Reads the directive after `#`. The scan cannot read comments and line ends inside of a directive,
+ * macros in place of a file name, and rare directives. */
 static void read_directive(scan *s, const char *includer, const char *at)
 {
   static const char *const rare[] = { "import", "embed", "include_next" };
@@ -147,7 +147,7 @@ static void read_directive(scan *s, const char *includer, const char *at)
   for (size_t i = 0; i < sizeof rare / sizeof *rare; i++)
     s->is_unknown |= strncmp(at, rare[i], strlen(rare[i])) == 0;
   size_t word = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
-  /* the directive continues on the next line, which this scan does not read */
+  /* the scan does not read a directive that continues on the next line */
   s->is_unknown |= at[word] == '\\';
   if (word != strlen("include") || strncmp(at, "include", word) != 0) return;
   at = skip_blanks(at + word);

@@ -79,8 +79,8 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 
 /* ---- the compilation ---- */
 
-/* Stages in addition to kjit_stage: type inference without output, and only the result type, for
- * which no compiler is needed if the disk cache has it. */
+/* Stages in addition to kjit_stage. CHECK_ONLY: type inference without output. RESULT_ONLY: only
+ * the result type, which the disk cache may contain, so that no compiler is needed. */
 enum { CHECK_ONLY = KJIT_STAGE_COUNT, RESULT_ONLY };
 
 /* Makes a cubin of the kernel and the code that is linked with it. */
@@ -211,7 +211,8 @@ static void close_request(request *r)
   free(r->relations);
 }
 
-/* Initializes a request without signature. close_request has to free it, even after an error. */
+/* Initializes a request without a signature. The caller must free it by close_request, also after
+ * an error. */
 static kjit_status open_request(request *r, kjit_kernel *kernel, kj_diagnostics *diagnostics)
 {
   uint32_t count = kernel->parameter_count;

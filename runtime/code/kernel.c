@@ -53,7 +53,8 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
-    /* not bound: a let with a type converts the value, so its expression has another value */
+    /* such a let is not bound: its type converts the value, so the let has another value than the
+     * expression */
     if (decl->type_expr && stmt->decls.count == 1) continue;
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
                                                   .item = stmt->decls.count > 1 ? (int)i : -1 };
@@ -69,8 +70,8 @@ static bool add_range(kjit_kernel *kernel, const ki_stmt *stmt)
   return true;
 }
 
-/* Binds lets. A let inside a loop has a changing value; evaluating it fails at the loop's variable,
- * which is unknown. */
+/* Binds lets. A let inside a loop has a changing value; its evaluation fails at the loop's
+ * variable, which is unknown. */
 static bool bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);
@@ -118,9 +119,8 @@ static bool has_grid_range(const ki_stmts *body)
   return false;
 }
 
-/* Returns whether any func of the module has a grid_range. This function does not determine whether
- * the kernel calls the func. If it does not, the only consequence is a grid that is larger than
- * necessary. */
+/* Returns whether any func of the module has a grid_range. This function does not check whether the
+ * kernel calls the func; if the kernel does not call it, the grid is only larger than necessary. */
 static bool has_callee_range(const kjit_module *module)
 {
   const kjit_module *base = module->later ? module->bases.items[0] : module;
@@ -136,8 +136,8 @@ static bool has_callee_range(const kjit_module *module)
   return false;
 }
 
-/* Returns whether an attribute depends on const parameters only. Evaluates it with const parameters
- * set to 1 and no other arguments. */
+/* Returns whether an attribute depends on const parameters only. To find out, evaluates the
+ * attribute with const parameters set to 1 and without other arguments. */
 static bool is_static(kjit_kernel *kernel, const ki_attribute *attribute)
 {
   kj_bound *bound = attribute ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;
@@ -230,8 +230,8 @@ static void free_kernel(kjit_kernel *kernel)
   free(kernel);
 }
 
-/* Returns whether a shared array has extents that a launch evaluates. Only the compilation of the
- * code determines which of them it uses. */
+/* Returns whether a shared array has extents that a launch evaluates. Which of these arrays the
+ * code uses is known only after its compilation. */
 static bool has_extents(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_SHARED && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY &&
@@ -319,8 +319,8 @@ static kernel_set *get_set(kjit_module *module)
   return set;
 }
 
-/* Returns the kernel object. If two threads create such an object at the same time, the second one
- * is discarded. */
+/* Returns the kernel object. If two threads create it at the same time, the second object is
+ * discarded. */
 static kjit_kernel *get_kernel(kjit_module *module, kernel_set *set, size_t index)
 {
   kjit_kernel *known = atomic_load_explicit(&set->items[index], memory_order_acquire);

@@ -44,9 +44,9 @@ typedef struct kj_table kj_table;
 typedef struct kj_function_code kj_function_code;
 
 /* Counters that threads write often exist once per slot, and each slot has its own cache lines. A
- * thread owns a slot until it ends, so it increments its counters without an atomic
- * read-modify-write. If more threads exist than slots, the remaining threads share the last slot.
- * See evict.c. */
+ * thread owns a slot until the thread ends, so it increments its counters without an atomic
+ * read-modify-write. If there are more threads than slots, the remaining threads share the last
+ * slot. See evict.c. */
 enum { KJ_SLOTS = KJ_LAUNCH_COUNTERS, KJ_SHARED_SLOT = KJ_SLOTS - 1, KJ_SLOT_BYTES = 128 };
 /* slot of this thread plus 1, or 0 before kj_take_slot assigned a slot */
 extern _Thread_local uint32_t kj_own_slot
@@ -72,21 +72,20 @@ typedef struct kj_known_shape {
   const kjit_specialization *specialization; /* NULL means that no shape is stored */
   uint32_t grid[3], block[3], shared_bytes, parameter_bytes;
   kjit_launch_config config;             /* stream and device are not compared */
-  uint64_t inputs[KJ_MOST_SHAPE_INPUTS]; /* extents and scalar arguments that the shape depends
-                                          * on */
+  uint64_t inputs[KJ_MOST_SHAPE_INPUTS]; /* extents and scalar arguments on which the shape
+                                          * depends */
 } kj_known_shape;
 
-/* The last launch by a thread with this slot. The slot that several threads share stores no
- * shape. */
+/* The last launch by a thread with this slot. The slot that threads share stores no shape. */
 typedef struct kj_recent_slot {
   _Atomic(kjit_specialization *) specialization;
   kj_known_shape shape;
-  char padding[64]; /* makes sure that two slots are on different cache lines */
+  char padding[64]; /* ensures that two slots are on different cache lines */
 } kj_recent_slot;
 
-/* Counts the uses of a specialization by the threads with one slot: uses that began, uses that
- * ended with a launch, and uses that ended without a launch. The code is in use while begun >
- * launched + passed. */
+/* Counts the uses of a specialization by the threads with one slot: `begun` is the number of uses
+ * that have begun, `launched` the number of uses that ended with a launch, and `passed` the number
+ * of uses that ended without a launch. The code is in use while begun > launched + passed. */
 typedef struct kj_hold_slot {
   _Atomic uint64_t begun, launched, passed;
   char padding[KJ_SLOT_BYTES - 3 * sizeof(uint64_t)];
@@ -113,7 +112,7 @@ struct kjit_kernel {
   bool is_range_only;     /* see kj_is_range_only */
   const ki_decl **shared; /* shared arrays whose extents are evaluated at launch */
   uint32_t shared_count;
-  size_t call_bytes; /* size of the memory of a call, see kj_divide_memory */
+  size_t call_bytes; /* size of a call's memory, which kj_divide_memory divides */
   kj_recent_slot recent[KJ_SLOTS];
   /* for a func: the compiled functions that the application has called. launch/function_code.c
    * creates them and sets free_functions. */
@@ -129,12 +128,12 @@ struct kjit_kernel {
   size_t order_count, order_capacity;
 };
 
-/* Returns the kernel object of a kernel or func, created at the first call: its parameters and the
- * rules for binding arguments. Returns NULL if out of memory. */
+/* Returns the kernel object of a kernel or func: its parameters and the rules for binding
+ * arguments. The first call creates the object. Returns NULL if out of memory. */
 kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index);
-/* inspect.c. Finds the type that a func returns for arguments of these types when it is compiled
- * for the device, as the type may depend on the target (`vector_bytes`, `target`). device NULL
- * means the CPU. The messages go to diagnostics. */
+/* inspect.c. Finds the type that a func returns for arguments of these types. The type may depend
+ * on the target for which the func is compiled (`vector_bytes`, `target`). device NULL means the
+ * CPU. The messages go to diagnostics. */
 kjit_status kj_find_result_type(kjit_function *function, const kjit_device *device,
                                 const kjit_type *types, size_t count, kj_diagnostics *diagnostics,
                                 kjit_type *type);
@@ -143,10 +142,10 @@ void kj_free_specializations(kjit_kernel *kernel);
 /* Returns the kernel object of a declaration, or NULL if none was created yet. */
 kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index);
 
-/* Block size of launches that specify none. */
+/* Block size of a launch if neither the launch nor the kernel specifies one. */
 enum { KJ_DEFAULT_BLOCK = 256 };
-/* Returns the default block size: bound, from @launch_bounds, but at most KJ_DEFAULT_BLOCK, rounded
- * down to whole warps. */
+/* Returns the default block size: `bound`, which comes from @launch_bounds, but at most
+ * KJ_DEFAULT_BLOCK, rounded down to whole warps. */
 static inline uint32_t kj_default_block(uint32_t bound)
 {
   uint32_t threads = bound < KJ_DEFAULT_BLOCK ? bound : KJ_DEFAULT_BLOCK;
@@ -163,8 +162,8 @@ static inline const ki_decl *kj_function_of(const kjit_function *function)
 
 /* Sets is_shaping of the parameters. Returns false if memory is exhausted. */
 bool kj_mark_shaping(kjit_kernel *kernel);
-/* Evaluates @block or another attribute; values that are not given are 1. Errors: LAUNCH, without a
- * report if diagnostics is NULL. */
+/* Evaluates @block or another attribute; values that the attribute does not have are 1. Errors:
+ * LAUNCH, without a report if diagnostics is NULL. */
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
                                   const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3]);
@@ -184,22 +183,22 @@ typedef struct kj_call {
                            * shared memory of the launch */
   char *parameters;       /* the parameter block, with space for parameter_room bytes */
   size_t parameter_room;
-  char *own_parameters; /* allocated by kj_make_room, freed by the function that divided the call's
-                         * memory, or NULL */
+  char *own_parameters; /* NULL, or memory that kj_make_room has allocated; the function that
+                         * divided the call's memory frees it */
   bool has_host_arrays, is_miss;
-  bool has_read_only; /* an array is read-only, and the kernel's source may write to it */
+  bool has_read_only; /* an array is read-only, but the kernel's source may write to it */
   uint32_t facts;     /* KJ_CALL_FACT_*, set by kj_make_key */
   bool is_sealed;     /* true if the kernel was sealed when the arguments were matched */
   bool is_general;    /* the key contains no facts */
   bool is_fallback;   /* true if the call runs plain code, or code that relies on fewer facts than
-                         hold for the call */
+                         are true for the call */
   kj_plain plain;     /* the kinds of plain code that the call may compile and run */
   /* launch configuration */
   uint32_t grid[3], block[3], cluster[3];
   bool is_block_chosen; /* true if kjit chose the block, because the launch gives none */
   bool is_cooperative;
-  /* true if kjit chose the grid and may still reduce it, because the launch gives none and the
-   * kernel is range-only (kj_is_range_only) */
+  /* true if the grid was chosen by kjit and may be reduced, because the launch gives no grid and
+   * the kernel is range-only (kj_is_range_only) */
   bool is_chosen;
   bool has_elements; /* `elements` is set */
   bool has_nothing;  /* true if the launch has no iterations and is skipped */
@@ -256,7 +255,7 @@ uint64_t kj_hash_key(const uint64_t *key, uint32_t count);
 
 /* ---- signature.c ---- */
 
-/* Returns the name of the type of a KJ_ARGUMENT_NUMBER in signatures and keys. */
+/* Returns the word that stands for the type of a KJ_ARGUMENT_NUMBER in signatures and keys. */
 const char *kj_number_text(kjit_type type);
 
 /* Parses facts into a signature: the flags of arguments, relations[count * count] and the block.
@@ -275,7 +274,7 @@ char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,
                             kj_outside *outside);
 void kj_free_outside(kj_outside *outside);
-/* Inputs for linking a kernel's PTX. The PTX itself is the first one. */
+/* Inputs for linking a kernel; the first input is the kernel's PTX. */
 typedef struct kj_link_inputs {
   kj_link_input *items;
   /* number of renamed PTX sources, which follow the kernel's own PTX and are owned */
@@ -283,17 +282,18 @@ typedef struct kj_link_inputs {
 } kj_link_inputs;
 /* Returns the kernel's own PTX as a link input. */
 kj_link_input kj_link_own(const kj_code *code);
-/* Lists the kernel's PTX, the PTX that is bound to called funcs, renamed to the symbols that the
- * kernel calls, and the linked code of called funcs. Each input is listed once. Free the list with
- * kj_free_link_inputs. */
+/* Lists the kernel's PTX, the PTX to which called funcs are bound, and the linked code of called
+ * funcs. The symbols of bound PTX are renamed to those that the kernel calls. Each input is listed
+ * once. Free the list with kj_free_link_inputs. */
 kjit_status kj_list_link_inputs(const kjit_module *module, const kj_code *code,
                                 kj_diagnostics *diagnostics, kj_link_inputs *inputs);
 void kj_free_link_inputs(kj_link_inputs *inputs);
 /* Returns whether a func of the module is bound to code that has to be linked with the kernel. */
 bool kj_has_outside_code(const kjit_module *module);
-/* Appends lines to the disk cache key: for each bound func its symbol, which contains a digest of
- * GPU code and of the files that CUDA C includes, and its name in the canonical text of the module.
- * is_linked: see kj_code_format. driver_version: of the driver that loads the code, or 0. */
+/* Appends lines to the disk cache key, one for each bound func: its name in the canonical text of
+ * the module, and its symbol, which contains a digest of GPU code and of the files that CUDA C
+ * includes. is_linked: see kj_code_format. driver_version: version of the driver that loads the
+ * code, or 0. */
 void kj_add_extern_key(const kjit_module *module, bool is_linked, int driver_version,
                        kj_buffer *text);
 /* Returns whether the files that linked CUDA C includes are known and have not changed since the
@@ -303,8 +303,8 @@ bool kj_is_extern_key_current(const kjit_module *module, int driver_version, con
 
 /* ---- range_only.c ---- */
 
-/* Returns whether a launch without iterations can be skipped: outside of its grid_ranges the kernel
- * only evaluates lets without side effects. */
+/* Returns whether the kernel has no effect if its grid_ranges have no iterations, so that such a
+ * launch can be skipped (range_only.c). */
 bool kj_is_range_only(const ki_function *function);
 
 #endif

@@ -1,7 +1,7 @@
 /* Defines the table of key inputs, and checks at compile time that it contains all fields. For each
- * struct in key_inputs.def the compiler builds a struct of the listed fields, which must have the
- * same size and offsets, and an initializer with one value for each row. A missing row leaves a
- * member without a value, which is an error in every build. */
+ * struct in key_inputs.def, this file declares a second struct with the listed fields, which must
+ * have the same size and offsets, and an initializer with one value for each row. If a row is
+ * missing, a member has no value, which is a compile error in every build. */
 #include "code/key_inputs.h"
 
 #include "code/disk.h"

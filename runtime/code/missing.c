@@ -8,11 +8,11 @@
 
 /* ---- parts of keys ---- */
 
-/* A part of a key that an application can influence. A part's text is the rest of its line. The
- * module's text is the rest of the key. */
+/* A part of a key that an application can influence. The text of a part is the rest of its line;
+ * the text of the module is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
-  /* texts that the message puts before and after the text of the entry's part; NULL means that the
+  /* the words of the message before and after the text of the entry's part; NULL means that the
    * message does not show this text */
   const char *before, *after;
 } part_row;
@@ -24,7 +24,8 @@ static const part_row parts[] = {
   { KJ_KEY_CHECKS, "it was compiled with other run-time checks (", ")" },
   { KJ_KEY_INTERRUPTIBLE, "kjit_config.interruptible was ", "" },
   { KJ_KEY_ARGUMENTS, "it is for (", ")" },
-  { KJ_KEY_FACTS, NULL, NULL }, /* the part has the facts, which append_facts shows */
+  { KJ_KEY_FACTS, NULL, NULL }, /* this part of the key contains the facts, which append_facts
+                                 * shows */
   { KJ_KEY_EXTERNS, "other functions were bound to its extern functions", NULL },
   { KJ_KEY_TEXT, "it was compiled from another source", NULL },
 };
@@ -63,8 +64,8 @@ static bool has_same_part(key_text a, key_text b, kj_key_part part)
 typedef struct nearest {
   char *key; /* malloc'd; NULL if no entry has a kernel with this name */
   size_t key_bytes;
-  int same; /* measure of similarity: the number of equal parts, to which equal module sources
-               contribute most */
+  int same; /* measure of similarity: the number of equal parts, plus a larger number if the module
+               sources are equal */
 } nearest;
 
 static int count_same(key_text wanted, key_text found)
@@ -96,7 +97,7 @@ static void compare_entry(const kj_archive *archive, uint64_t index, key_text wa
 
 /* ---- the message ---- */
 
-/* Appends for example "avx512f of x86-64-v4" if the processor does not support the entry's
+/* Appends, for example, "avx512f of x86-64-v4" if the processor does not support the entry's
  * level. */
 static void append_missing_feature(key_text processor, kj_buffer *text)
 {

@@ -11,8 +11,8 @@
 /* ---- identity ---- */
 
 /* /proc/cpuinfo has lines with the implementer, part and revision of each core. A machine may have
- * different cores, so digests of all these lines are collected, without duplicates. Only a
- * few of these lines differ from each other. */
+ * different cores, so the digests of all different lines are collected. There are only a few
+ * different lines. */
 enum { MOST_LINES = 64 };
 
 static bool is_known(const kj_digest *lines, size_t count, kj_digest line)

@@ -77,13 +77,14 @@ kj_digest kj_identify_processor(void)
 
 /* A feature bit of CPUID. */
 typedef struct level_bit {
-  uint32_t leaf, word, bit; /* leaf: index into leaves; word: 0 to 3 for eax, ebx, ecx, edx */
+  uint32_t leaf, word, bit; /* leaf: index into `leaves`; word: 0 to 3 for eax, ebx, ecx, edx */
   const char *name;
 } level_bit;
 
 enum { A, B, C, D, AVX_STATE = 6, AVX512_STATE = 0xe6 };
 
-/* Levels of the x86-64 psABI. Each level adds to the level before it. */
+/* Levels of the x86-64 psABI. Each list has the features that a level requires in addition to those
+ * of the level before it. */
 static const level_bit v2[] = { { FEATURES, C, 13, "cx16" },   { EXTENDED, C, 0, "lahf" },
                                 { FEATURES, C, 23, "popcnt" }, { FEATURES, C, 0, "sse3" },
                                 { FEATURES, C, 19, "sse4.1" }, { FEATURES, C, 20, "sse4.2" },
@@ -99,8 +100,8 @@ static const level_bit v2[] = { { FEATURES, C, 13, "cx16" },   { EXTENDED, C, 0,
                                 { MORE_FEATURES, B, 30, "avx512bw" },
                                 { MORE_FEATURES, B, 31, "avx512vl" } };
 
-/* Features that widen the registers of machine-specific code, although the machine does not reach
- * the level v3 or v4. */
+/* Features with which code for this specific machine uses wider registers, although the machine
+ * does not reach the level v3 or v4. */
 static const level_bit own_v3[] = { { FEATURES, C, 28, "avx" } };
 static const level_bit own_v4[] = { { MORE_FEATURES, B, 16, "avx512f" },
                                     { MORE_FEATURES, B, 30, "avx512bw" },

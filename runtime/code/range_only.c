@@ -1,8 +1,8 @@
 /* Detects kernels that have no effect if their grid_ranges have no iterations: outside of the
  * ranges they only evaluate expressions that cannot fail, take little time, and have no visible
  * effect. The decision uses the untyped tree, before any code exists. An expression counts as
- * harmless only if these three properties are certain. Otherwise a launch without iterations runs
- * the kernel. */
+ * harmless only if all three properties are certain. If some expression is not harmless, a launch
+ * without iterations runs the kernel. */
 #include "code/kernel.h"
 
 static bool is_harmless(const ki_expr *expr);
@@ -92,8 +92,8 @@ static bool is_harmless_let(const ki_stmt *stmt)
   return true;
 }
 
-/* A launch computes the extents itself (evaluate.c), but does not perform checks such as that of a
- * division by 0. An extent whose evaluation may fail in the kernel is therefore not harmless. */
+/* A launch computes the extents itself (evaluate.c), but does not perform checks, such as the check
+ * of a division by 0. So an extent is not harmless if its evaluation may fail in the kernel. */
 bool kj_is_range_only(const ki_function *function)
 {
   bool has_range = false;

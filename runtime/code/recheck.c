@@ -1,6 +1,6 @@
-/* In builds with assertions, compiles some of the code that was found in the disk cache again and
- * compares the results. A difference means that the key lacks an input of the code, or that the
- * compiler is not deterministic. */
+/* In builds with assertions, kjit compiles some of the code that it has found in the disk cache
+ * again, and compares the results. A difference means that the key lacks an input of the code, or
+ * that the compiler is not deterministic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ uint32_t kj_read_recheck(void)
   return !strcmp(given, "all") ? 1 : (uint32_t)strtoul(given, NULL, 10);
 }
 
-/* The choice depends on the key alone, so that a failure is reproducible. */
+/* The choice of the code depends only on its key, so that a failure is reproducible. */
 static bool is_chosen(const kj_disk *disk, const kj_disk_key *key)
 {
   return disk->recheck_every && key->digest.low % disk->recheck_every == 0;

@@ -1,6 +1,6 @@
 /* Parses signatures and facts. A signature is, for example, "f32[:] C, 16". Facts are names that
- * apply to all arrays ("aligned16 disjoint"), or have the form in which a specialization prints
- * them ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
+ * apply to all arrays ("aligned16 disjoint"), or facts about named arguments, as a specialization
+ * prints them ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,8 @@ static kjit_status fail(reader *r, uint32_t index, kjit_status status, const cha
                      "parameter `%s`: expected %s, got `%s`", decl->name, expected, text);
 }
 
-/* Returns the length of a literal without its type suffix, which starts at a letter that cannot be
- * part of a number. */
+/* Returns the length of a literal without its type suffix, which starts with a letter that cannot
+ * be part of a number. */
 static size_t literal_length(const char *text)
 {
   bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -210,7 +210,7 @@ static kjit_status read_typed(reader *r, uint32_t index, char *text)
 {
   ki_value value;
   kjit_type type;
-  /* the form in which a specialization prints its signature */
+  /* a specialization prints its signature in this form */
   if (read_number_type(text, &type)) {
     r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_NUMBER, .type = type };
     /* the parameter takes the value at run time, so only the type counts */

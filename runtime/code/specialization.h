@@ -10,8 +10,8 @@
 typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
 
 struct kjit_specialization {
-  /* A kj_state. The fields that launches read, and all fields after mutex, are written before the
-   * state becomes READY and do not change while the state is READY. */
+  /* A kj_state. All fields that launches read, and all fields after mutex, are written before the
+   * state becomes READY. They do not change while the state is READY. */
   _Atomic int state;
   uint32_t generation;
   /* tables of the fast path, see launch/fast_path.h; freed as one block */
@@ -31,35 +31,35 @@ struct kjit_specialization {
   uint64_t failure_address;      /* device address of the failure record */
   uint32_t print_source; /* for devices with queued launches, if code.prints is set; 0 means none */
   kj_loaded *loaded;     /* handle of an object that the compiler's loader has loaded */
-  struct kj_unloading *unloading; /* used if the device queues its launches */
+  struct kj_unloading *unloading; /* only for devices that queue their launches */
   bool is_from_disk, is_imported;
   char *signature, *facts;
   uint64_t load_time_ns;
   kj_cpu_cost *cost; /* used if the device runs a launch before the call returns */
-  /* Last result of the occupancy calculator and the launch that it belongs to (see launch/fit.c). 0
-   * means none. */
+  /* Last result of the occupancy calculator, and the launch for which it was computed (see
+   * launch/fit.c). 0 means that there is no result. */
   _Atomic uint64_t chosen_threads, resident_blocks;
-  /* The signature for which the code was compiled, and the code itself (code.data holds PTX, a
-   * cubin or an object). Both are kept after loading, for export and for callers that request the
-   * code in another form. */
+  /* The signature for which the code was compiled. This signature and the code itself (code.data
+   * holds PTX, a cubin or an object) are kept after loading, for export and for callers that
+   * request the code in another form. */
   kj_signature compiled_for; /* owns its arguments and relations */
   bool is_listed;            /* the specialization is in kernel->order */
   /* kjit_specialize has returned the specialization; protected by kernel->mutex */
   bool is_explicit;
-  /* A background compilation failed, and kjit does not start another one by itself. Protected by
-   * mutex. */
+  /* A background compilation has failed, so kjit starts no further background compilation of its
+   * own accord. Protected by mutex. */
   bool is_hopeless;
   kj_plain plain_kind; /* for plain code: the kind that the compilation allowed; otherwise NONE */
-  /* The specialization with plain code that launches run while this one is compiled, or NULL.
-   * Protected by mutex. */
+  /* The specialization with plain code, which launches run while this specialization is being
+   * compiled, or NULL. Protected by mutex. */
   kjit_specialization *plain;
   kjit_specialization *next_loaded; /* runtime->loaded */
   size_t compiled_bytes;            /* size of code.data */
   /* Protected by runtime->loaded_mutex. swept is the number of launches at the last sweep of the
    * eviction. */
   uint64_t code_bytes, swept;
-  /* Number of graphs and other objects that use the code without a hold. A caller that increments
-   * it holds the specialization. */
+  /* Number of pins. A pin is a graph or another object that uses the code without a hold. A caller
+   * must hold the specialization to increment the number. */
   _Atomic uint32_t pins;
   kj_hold_slot holds[KJ_SLOTS];
   _Atomic bool has_tried_table;
@@ -70,12 +70,13 @@ struct kjit_specialization {
 /* ---- holding: evict.c ----
  *
  * Code can be unloaded while its specialization lives on. A caller that uses code, device_code or
- * table must hold the specialization during this time. To hold a specialization takes one addition
- * to a cache line that only threads with the same slot number use, and no thread waits for it. */
+ * table must hold the specialization during this time. A hold takes one addition in a cache line
+ * that only threads with the same slot number use, and no thread waits for another thread. */
 
-/* For assertions. Other threads with the same slot can begin and end holds while this function
- * reads the counts. It reads the count of ended holds first, so the result is true as long as this
- * thread holds the specialization. */
+/* For assertions: returns whether a thread with this slot holds the specialization. Other threads
+ * with the same slot can begin and end holds while this function reads the counts. The function
+ * reads the count of ended holds first, so the result is always true if this thread holds the
+ * specialization. */
 static inline bool kj_is_slot_in_use(const kj_hold_slot *slot)
 {
   uint64_t ended = atomic_load(&slot->launched) + atomic_load(&slot->passed);
@@ -93,9 +94,9 @@ static inline void kj_release_of(kjit_specialization *specialization, uint32_t o
 }
 
 /* Holds the specialization and returns true, or returns false if it has no code. A holder first
- * publishes its hold and then reads the state; eviction first changes the state and then reads the
- * holds. Between these two steps, eviction makes every thread execute a memory barrier. So the
- * holder sees the changed state, or the eviction sees the hold. */
+ * publishes its hold and then reads the state. Eviction first changes the state, then makes every
+ * thread execute a memory barrier, and then reads the holds. So either the holder sees the changed
+ * state, or the eviction sees the hold. */
 static inline bool kj_hold_of(kjit_specialization *specialization, uint32_t own)
 {
   kj_count_up(&specialization->holds[own].begun, own);
@@ -125,16 +126,16 @@ static inline bool kj_is_held_here(const kjit_specialization *specialization)
 kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
                          kj_diagnostics *diagnostics);
 /* Unloads the code of a specialization without holds. If launches of this code may still be queued,
- * the code is put on a list and unloaded after the next successful wait for the device (see
- * kj_unload_listed). */
+ * adds the code to a list, from which it is unloaded after the next successful wait for the device
+ * (see kj_unload_listed). */
 void kj_unload_code(kjit_specialization *specialization);
-/* Allocates the memory that unloading needs. It is called before code is loaded, so unloading
- * cannot fail. */
+/* Allocates the memory that unloading needs. Must be called before code is loaded, so that
+ * unloading cannot fail. */
 kjit_status kj_expect_unloading(kjit_specialization *specialization, kj_diagnostics *diagnostics);
 /* Waits for each device that has listed code and no stream in capture. The caller holds no lock. */
 void kj_unload_listed(kj_runtime *runtime);
 bool kj_has_listed(kjit_device *device);
-/* Creates the data of this layer for a device. */
+/* Creates the device's list of code to unload. */
 kjit_status kj_open_unloading(kjit_device *device, kj_diagnostics *diagnostics);
 
 uint64_t kj_count_launches(const kjit_specialization *specialization);
@@ -149,10 +150,10 @@ void kj_forget_loaded(kjit_specialization *specialization);
 /* Returns the READY specialization for the call's key, held, or NULL. Lock-free. */
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
                                 uint64_t hash);
-/* Returns a READY specialization for the same types whose facts all hold in this call, held, or
- * NULL. Plain code is the last choice. *variants becomes the number of specializations for the same
- * types without those for plain code. *variants is 0 while the variant for the call itself is being
- * compiled. Lock-free. */
+/* Returns a READY specialization for the same types, held by this thread, whose facts are all true
+ * for this call, or NULL. Returns plain code only if there is no other code. *variants becomes the
+ * number of specializations for the same types, without those for plain code, or 0 while the
+ * variant for the call itself is being compiled. Takes no lock. */
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Returns the entry for the call's key and creates it if necessary. Returns NULL if memory is
  * exhausted. */
@@ -165,17 +166,17 @@ kjit_specialization *kj_get_plain_entry(const kj_call *call, const kjit_speciali
 
 /* Appends all diagnostics of one list to another list. */
 void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
-/* Queues the compilation of a better variant, which no caller waits for. Does nothing if it is in
- * progress or has failed. */
+/* Queues the compilation of a better variant, for which no caller waits. Does nothing if this
+ * compilation is in progress or has failed. */
 void kj_upgrade_later(kj_call *call, uint64_t hash);
-/* Compiles and loads the specialization, or waits for the thread that is doing so. The caller does
- * not hold the result. If call->plain allows it, the result may be a specialization with plain
- * code, while the specialization for the call itself is compiled in the background. Returns the
- * errors of the compiler. */
+/* Compiles and loads the specialization, or waits for the thread that is doing so. The result is
+ * not held. If call->plain allows it, the result may be a specialization with plain code; the
+ * specialization for the call itself is then compiled in the background. Returns the errors of the
+ * compiler. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization);
 /* Queues the compilation unless it is queued or running already. Returns NOT_READY while the
- * compilation is in progress, and the compiler's errors once. */
+ * compilation is in progress. If the compilation has failed, returns the compiler's errors once. */
 kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                 kjit_specialization **specialization);
 /* Compiles a PENDING entry, also if call->plain is set. The caller is the thread that made it
@@ -186,11 +187,10 @@ void kj_abandon_entry(kjit_specialization *entry);
 
 /* Fills in the compiler's description of an argument. Returns false if memory is exhausted. */
 bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
-/* Returns whether the specialization was made for plain code. The key of such a specialization has
- * one more bit. */
+/* Returns whether the specialization is for plain code, which a bit of its key says. */
 bool kj_is_for_plain(const kjit_specialization *specialization);
-/* Returns whether loaded plain code can run the call: `allowed` includes its kind, and its
- * registers allow the call's block. */
+/* Returns whether loaded plain code can run the call: its kind is one of `allowed`, and its number
+ * of registers allows the call's block. */
 bool kj_suits_plain(const kj_call *call, kj_plain allowed, const kjit_specialization *plain);
 /* Compiles the call's kernel and loads the code into the specialization. Plain code is not
  * loaded. */
@@ -200,11 +200,11 @@ kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
  * too. */
 kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
                                    const kj_signature *signature, kjit_stage stage);
-/* Returns the stage that the device runs: PTX or OBJECT. */
+/* Returns the stage of the code that the device loads: PTX or OBJECT. */
 kjit_stage kj_code_stage(const kjit_device *device);
-/* Compiles a kernel for a device and a signature, and stops after the given stage. The code does
- * not depend on the caller. Loads the compiler if necessary, and links code that has to be linked
- * at compile time. */
+/* Compiles a kernel for a device and a signature, and stops after the given stage. The code is the
+ * same for all callers. Loads the compiler if necessary, and links code that has to be linked at
+ * compile time. */
 kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code);
@@ -216,37 +216,37 @@ kjit_status kj_describe_call(const kj_call *call, kj_diagnostics *diagnostics,
  * disk cache, or for another process. */
 kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
                              kj_diagnostics *diagnostics, kj_code *code);
-/* Loads plain code into a specialization for plain code. The function takes over the code, also if
- * it fails. */
+/* Loads plain code into a specialization for plain code. The function takes over the code, also on
+ * failure. */
 kjit_status kj_load_plain(kj_call *call, kjit_specialization *specialization, kj_code *code,
                           kj_diagnostics *diagnostics);
 void kj_free_texts(kjit_specialization *specialization);
 
 /* Loads evicted code again (ahead.c). On success the caller holds the specialization. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics);
-/* Reads a signature in text form. arguments gets one element for each parameter, bound gets the
+/* Reads a signature in text form. arguments receives an element for each parameter, bound the
  * values known at compile time. Errors: SYNTAX, TYPE, NAME, ARGUMENT. */
 kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics);
-/* Like kj_read_signature, for a list of types. In text form a struct has only its name, which
- * several structs can share. */
+/* Like kj_read_signature, for a list of types instead of a text. In a text, a struct has only a
+ * name, which several structs can share. */
 kjit_status kj_read_types(const kjit_kernel *kernel, const kjit_type *types, size_t count,
                           kj_argument *arguments, kj_bound *bound, kj_diagnostics *diagnostics);
-/* Reports a failed thread of a kernel, or of a func that the application called: status KERNEL with
- * location and message. */
+/* Reports that a thread has failed in a kernel, or in a func that the application called. The
+ * status is KERNEL, with location and message. */
 kjit_status kj_report_failure(const kjit_kernel *kernel, const kj_code *code, bool is_func,
                               const kj_failure_record *record, kj_diagnostics *diagnostics);
 
 /* ---- compiler.c: compilation in background threads ----
  *
- * The threads run compilations that no launch waits for, and signatures that the application gave
- * ahead of time. A context starts threads when there is work, at most
- * kjit_config.compile_threads. */
+ * A job for a background thread: a compilation for which no launch waits, or for a signature that
+ * the application has given ahead of time. A context starts these threads when there is work, at
+ * most kjit_config.compile_threads of them. */
 
 typedef struct kj_job {
   struct kj_job *next;
-  /* Performs the job and frees it. If is_given_up is true, the context is being destroyed: the
-   * function does no work and only wakes the waiting threads. */
+  /* Performs the job and frees it. If is_given_up is true, the context is being destroyed; the
+   * function then only wakes the waiting threads and frees the job. */
   void (*run)(struct kj_job *job, bool is_given_up);
 } kj_job;
 
@@ -256,21 +256,22 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job);
 /* Returns whether the caller is a background thread. A background thread must not queue a job and
  * wait for it, because no other thread may be left to run it. */
 bool kj_is_in_background(const kj_runtime *runtime);
-/* Runs the queued job of this specialization in the calling thread, which needs its result. The
- * caller thus waits neither for earlier jobs in the queue nor for itself. */
+/* Runs the queued job of this specialization in the calling thread, which needs its result. So the
+ * caller does not wait for earlier jobs in the queue, nor, if it is a background thread, for
+ * itself. */
 void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
-/* Like kj_hurry, for a job that the caller may have queued. Does nothing if a thread has taken
- * it. */
+/* Like kj_hurry, for a job that the caller may have queued. Does nothing if a thread has taken the
+ * job from the queue. */
 void kj_hurry_job(kj_runtime *runtime, const kj_job *job);
-/* Warns that callers keep the plain code of a kernel or func, because the best code could not be
- * compiled: no caller needs the best code and would report the error. kind: "kernel" or "function";
- * callers: "launches" or "calls". */
+/* Warns that callers continue to use the plain code of a kernel or func, because the best code
+ * could not be compiled. Without the warning, no one would see this error, because no caller needs
+ * the best code. kind: "kernel" or "function"; callers: "launches" or "calls". */
 void kj_warn_of_plain(const kjit_kernel *kernel, const char *kind, const char *callers,
                       const kj_diagnostics *diagnostics);
-/* Copies the data of the call that a compilation needs and queues it. The entry is PENDING. Returns
- * false like kj_queue_job. */
+/* Queues the compilation for a call, with a copy of the data that it needs. The entry is PENDING.
+ * Returns false like kj_queue_job. */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);
-/* Returns whether kjit_stop_background was called. After that no job is queued. */
+/* Returns whether kjit_stop_background was called, after which no job is queued. */
 bool kj_is_background_stopped(kj_runtime *runtime);
 
 /* Loads the compiler unless it is loaded already (compiler.c). */
@@ -279,7 +280,7 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface,
                             kj_diagnostics *diagnostics);
 
-/* Creates the data of this layer for a runtime. */
+/* Creates the runtime's data for compiled code. */
 kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
 #endif

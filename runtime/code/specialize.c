@@ -72,8 +72,8 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
   };
 }
 
-/* Completes the kernel's module: parses and links the declarations that were not parsed yet. The
- * linked module is needed only during compilation. */
+/* Completes the kernel's module: parses the declarations that were not parsed before, and links the
+ * module. Only the compilation needs the linked module. */
 static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *request,
                                kj_diagnostics *diagnostics, kjit_module **linked)
 {
@@ -146,7 +146,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
   if (!is_linked) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
   if (is_compiled && !is_linked && !device->is_target) {
-    /* the compiler's loader is used, because it registers debug information with debuggers */
+    /* the compiler's loader is used, because it tells debuggers about the debug information */
     status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
                             &specialization->loaded, &kernel);
     if (status == KJIT_OK) {
@@ -205,9 +205,9 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
   return KJIT_OK;
 }
 
-/* Returns whether linking succeeds. If the driver's linker fails, loading the PTX fails as well and
- * reports the reason. If an earlier kernel has faulted, the driver may report the fault at this
- * call. */
+/* Returns whether linking succeeds. A failure is not reported here, because loading the PTX then
+ * fails as well and reports the reason. If an earlier kernel has faulted, the driver may report the
+ * fault at this call. */
 static bool can_link(kj_call *call, kj_code *code)
 {
   kj_diagnostics ignored = { 0 };
@@ -216,8 +216,7 @@ static bool can_link(kj_call *call, kj_code *code)
   return is_linked;
 }
 
-/* Returns whether the device's own loader accepts the object; otherwise storing it would be
- * useless. */
+/* Returns whether the device's own loader accepts the object. If not, the object is not stored. */
 static bool can_be_loaded(kj_call *call, const kj_code *code)
 {
   kjit_device *device = call->device;
@@ -262,8 +261,8 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   return KJIT_OK;
 }
 
-/* Compiles, and loads unless the code is plain. The driver may need as long to translate PTX as the
- * compiler needs to produce it. */
+/* Compiles, and loads the code unless it is plain code. The driver may need as much time to
+ * translate PTX as the compiler needs to create it. */
 static kjit_status compile_and_load(kj_call *call, kjit_specialization *specialization,
                                     const kj_signature *signature, const kj_disk_key *key,
                                     kj_diagnostics *diagnostics)
@@ -311,7 +310,8 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
 
 /* Returns the number of earlier specializations of the kernel for the same types on the same
  * device. Returns 0 if this specialization is in the list already, because its code was evicted and
- * compiled again. The fields compared here do not change once a specialization is listed. */
+ * compiled again. The fields that this function compares do not change while a specialization is in
+ * the list. */
 static size_t count_before(const kjit_specialization *specialization)
 {
   kjit_kernel *kernel = specialization->kernel;
@@ -396,8 +396,8 @@ static bool find_named(kj_runtime *runtime, const kj_compile_request *request, k
   return false;
 }
 
-/* Fetches code of a named target: machine code or else PTX, which is linked here and stored like
- * compiled code. A driver that is too old for the machine code rejects it. */
+/* Fetches code for a named target: machine code or, if there is none, PTX, which is linked here and
+ * stored like compiled code. A driver that is too old for the machine code rejects it. */
 static bool fetch_named(kj_call *call, kjit_specialization *specialization,
                         const kj_compile_request *request, const kj_disk_key *key,
                         kj_diagnostics *diagnostics)
@@ -445,7 +445,7 @@ static void count_source(kj_call *call, kjit_specialization *specialization, cod
 }
 
 /* Returns whether the code may be in a cache or will be stored, so that it needs a key. Code with
- * debug information is not stored, because its files and lines belong to one program. */
+ * debug information is not stored, because its files and lines are those of one program. */
 static bool needs_key(kj_call *call, kj_diagnostics *diagnostics)
 {
   return call->kernel->context->config.debug == KJIT_DEBUG_NONE &&
@@ -523,8 +523,8 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   return status;
 }
 
-/* Formats the signature and the facts as strings. If the code was evicted before, the existing
- * strings stay, because the application may have borrowed them. */
+/* Formats the signature and the facts as strings. If the specialization has strings already,
+ * because its code was evicted, it keeps them: the application may have borrowed these strings. */
 static kjit_status print_texts(const kj_call *call, kjit_specialization *specialization,
                                kj_diagnostics *diagnostics)
 {
@@ -541,7 +541,7 @@ static kjit_status describe(const kj_call *call, kjit_specialization *specializa
                             kj_diagnostics *diagnostics)
 {
   uint32_t generation = atomic_load(&call->device->generation);
-  /* written only once, because other threads can read the field while evicted code is loaded
+  /* written only once, because other threads can read this field while evicted code is loaded
    * again */
   if (specialization->device != call->device) specialization->device = call->device;
   if (specialization->generation != generation) specialization->generation = generation;

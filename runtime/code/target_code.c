@@ -31,8 +31,8 @@ static void free_signature(kj_signature *signature)
   *signature = (kj_signature){ 0 };
 }
 
-/* Compiles and records code that needs no facts, unless the context has it. The function reports no
- * messages, because they would be the same as those for the code with facts. */
+/* Compiles and records code that needs no facts, unless the context has it. Reports no messages,
+ * because the compilation of the code with facts has reported the same messages. */
 static kjit_status record_without_facts(kj_call *call, const kj_compile_request *request,
                                         const kj_disk_key *fast, kj_diagnostics *diagnostics)
 {
@@ -79,7 +79,7 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
   kj_disk_key named = { 0 };
   const char *name = call->kernel->function->decl->name;
   kjit_status status = KJIT_OK;
-  /* without such code, the compilation reports the missing compiler */
+  /* if there is no such code, the compilation reports that the compiler is missing */
   if (!kj_has_named_code(call->runtime, diagnostics)) return KJIT_OK;
   if (kj_get_compiler(call->runtime, &why) == KJIT_ERROR_NO_COMPILER) {
     status = KJIT_ERROR_NO_COMPILER;
