@@ -3,10 +3,10 @@
  * Scalars are passed as in C. An array is passed as several parameters: the pointer, an i64 for
  * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
  * function that kjit_call_function calls has hidden parameters, which precede all others. If the
- * function may fail, the first is the address of a kj_failure_record. If the result is an
- * aggregate, its address follows. It takes aggregate arguments by address, and small floats as
- * their bits. In other GPU functions, small floats and complex numbers are passed and returned as
- * in CUDA C++. */
+ * function may fail, the first hidden parameter is the address of a kj_failure_record. If the
+ * result is an aggregate, the next one is its address. Such a function takes aggregate arguments by
+ * address, and small floats as their bits. In other GPU functions, small floats and complex numbers
+ * are passed and returned as in CUDA C++. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -21,8 +21,8 @@ static bool is_cuda(const kl_lowering *l)
   return l->c->request->target.kind == KJ_TARGET_NVPTX && !l->c->request->has_record;
 }
 
-/* Returns whether a complex type is passed as cuFloatComplex or cuDoubleComplex. Like vectors,
- * these are aligned to their size. */
+/* Returns whether a complex type is passed as cuFloatComplex or cuDoubleComplex. These CUDA types
+ * are aligned to their size, like vectors. */
 static bool is_cuda_complex(kl_lowering *l, kjit_type type)
 {
   return is_cuda(l) && !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_COMPLEX;
@@ -57,7 +57,7 @@ static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
     return is_cuda(l) ? LLVMStructTypeInContext(l->context, &bits, 1, false) : bits;
   }
   if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
-  if (type == KJIT_BOOL) return l->i1; /* as in clang: a bool is an i1 that is extended to a byte */
+  if (type == KJIT_BOOL) return l->i1; /* as in clang, a bool is an i1 that is extended to a byte */
   return kl_type_info(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
 }
 
@@ -118,7 +118,7 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, un
 }
 
 /* Gives a parameter or result that is narrower than a register the attribute for sign or zero
- * extension, because the caller extends such a value. */
+ * extension, because callers and callees extend such values. */
 static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -182,8 +182,8 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
       args[count++] = as_pointer(l, kl_lower_expr(l, expr->args.items[i]), l->pointer);
     else args[count++] = to_c(l, type, kl_lower_expr(l, expr->args.items[i]));
   }
-  /* Another lowering into this module, or another extern func with the same binding, can have
-   * declared the function. */
+  /* the function may have been declared already: by another lowering into this module, or for
+   * another extern func with the same binding */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) {
     *function = declare(l, instance, instance->symbol, 0);

@@ -1,5 +1,5 @@
-/* In builds of kjit with assertions, this file adds assertions to CPU code. While the code runs, it
- * checks the facts on which it relies. The passes derive these facts and pass them to the
+/* In builds of kjit with assertions, this file adds assertions to CPU code: the code checks the
+ * facts on which it relies while it runs. The passes derive these facts and pass them to the
  * optimizer: value ranges, relations between arguments, alignments, and conditions of checks that
  * were omitted. If a fact does not hold, the process stops with a message; otherwise the code could
  * compute a wrong result later. */
@@ -8,8 +8,8 @@
 #include "lower/instruction.h"
 #include "native/support_routines.h"
 
-/* Returns whether the code asserts facts. Code that runs in another process does not, because that
- * process may not have kjit's functions. */
+/* Returns whether the code asserts facts. Code for other processes does not assert facts, because
+ * they may not have kjit's functions. */
 bool kl_asserts_facts(const kl_lowering *l)
 {
   const kj_compile_request *request = l->c->request;
@@ -98,8 +98,8 @@ static const char *name_of(kl_lowering *l, uint32_t argument)
   return l->kernel->function->params.items[argument]->name;
 }
 
-/* Asserts the alignment of an argument. CPU code does not rely on the alignment, but the code that
- * passes arguments is shared with GPUs, where a wrong alignment would fault. */
+/* Asserts the alignment of an argument. CPU code does not rely on the alignment. But the runtime
+ * passes arguments to GPU kernels in the same way, and there a wrong alignment would fault. */
 static void assert_alignment(kl_lowering *l, uint32_t argument, LLVMValueRef start,
                              const kl_array_value *array)
 {
@@ -209,8 +209,8 @@ void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
   if (alignment > 1)
     kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, rest, zero), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
-  /* the memory can be an argument of the caller, whose index a function that is not inlined does
-   * not know */
+  /* the memory can be an argument of the kernel, but a function that is not inlined does not know
+   * which one */
   if (!kl_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;

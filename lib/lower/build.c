@@ -358,7 +358,7 @@ LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array)
   LLVMValueRef packed = LLVMGetPoison(packed_array_type(l, info));
   packed = kl_insert_value(l, packed, array->pointer, 0);
   for (uint32_t d = 0; !info->is_static && d < info->rank; d++) {
-    /* the extent of dynamic shared memory is computed from the size that the launch gives */
+    /* the launch gives the size of dynamic shared memory, from which the extent is computed */
     bool is_dynamic = info->space == KJ_SPACE_SHARED;
     if (array->extents[d] || is_dynamic)
       packed = kl_insert_value(l, packed, kl_extent(l, array, d), 1 + d);
@@ -455,8 +455,9 @@ static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
 }
 
 /* Converts a float to the bits of a bf16, rounding to nearest even. If the target has no
- * instruction for it, integer arithmetic is used, because LLVM would call a helper function. A NaN
- * must stay a NaN although its upper bits may be 0, so its quiet bit is set. */
+ * instruction for this conversion, integer arithmetic is used, because LLVM would call a helper
+ * function. The quiet bit of a NaN is set: without it, the upper bits of the NaN's mantissa can be
+ * 0, and the result would be an infinity. */
 static LLVMValueRef bf16_of_float(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->f32));

@@ -2,8 +2,8 @@
  *
  * An operation that can fail branches to a separate basic block. This block passes the details to a
  * function, or on a GPU to a common block of the current function. There, only the first failing
- * thread writes the failure record; all failing threads leave the kernel. If nothing can fail, none
- * of this code is generated, and the kernel has no parameter for the record. */
+ * thread writes the failure record, and all failing threads leave the kernel. A kernel that cannot
+ * fail contains none of this code and has no parameter for the record. */
 #include <string.h>
 
 #include "lower/cpu/cpu.h"
@@ -12,7 +12,7 @@
 
 /* CPU: the checks for uninitialized memory and races, which monitor accesses of shared and local
  * memory (native/watch.h). Before each access, the code calls a function that returns whether the
- * access is correct. If it is not, the thread fails. */
+ * access is correct. If the access is not correct, the thread fails. */
 
 static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
@@ -199,15 +199,15 @@ static void write_fields(kl_lowering *l, LLVMValueRef const *args)
     kl_store(l, args[WRITER_VALUES + i],
              field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
   /* The state is stored last, with release order, because the application can read the record while
-   * the kernel runs, and it reads the state first. */
+   * the kernel runs, and it reads the state before the other fields. */
   LLVMValueRef store = kl_store(l, kl_const32(l, KJ_FAILURE_WRITTEN),
                                 field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
 
-/* Writes the failure record and moves the builder to the basic block after it. If args has no
- * position, the position of the current thread is written. */
+/* Writes the failure record and moves the builder to the basic block after the write. If args has
+ * no position, writes the position of the current thread. */
 static void write_record(kl_lowering *l, LLVMValueRef *args)
 {
   LLVMValueRef function = LLVMGetBasicBlockParent(kl_here(l));
@@ -349,10 +349,10 @@ static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *value
 }
 
 /* Returns whether failure sites share one block. Failure code is cold, and a shared copy saves
- * compile time. A GPU has one copy for each function; the CPU has one if a kernel has more than
- * MOST_CALLS sites. With fewer sites the CPU emits a call for each, which gives better hot code.
- * With more, register allocation for the thread indices that these calls pass takes superlinear
- * time. */
+ * compile time. A GPU has one copy for each function. The CPU has one copy if a kernel has more
+ * than MOST_CALLS sites. With fewer sites, CPU code calls the failure function at each site, which
+ * gives better hot code. With more sites, these calls would be slow to compile: register allocation
+ * for the thread indices that they pass takes superlinear time. */
 static bool is_shared(const kl_lowering *l)
 {
   enum { MOST_CALLS = 32 };
@@ -434,7 +434,7 @@ void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
     failure.values[i] = kl_lower_expr(l, stmt->indices.items[i]);
   }
   kl_build_failure(l, &failure);
-  /* the statements that follow in an inlined body are lowered although they are unreachable */
+  /* the remaining statements of an inlined body are lowered, too, although they are unreachable */
   kl_move_to(l, kl_new_block(l, "never"));
 }
 

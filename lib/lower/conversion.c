@@ -104,8 +104,8 @@ LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x)
 }
 
 /* Converts a 64-bit integer to a double. If the integer has more significant bits than the
- * mantissa, sets the last bit of the mantissa. A later rounding to odd of this result gives the
- * same number as a rounding of the exact integer. */
+ * mantissa, sets the last bit of the mantissa. A later rounding of this result to odd gives the
+ * same number as a rounding of the exact integer to odd. */
 static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
   LLVMValueRef zero = kl_const64(l, 0), is_negative = kl_icmp(l, LLVMIntSLT, value, zero);
@@ -122,8 +122,8 @@ static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef v
 /* Clamps a float that was converted from an integer before it is converted to f16. LLVM 22 assumes
  * that an integer with few significant bits is exact in f16, whatever its size. If the f16 is
  * extended again, LLVM drops both conversions: 2^31 would remain 2^31 instead of becoming infinity.
- * The clamping does not change the result, because the limits become infinite in f16 as well, and
- * it prevents LLVM from dropping the conversions. */
+ * The clamping prevents LLVM from dropping the conversions. It does not change the result, because
+ * the limits also become infinite in f16. */
 static LLVMValueRef bound_for_half(kl_lowering *l, LLVMValueRef x)
 {
   const double bound = 131072;
@@ -223,7 +223,7 @@ LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, 
 /* ---- fma ---- */
 
 /* Returns x + y in f64, rounded to odd: if the sum is inexact, its last bit is set. A second
- * rounding then gives the same result as a single rounding. */
+ * rounding of this sum then gives the same result as a single rounding. */
 static LLVMValueRef add_to_odd(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMValueRef sum = kl_fadd(l, x, y), of_y = kl_fsub(l, sum, x), of_x = kl_fsub(l, sum, of_y);
@@ -234,7 +234,7 @@ static LLVMValueRef add_to_odd(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   LLVMValueRef is_away =
     kl_icmp(l, LLVMIntEQ, kl_fcmp(l, LLVMRealOGT, lost, zero), kl_fcmp(l, LLVMRealOGT, sum, zero));
   LLVMValueRef odd = kl_add(l, bits, kl_select(l, is_away, kl_const64(l, 1), kl_const64(l, -1)));
-  /* false for infinities and NaNs, because their error is NaN */
+  /* false for infinities and NaNs, because `lost` is then NaN */
   LLVMValueRef is_inexact = kl_fcmp(l, LLVMRealONE, lost, zero);
   return kl_bitcast(l, kl_select(l, kl_and(l, is_even, is_inexact), odd, bits), l->f64);
 }

@@ -4,10 +4,10 @@
  * has its own scope with the location of the call. On a GPU the lines become .loc directives, on
  * the CPU a line table.
  *
- * Variables (KJIT_DEBUG_FULL): each variable has memory in its frame for the debugger, and every
- * assignment writes the value to this memory in addition to the place that the code reads. A
- * variable in a slot is described by the address of the slot. This address is set at the start of
- * each thread's iteration of a thread loop. */
+ * Variables (KJIT_DEBUG_FULL): the stack frame has memory for each variable, which only the
+ * debugger reads; every assignment also writes the value to this memory. For a variable in a slot,
+ * the debug information describes the address of the slot, which is set at the start of each
+ * thread's iteration of a thread loop. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct kl_debug {
   LLVMMetadataRef *files;       /* indexed by source */
   LLVMMetadataRef *subprograms; /* indexed by instance */
   LLVMMetadataRef expression, dereference;
-  /* the next list of statements is the body of a thread loop and has no scope of its own */
+  /* the next list of statements is the body of a thread loop and has no separate scope */
   bool is_thread;
 };
 
@@ -119,8 +119,8 @@ static LLVMMetadataRef get_subprogram(kl_lowering *l, const kt_instance *instanc
 
 /* ---- locations ---- */
 
-/* Returns the scope for a location. If a line directive assigns the statement to another file than
- * that of its function, the scope is a lexical block in that file. */
+/* Returns the scope for a location. If a line directive assigns the statement to a file other than
+ * that of its function, the scope is a lexical block in this other file. */
 static LLVMMetadataRef scope_in_file(kl_lowering *l, const kl_frame *frame, kj_location location)
 {
   if (location.file == frame->instance->function->decl->location.file) return frame->scope;
@@ -254,7 +254,7 @@ static LLVMMetadataRef struct_type(kl_lowering *l, const char *name, const membe
 
 /* ---- types of aggregates ---- */
 
-/* the debug types of structs are nested at most this deeply, because structs can contain
+/* maximum nesting depth in the debug types of structs; it is limited because structs can contain
  * pointers to themselves */
 enum { MOST_DEPTH = 6 };
 
@@ -276,8 +276,8 @@ static const char *part_name(kl_lowering *l, const ki_type_info *info, uint32_t 
                                                              : kj_format(l->c->arena, "item%u", i);
 }
 
-/* Returns the debug type of an aggregate. held is the LLVM type of the value that the debugger
- * shows; NULL means that the value is in memory layout. */
+/* Returns the debug type of an aggregate. held: the LLVM type of the value that the debugger shows;
+ * NULL means that the value has the layout of memory. */
 static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
   const ki_type_info *info = kl_type_info(l, type);
@@ -380,7 +380,7 @@ void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLV
 }
 
 /* Returns whether two variables come from the same variable in the source. pass/simt.c creates
- * copies of a variable in order to recompute it in other regions of the kernel. */
+ * copies of variables, which other regions of the kernel compute again. */
 static bool is_twin(const kt_var *a, const kt_var *b)
 {
   bool is_same_place = a->location.line == b->location.line &&

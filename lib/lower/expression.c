@@ -65,7 +65,7 @@ static LLVMValueRef lower_convert(kl_lowering *l, const kt_expr *expr)
 /* ---- lazily evaluated operands ---- */
 
 /* Returns whether the expression has no effect and evaluating it is always cheaper than a branch
- * around it. Subtracts its cost from *budget. */
+ * around it. Subtracts the cost of the expression from *budget. */
 static bool is_cheap(kl_lowering *l, const kt_expr *expr, int *budget)
 {
   if (!ki_is_scalar(expr->type) || --*budget < 0) return false;
@@ -200,9 +200,8 @@ static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_EMPTY] = NULL,
 };
 
-/* Returns whether the expression computes a value, so that its range can be asserted. The range of
- * any other expression, for example of a variable, is that of a stored value and is not
- * asserted. */
+/* Returns whether the expression computes a value, so that its range can be asserted. Returns false
+ * for other expressions, for example variables, whose range is that of a stored value. */
 static bool computes(const kt_expr *expr)
 {
   return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||

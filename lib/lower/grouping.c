@@ -1,14 +1,14 @@
 /* Decides whether each thread of a grid_range or block_range processes several adjacent elements at
  * once, with 16-byte accesses (strided_range.c).
  *
- * This file scans the loop's body and the funcs that it calls. A thread processes elements one at a
+ * This file scans the loop's body and the funcs that it calls. A thread processes one element at a
  * time if an access may depend on another iteration, or if the copies of the body would be too
  * large. */
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Maximum cost of all copies of the body. The other two are the costs of a math function without
- * branches and of one with branches. */
+/* Maximum cost of all copies of the body. MATH_COST: cost of a math function without branches.
+ * BRANCH_COST: cost of a math function with branches. */
 enum { MOST_COPIED = 640, MATH_COST = 12, BRANCH_COST = 48 };
 
 typedef struct scan {
@@ -98,7 +98,8 @@ static bool is_straight_math(ki_builtin_id id)
   return ki_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
 }
 
-/* Functions that contain loops, or that have more than a few hundred instructions for f32. */
+/* Flags of functions that contain loops, or that have more than a few hundred instructions for
+ * f32. */
 enum { NOT_COPIED = KJ_MATH_LOOPS | KJ_MATH_LONG_F32 };
 
 static bool calls_library(const ki_builtin *builtin)
@@ -261,8 +262,8 @@ static bool in_set(const uint64_t *set, uint32_t argument)
   return set[argument / 64] >> argument % 64 & 1;
 }
 
-/* Returns whether any two arguments of which one is written are either disjoint or the same
- * array. */
+/* Returns whether any two arguments, of which at least one is written, are either disjoint or the
+ * same array. */
 static bool are_independent(scan *s)
 {
   const kj_signature *signature = s->l->c->request->signature;

@@ -1,9 +1,9 @@
 /* Array indexing: 32-bit index arithmetic, and addresses of elements.
  *
- * If the fact offsets32 holds for an argument, the offset of every element fits into an i32, and so
- * does every partial sum of index * stride for an existing element. However, an intermediate result
- * of an index expression can exceed the range, for example a * b in (a * b) - c. Index expressions
- * are therefore computed modulo 2^32 and may wrap. The sums over strides do not wrap. */
+ * If the fact offsets32 is true for an argument, the offset of every element fits into an i32, and
+ * so does every partial sum of index * stride for an existing element. An intermediate result of an
+ * index expression can exceed this range, for example a * b in (a * b) - c. Index expressions are
+ * therefore computed modulo 2^32 and may wrap, but the sums over strides do not wrap. */
 #include "lower/instruction.h"
 
 static bool is_integer(kl_lowering *l, kjit_type type)
@@ -126,8 +126,8 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* An expression of fewer than 64 bits is converted after it is evaluated. Conversions also call
- * this function for i32 and u32 operands. */
+/* An expression of fewer than 64 bits is converted after it has been evaluated. Conversions call
+ * this function also for i32 and u32 operands. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 {
   if (expr->kind != KJ_T_CONST && kl_scalar_bytes(l, expr->type) < 8)
@@ -161,10 +161,10 @@ LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dim
 static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValueRef index,
                            uint32_t dimension)
 {
-  /* the stride of a view can be missing if no access needs it */
+  /* the stride of a view is missing if no access needs it */
   if (LLVMIsAConstantInt(index) && LLVMIsNull(index)) return index;
   LLVMValueRef stride = array->strides[dimension];
-  KJ_ASSERT(stride); /* parameter.c has found that it is needed */
+  KJ_ASSERT(stride); /* parameter.c has found that the kernel needs this stride */
   if (kl_is_one(stride)) return index;
   stride = LLVMTypeOf(index) == l->i32 ? kl_as_i32(l, stride) : kl_as_i64(l, stride);
   return no_wrap(kl_mul(l, index, stride), true);
@@ -178,10 +178,11 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
   return kl_inbounds_gep(l, type, pointer, &offset, 1);
 }
 
-/* Returns the address of an element. 32-bit offsets are added up first, which takes half as many
- * instructions. Each partial sum is the offset of an element [i, .., 0, ..], so it does not wrap.
- * 64-bit offsets are added to the address one dimension at a time, starting with the outermost.
- * LLVM can then hoist the additions that are invariant in an inner loop. */
+/* Returns the address of an element. 32-bit offsets are added to each other first, and their sum to
+ * the address, which takes half as many instructions. Each partial sum is the offset of an element
+ * [i, .., 0, ..], so it does not wrap. 64-bit offsets are added to the address one dimension at a
+ * time, starting with the outermost. LLVM can then hoist the additions that are invariant in an
+ * inner loop. */
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {
@@ -197,8 +198,8 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
 }
 
 /* Returns whether offsets can be computed modulo 2^32. This is the case for arguments with the fact
- * offsets32, and for shared and local arrays, which are small. The CPU uses 64 bits, which are as
- * fast: LLVM recognizes adjacent addresses only if the index cannot wrap. */
+ * offsets32, and for shared and local arrays, which are small. The CPU always uses 64 bits, which
+ * are equally fast, because LLVM recognizes adjacent addresses only if the index cannot wrap. */
 static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (l->c->request->target.kind == KJ_TARGET_CPU) return false;
@@ -208,7 +209,8 @@ static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
   return l->c->request->signature->offsets32;
 }
 
-/* Records that the code relies on the fact offsets32. Global memory always belongs to arguments. */
+/* Records that the code relies on the fact offsets32. The facts about arguments apply, because
+ * global memory always belongs to an argument. */
 static void note_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (kl_type_info(l, array->type)->space == KJ_SPACE_GLOBAL) l->c->used_offsets32 = true;
@@ -304,8 +306,8 @@ uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const
 /* ---- views ---- */
 
 /* Multiplies a step by a stride, exactly, in 64 bits; LLVM narrows the multiplication if 32 bits
- * suffice. The product is exact even if the fact offsets32 holds, because a step may be large if
- * the dimension has at most one element. */
+ * suffice. 64 bits are needed even if the fact offsets32 is true, because the step of a dimension
+ * with at most one element may be large. */
 static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   if (kl_is_one(x)) return y;
@@ -347,7 +349,7 @@ static void set_new_shape(kl_lowering *l, const kt_expr *expr, uint32_t rank, kl
 }
 
 /* Returns the dimension of the view that selects from dimension `source` of the array, or NULL if
- * an index removes that dimension. */
+ * this dimension has a single index and is not part of the view. */
 static const kt_view_dimension *kept_dimension(const kt_expr *view, uint32_t rank, uint32_t source)
 {
   for (uint32_t d = 0; view->dimensions && d < rank; d++)

@@ -8,8 +8,8 @@
 #include "lower/lower.h"
 #include "lower/lower_target.h"
 
-/* Returns the builder for appending one instruction. Increments the instruction count by the number
- * of copies that unrolling will make of the instruction. */
+/* Increments the instruction count, by the number of copies of the instruction that unrolling will
+ * make. Returns the builder for appending the instruction. */
 static inline LLVMBuilderRef kl_next(kl_lowering *l)
 {
   l->instruction_count += l->copies;
@@ -153,7 +153,7 @@ static inline LLVMValueRef kl_cond_br(kl_lowering *l, LLVMValueRef condition,
 
 static inline LLVMBasicBlockRef kl_here(kl_lowering *l) { return LLVMGetInsertBlock(l->builder); }
 
-/* Returns a phi, which is x if control comes from basic block x_from, and y if it comes from
+/* Returns a phi: the value is x if control comes from basic block x_from, and y if it comes from
  * y_from. */
 static inline LLVMValueRef kl_join(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
                                    LLVMValueRef y, LLVMBasicBlockRef y_from)

@@ -1,8 +1,8 @@
 /* Lowers while, for, and loops that other parts of lowering build.
  *
  * `for` visits the same values as Python's range for every first, stop and step, without overflow.
- * Adding a step of 1 cannot overflow. A loop with another step therefore counts down the remaining
- * distance to its stop. */
+ * With a step of 1, the counter cannot overflow. With any other step it could, so the loop counts
+ * down the remaining distance to its stop. */
 #include "lower/instruction.h"
 
 /* ---- loops in two versions (pass/loop_versions.c) ----
@@ -94,7 +94,8 @@ typedef struct rounds {
   LLVMValueRef at;
 } rounds;
 
-/* Begins rounds, unless unrolling surrounding loops already makes many copies. */
+/* Begins rounds, unless the unrolling of surrounding loops already makes many copies of this
+ * loop. */
 static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
 {
   enum { MOST_ROUNDS = 64 };
@@ -151,7 +152,7 @@ static void lower_while_version(kl_lowering *l, const kt_stmt *stmt)
 }
 
 /* Lowers a `while` loop in two versions. If the loop has no iterations, the computed distance wraps
- * around, but then either version is correct. */
+ * around, which does not matter, because both versions are then correct. */
 static void lower_while_twice(kl_lowering *l, const kt_stmt *stmt)
 {
   kl_polled_twice t = { .loop = stmt };
@@ -249,9 +250,9 @@ static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl
 }
 
 /* If the loop does not poll in each iteration, divides it into chunks and sets *b to the bounds of
- * a chunk. If the span of a chunk does not fit into the counter's type, no chunks are needed,
- * because the loop has fewer iterations than a chunk. Returns the block to which the loop branches
- * when it reaches its stop. */
+ * a chunk. No chunks are needed if the span of a chunk does not fit into the counter's type,
+ * because the loop then has fewer iterations than a chunk. Returns the block to which the loop
+ * branches when it reaches its stop. */
 static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
                                       LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
 {
@@ -307,7 +308,7 @@ static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMVal
 }
 
 /* Lowers a loop with a constant step as i = first + counter * step, where the counter starts at 0.
- * The number of iterations needs a division, which LLVM turns into a multiplication. */
+ * Computing the number of iterations takes a division, which LLVM replaces by a multiplication. */
 static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -344,8 +345,8 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Lowers a loop whose step is not known. Before each iteration adds the step, it compares the
- * remaining distance with the size of the step. */
+/* Lowers a loop whose step is not known. Compares the remaining distance with the step before each
+ * iteration adds the step. */
 static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -370,8 +371,8 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Returns whether adding the step once more fits into the counter's type, according to the range
- * that pass/range.c has found. */
+/* Returns whether the counter's type can represent the last value plus the step, according to the
+ * range that pass/range.c has found. */
 static bool has_room(const kt_stmt *stmt, LLVMValueRef step)
 {
   if (!LLVMIsAConstantInt(step) || !stmt->var->range.known) return false;
@@ -389,7 +390,7 @@ static void lower_for_version(kl_lowering *l, const kt_stmt *stmt, bounds b)
 
 /* Lowers the loop in two versions, one for few iterations and one for many (kl_polled_twice). The
  * number of iterations is the distance from the first value to the stop, divided by the step unless
- * the step is 1. If the loop has no iterations, either version is correct. */
+ * the step is 1. If the loop has no iterations, both versions are correct. */
 static void lower_for_twice(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   kl_polled_twice t = { .loop = stmt };

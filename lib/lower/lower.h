@@ -22,8 +22,8 @@ void kl_finish_code(kl_lowering *l);
 /* For begin_kernel: creates the entry block of l->function and the block in which the code
  * starts. */
 void kl_begin_body(kl_lowering *l);
-/* lower_call.c: kl_plan_calls decides which instances are inlined; call it before anything is
- * lowered. kl_lower_pending lowers the bodies of the other instances. */
+/* lower_call.c: kl_plan_calls decides which instances are inlined, and must be called before any
+ * function is lowered. kl_lower_pending lowers the bodies of the other instances. */
 void kl_plan_calls(kl_lowering *l);
 void kl_lower_pending(kl_lowering *l);
 bool kl_is_recursive(kl_lowering *l, const kt_instance *instance);
@@ -45,13 +45,13 @@ _Noreturn void kl_lower_unsupported(kl_lowering *l, kj_location location, const 
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit);
 /* Returns whether a KJ_V_SHARED variable is in dynamic shared memory. */
 bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var);
-/* Returns the number of an array among the arrays in dynamic shared memory that do not overlap;
- * numbers start at 0. */
+/* Returns the number of an array, from 0, among the arrays in dynamic shared memory that do not
+ * overlap. */
 size_t kl_dynamic_number(kl_lowering *l, const kt_var *var);
 /* Returns the variable's offset in bytes from the start of dynamic shared memory, an i64. */
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var);
-/* Returns the array at a pointer with its extents and strides. If the launch determines the array's
- * size, the extent is not set. */
+/* Returns the array at a pointer with its extents and strides. Does not set the extent if the
+ * launch determines the size of the array. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer);
 /* Returns the number of elements, an i64, of the array whose size the launch determines. */
 LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes);
@@ -101,25 +101,26 @@ void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMV
 bool kl_has_record(const kl_lowering *l);
 void kl_plan_interrupts(kl_lowering *l);
 /* Polls for interrupts at the end of an iteration whose cost is `cost`; if the launch has been
- * interrupted, the thread leaves here. Emits no code in the short version of a loop. */
+ * interrupted, the thread leaves the kernel here. Emits no code in the short version of a loop. */
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
-/* Polls, in any version of a loop, while a thread waits for other threads. */
+/* Like kl_poll, for a thread that waits for other threads. Also emits code in the short version of
+ * a loop. */
 void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
-/* CPU: count the iterations of a loop that only waits. If a thread has waited for many turns, the
+/* CPU: count the iterations of a loop that only waits. After a large number of iterations, the
  * thread for which it waits cannot be running, and the waiting thread fails. */
 LLVMValueRef kl_begin_turns(kl_lowering *l);
 void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location);
 /* Emits a poll for interrupts at the start of an LLVM function. */
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
-/* Returns the number of iterations of a loop between two polls. 1 means that each iteration calls
- * kl_poll, and 0 that the loop never polls. */
+/* Returns the number of iterations of a loop between two polls. 1 means that the caller calls
+ * kl_poll in each iteration, and 0 that the loop never polls. */
 uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop);
 /* A loop that is lowered twice: a short version, which does not poll, and a long one, which polls.
  * The caller begins the short version, lowers the loop, begins the long version, lowers the loop
  * again, and ends the long version.
  *
  * is_short is an i1 that selects the short version, for about 2^kl_few_iterations iterations or
- * fewer. spent is the cost of the short version's iterations in expressions, an i32. If spent is
+ * fewer. spent is an i32: the cost of the short version's iterations in expressions. If spent is
  * NULL, kjit estimates the cost. */
 typedef struct kl_polled_twice {
   const kt_stmt *loop;
@@ -134,12 +135,12 @@ void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);
 /* A loop over chunks of the range [first, stop). Call kl_begin_chunks. Then build a loop that runs
- * from .first to .stop and branches to .end when it is done. Finally call kl_end_chunks in .end
- * with the .first of the next chunk. `leave` is the block after all chunks. span is the size of a
- * chunk in units of the counter. The caller must set is_signed and other_type before the first
- * call. other_type is the type of .other, another value that is passed from chunk to chunk; NULL
- * means that there is no such value. kl_end_chunks returns the block from which the next chunk
- * begins. */
+ * from .first to .stop and branches to .end after its last iteration. Finally call kl_end_chunks in
+ * the block .end, with the .first of the next chunk. `leave` is the block after all chunks. span is
+ * the size of a chunk in units of the counter. The caller must set is_signed and other_type before
+ * the first call. other_type is the type of .other, another value that is passed from chunk to
+ * chunk; NULL means that there is no such value. kl_end_chunks returns the block from which the
+ * next chunk begins. */
 typedef struct kl_chunks {
   bool is_signed;
   LLVMTypeRef other_type;
@@ -155,8 +156,8 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef 
  * no code if assertions are off. */
 
 bool kl_asserts_facts(const kl_lowering *l);
-/* Asserts a fact. holds is an i1. value is an i64 that the error message shows if the fact does not
- * hold. fact is a clause such as "a value is in 0..9". */
+/* Asserts a fact. holds is an i1. value is an i64 that the error message shows if the fact is not
+ * true. fact is a clause such as "a value is in 0..9". */
 void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact);
 /* Attaches the location of the statement to the access as metadata, for assertions that are added
  * later. */
@@ -167,8 +168,8 @@ void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValu
 /* Asserts the relations between arguments and the grid. Call it after the kernel's parameters are
  * bound. */
 void kl_assert_arguments(kl_lowering *l);
-/* Asserts the alignment of an access, and that the access is inside of the argument. Call it before
- * the access. */
+/* Asserts that an access is aligned and that it is inside of the argument. Call it before the
+ * access. */
 void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint32_t alignment,
                       uint32_t object);
 
@@ -192,8 +193,8 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt);
 
 bool kl_is_watched(const kl_lowering *l);
 void kl_watch_start_of_block(kl_lowering *l);
-/* Calls KJ_WATCH_BARRIER_FUNCTION or KJ_WATCH_WARPS_FUNCTION. threads is the address of an i32 for
- * each thread, or NULL. */
+/* Calls KJ_WATCH_BARRIER_FUNCTION or KJ_WATCH_WARPS_FUNCTION. threads: the address of an array with
+ * an i32 for each thread, or NULL. */
 void kl_watch_synchronization(kl_lowering *l, const char *function, LLVMValueRef threads);
 /* Monitors an access to an element, for nodes with is_watched. Call it before the access. how:
  * KJ_WATCH_READ, KJ_WATCH_WRITE or KJ_WATCH_ATOMIC. */
@@ -212,18 +213,18 @@ void kl_annotate_load(kl_lowering *l, LLVMValueRef load, uint32_t object);
 /* Adds alias.scope, noalias and parallel loop metadata to an instruction, which can have been built
  * elsewhere. */
 void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
-/* Adds the same metadata to an atomic, except for the parallel loop, because iterations depend on
- * each other through atomics. If all accesses of a loop had the id of the loop, the vectorizer
- * would replace atomic accesses by plain ones. */
+/* Adds the metadata of kl_annotate_access to an atomic, without the id of the parallel loop,
+ * because iterations depend on each other through atomics. If all accesses of a loop had this id,
+ * the vectorizer would replace atomic accesses by plain ones. */
 void kl_annotate_atomic(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
-/* Get and set the value of a variable, which is a scalar or tuple in a register, in memory or in a
- * slot. */
+/* Get and set the value of a variable. The variable is a scalar or tuple, in a register, in memory
+ * or in a slot. */
 LLVMValueRef kl_get_variable(kl_lowering *l, const kt_var *var);
 void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value);
 /* for a narrow variable: the i32 itself */
 LLVMValueRef kl_get_variable32(kl_lowering *l, const kt_var *var);
-/* kl_get_array returns the array of a storage variable, a parameter or a let. The other function
- * binds an array to a variable. */
+/* kl_get_array returns the array of a storage variable, a parameter or a let. kl_set_array binds an
+ * array to a variable. */
 kl_array_value kl_get_array(kl_lowering *l, const kt_var *var);
 void kl_set_array(kl_lowering *l, const kt_var *var, const kl_array_value *array);
 /* Returns the address of element 0 of a KJ_V_CONST variable, which is a constant global
@@ -253,8 +254,8 @@ typedef struct kl_counted_loop {
   LLVMBasicBlockRef header;
   LLVMValueRef counter, step;
   LLVMMetadataRef id;
-  /* set by the caller: the statement whose polls the loop makes in each iteration; NULL means that
-   * it never polls */
+  /* set by the caller: the statement that determines the polls of the loop in each iteration; NULL
+   * means that the loop never polls */
   const kt_stmt *polled;
   /* set by the caller: the counter is signed and does not overflow as a signed number either */
   bool is_signed;
@@ -276,8 +277,9 @@ kl_grouping kl_choose_grouping(kl_lowering *l, const kt_stmt *stmt);
 
 /* ---- strided_range.c: grid_range and block_range over numbered threads ---- */
 
-/* Visits those elements in stmt's extents that belong to thread `rank` of `count` threads, in any
- * number of dimensions. rank and count have the same type: i64, or i32 if they are below 2^31. */
+/* Visits the elements of the statement's extents that belong to thread `rank` of `count` threads,
+ * in any number of dimensions. rank and count have the same type: i64, or i32 if they are below
+ * 2^31. */
 void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count);
 
@@ -288,9 +290,9 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
 void kl_find_uses(kl_lowering *l);
 /* Sets l->uses and l->parameters. */
 void kl_plan_parameters(kl_lowering *l);
-/* Maximum size in bytes of all parameters, including those that the compiler adds. The PTX ISA has
- * the larger limit since PTX 8.1 for sm_70 and later. kl_check_parameters checks the size when all
- * parameters are planned. */
+/* Maximum size in bytes of all parameters, including those that the compiler adds. The larger limit
+ * is that of the PTX ISA for sm_70 and later, since PTX 8.1. kl_check_parameters checks the size
+ * when all parameters are planned. */
 enum {
   KJ_SMALL_PARAMETER_BYTES = 4352,
   KJ_LARGE_PARAMETER_BYTES = 32764,

@@ -6,9 +6,9 @@
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Limits, in expressions. Small bodies, which are not larger than a call, are still inlined above
- * MOST_INLINED. They have a limit too, MOST_SMALL_INLINED, because nested calls can double the size
- * at every level. */
+/* Limits, in expressions. Bodies that are not larger than a call are still inlined above
+ * MOST_INLINED, up to MOST_SMALL_INLINED; this second limit is needed because nested calls can
+ * double the size at every level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };
 
 struct kl_call_plan {
@@ -50,8 +50,8 @@ bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
   const ki_attributes *attributes = &instance->function->attributes;
   bool is_needed = kt_holds_local(l->c->types, instance->result),
        is_asked = is_needed || ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE);
-  /* A function that returns a local array must be inlined, because the array's memory would end
-   * with the function. Type inference rejects such a function if it is recursive. */
+  /* A function that returns a local array must be inlined, because the array would no longer exist
+   * after a call. Type inference rejects such a function if it is recursive. */
   KJ_ASSERT(!(is_needed && instance->is_recursive));
   if (instance->is_recursive || (!is_needed && ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)))
     return false;
@@ -173,8 +173,8 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
 }
 
 /* Returns whether the function checks the depth of the stack. This needs a failure record, because
- * a thread fails if its recursion is too deep. Functions on the path between two recursive calls
- * pass the limit on, so that all calls share it. */
+ * a thread fails if its recursion is too deep. Functions that only reach a recursive function pass
+ * the limit on, so that all its calls have the same limit. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;
@@ -223,9 +223,9 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
   return LLVMFunctionType(kl_register_type(l, instance->result), params, count, false);
 }
 
-/* Returns the symbol of a called func. The unchecked version of a kernel has its own functions in
- * the same module. A recursive C function has two symbols, because its name belongs to the function
- * that has C's calling convention. */
+/* Returns the symbol of a called func. The unchecked version of a kernel calls its own functions in
+ * the same module, which need other symbols. A recursive C function has two symbols, because the
+ * function with C's calling convention has the func's own name. */
 static const char *symbol_of(const kl_lowering *l, const kt_instance *instance)
 {
   if (l->checked) return kj_format(l->c->arena, "%s.unchecked", instance->symbol);

@@ -5,9 +5,9 @@
  * In registers, a struct, a complex number and a tuple are LLVM structs of their components'
  * register types. An array inside a struct is an LLVM array in row-major order, a vector is an LLVM
  * vector, and a pointer is a generic pointer. ir/composed_type.c defines the layout in memory,
- * which sometimes differs from LLVM's layout. To LLVM, an array of aggregates in memory is
- * therefore an array of bytes. Aggregates are loaded and stored component by component, and vectors
- * by a single access. */
+ * which sometimes differs from LLVM's layout. So for LLVM, an array of aggregates in memory is an
+ * array of bytes. Aggregates are loaded and stored component by component, and vectors by a single
+ * access. */
 #include "lower/instruction.h"
 
 bool kl_is_composed_type(kl_lowering *l, kjit_type type)
@@ -131,7 +131,7 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
     LLVMValueRef load = kl_load(l, kl_memory_type(l, type), pointer);
     LLVMSetAlignment(load, alignment);
     kl_annotate_load(l, load, object);
-    /* The memory can be uninitialized, or another thread can write to it at the same time. Freezing
+    /* Another thread can write to the memory at the same time, or it can be uninitialized. Freezing
      * ensures that a check and the access after it use the same value. */
     bool is_frozen = l->c->module->has_guest;
     return kl_from_memory(l, type, is_frozen ? LLVMBuildFreeze(l->builder, load, "") : load);
@@ -204,7 +204,7 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Stores an array to memory, so that an element with a run-time index can be accessed. Returns the
- * address of that element. */
+ * address of the element. */
 static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place,
                           LLVMTypeRef element, LLVMValueRef *memory)
 {

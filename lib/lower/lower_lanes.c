@@ -1,9 +1,9 @@
 /* Operators and conversions on vectors and complex numbers.
  *
- * Vectors: if LLVM has an instruction for whole vectors, it is used; all other operations are built
- * lane by lane. Complex numbers: sums and differences are computed part by part. Products and
- * quotients follow C's Annex G unless @fastmath is set: infinities stay infinite, and intermediate
- * results of quotients do not overflow. */
+ * Vectors: an operation for which LLVM has an instruction on whole vectors becomes this
+ * instruction; all other operations are built lane by lane. Complex numbers: sums and differences
+ * are computed part by part. Products and quotients follow C's Annex G unless @fastmath is set:
+ * infinities stay infinite, and intermediate results of quotients do not overflow. */
 #include <math.h>
 
 #include "lower/instruction.h"
@@ -144,7 +144,8 @@ static LLVMValueRef zero_if_nan(kl_lowering *l, LLVMValueRef x)
   return kl_select(l, is_nan(l, x), with_size(l, x, kl_real_like(x, 0)), x);
 }
 
-/* Maps an infinite part of a complex number to 1 and a finite part to 0; the sign is preserved. */
+/* Returns 1 for an infinite part of a complex number and 0 for a finite part, with the sign of the
+ * part. */
 static LLVMValueRef box(kl_lowering *l, LLVMValueRef x)
 {
   return with_size(l, x,
@@ -196,7 +197,8 @@ static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_c
 typedef kl_complex_value (*recovery)(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                      kl_complex_value result);
 
-/* Corrects a result whose parts are both NaN. This is rare, so it is done under a branch. */
+/* Corrects a result whose parts are both NaN. Such results are rare, so the correction is under a
+ * branch. */
 static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x,
                                 kl_complex_value y, kl_complex_value result)
 {
@@ -212,8 +214,8 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
                              kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
 }
 
-/* Returns the exponent of the power of two that scales the larger part of z to [2^(to - 1), 2^to),
- * or 0 if that part is infinite or NaN. */
+/* Let k be the exponent with which 2^k scales the larger part of z to [2^(to - 1), 2^to). Returns
+ * k, or 0 if the larger part is infinite or NaN. */
 static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value z, int to)
 {
   LLVMValueRef largest =
@@ -237,8 +239,8 @@ static LLVMValueRef dividend_exponent(kl_lowering *l, kl_complex_value x)
 }
 
 /* Corrects a quotient whose parts are both NaN (C, Annex G.5.1, example 2). The example multiplies
- * 0 by a sum that can overflow, so a finite number divided by an infinite number can give NaN. Here
- * the dividend is scaled, so the sum is finite. */
+ * 0 by a sum that can overflow, so it can give NaN for a finite number divided by an infinite
+ * number. This function scales the dividend, so that the sum is finite. */
 static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                          kl_complex_value quotient)
 {
@@ -264,10 +266,10 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
   return choose_complex(l, by_zero, pole, result);
 }
 
-/* Divides after scaling. The divisor is scaled to about 1: its absolute value is between a quarter
- * and 2. The dividend is scaled up as far as its products cannot overflow, so that its smaller part
- * does not lose bits. Only the last step can then overflow or round to a subnormal number, and only
- * if the quotient itself does. */
+/* Divides after scaling. The divisor is scaled to an absolute value between a quarter and 2. The
+ * dividend is scaled up as far as possible without an overflow of its products, so that its smaller
+ * part does not lose bits. Then only the last step can overflow or round to a subnormal number, and
+ * it does so only if the quotient does. */
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef of_y = scale_exponent(l, y, 0), of_x = dividend_exponent(l, x);
@@ -288,8 +290,8 @@ static kl_complex_value divide_plain(kl_lowering *l, kl_complex_value x, kl_comp
   return (kl_complex_value){ divide(l, product.real, size), divide(l, product.imaginary, size) };
 }
 
-/* Divides two f32 numbers in f64, in which products are exact and cannot overflow. It is used only
- * on the CPU, because GPUs have few f64 units. */
+/* Divides two complex numbers of f32 in f64, where products are exact and cannot overflow. Only the
+ * CPU uses this function, because GPUs have few f64 units. */
 static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   kl_complex_value q = divide_plain(
@@ -378,8 +380,8 @@ static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef lef
   return op == KJIT_OP_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
 }
 
-/* Compares vectors or complex numbers. kl_build_compare accepts whole vectors, except for lane
- * types that it converts before it compares them. */
+/* Compares vectors or complex numbers. kl_build_compare accepts whole vectors, unless it has to
+ * convert the lanes before it compares them. */
 LLVMValueRef kl_build_compare_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                     LLVMValueRef y)
 {

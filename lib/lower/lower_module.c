@@ -81,7 +81,7 @@ static _Noreturn void refuse_name(kl_lowering *l, const kt_var *var, const char 
 }
 
 /* Declares a variable that the program that loads the code defines. All functions of a compilation
- * share it. */
+ * use the same declaration. */
 static LLVMValueRef declare_outside(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   LLVMTypeRef type = LLVMArrayType2(l->i8, bytes);
@@ -132,9 +132,8 @@ static void lower_kernel(kl_lowering *l)
   l->target->end_kernel(l);
 }
 
-/* Copies the plan of the checked version to the unchecked version. The unchecked version is called
- * with the same parameters, and it adds entries to the same tables of failures and printed
- * lines. */
+/* Copies the plan of the checked version to the unchecked version. The unchecked version has the
+ * same parameters, and adds entries to the same tables of failures and printed lines. */
 static void take_plan(kl_lowering *l)
 {
   KJ_ASSERT(l->checked);
@@ -232,8 +231,8 @@ static size_t count_planned(const kl_lowering *l)
   return count;
 }
 
-/* Returns the total size of the local arrays, each counted once. This covers the frames that are
- * not recursive. */
+/* Returns the total size of the local arrays, each counted once. This is an upper bound for the
+ * frames of functions that are not recursive. */
 static uint32_t measure_locals(kl_lowering *l)
 {
   uint64_t bytes = 0;

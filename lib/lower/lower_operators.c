@@ -226,8 +226,8 @@ static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef b
 }
 
 /* Computes a power with a float base and an integer exponent. The lowest bit of the exponent
- * determines the sign of the result. It is read before the exponent is rounded to the type of the
- * computation. */
+ * determines the sign of the result, so it is read before the exponent is rounded to the type of
+ * the computation. */
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent)
 {
@@ -244,9 +244,9 @@ typedef struct float_division {
   LLVMValueRef quotient, remainder;
 } float_division;
 
-/* Divides like CPython's float_divmod: takes fmod, corrects it to the sign of the divisor, and
- * computes the corresponding floor. CPython rejects a divisor of 0; here the quotient is then x /
- * y, as in NumPy and Numba. */
+/* Divides like CPython's float_divmod: computes fmod, corrects it to the sign of the divisor, and
+ * computes the corresponding floor. CPython rejects a divisor of 0; this function returns the
+ * quotient x / y, as NumPy and Numba do. */
 static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMTypeRef type = LLVMTypeOf(x);

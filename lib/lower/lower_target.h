@@ -20,8 +20,8 @@ struct kl_lower_target {
   uint64_t most_static_shared_bytes; /* 0 means no limit */
   uint64_t most_constant_bytes;      /* 0 means no limit */
   const char *scopes[3]; /* LLVM's sync scopes for atomics and fences, indexed by ki_memory_scope */
-  /* Creates the kernel's function (named kernel->symbol unless the target needs another name), sets
-   * l->function and l->parameters.items[].value, and calls kl_begin_body. */
+  /* Creates the kernel's function, which is named kernel->symbol unless the target needs another
+   * name. Sets l->function and l->parameters.items[].value, and calls kl_begin_body. */
   void (*begin_kernel)(kl_lowering *l);
   /* Called after the parameters are bound and before the body is lowered. Can be NULL. */
   void (*begin_block)(kl_lowering *l);
@@ -33,9 +33,9 @@ struct kl_lower_target {
   /* Returns THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0 to 2), THREAD_RANK, WARP_RANK
    * or LANEID as a non-negative i32 or as an i64. */
   LLVMValueRef (*position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
-  /* Returns THREAD_IDX or BLOCK_IDX of a failing thread. The code reads them only in the failure
-   * code, so that no register holds them from the start of the kernel. If NULL, `position` is
-   * used. */
+  /* Returns THREAD_IDX or BLOCK_IDX of a failing thread. The emitted code reads the position only
+   * after a failure, so that no register holds it from the start of the kernel. If this function is
+   * NULL, `position` is used. */
   LLVMValueRef (*failing_position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
   /* Returns the memory of a variable with is_slot for the current thread. It has the variable's
    * memory type. NULL if the target has no slots. */
@@ -43,8 +43,8 @@ struct kl_lower_target {
   /* Returns the object (see kl_array_value) of a shared, local or slot variable. If NULL, the
    * variable's type determines the object. */
   uint32_t (*object_of)(kl_lowering *l, const kt_var *var);
-  /* Return the address of element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL
-   * variable. */
+  /* shared_pointer returns the address of element 0 of a KJ_V_SHARED variable, in shared_space;
+   * local_pointer does so for a KJ_V_LOCAL variable. */
   LLVMValueRef (*shared_pointer)(kl_lowering *l, const kt_var *var);
   LLVMValueRef (*local_pointer)(kl_lowering *l, const kt_var *var);
   LLVMValueRef (*dynamic_shared_bytes)(kl_lowering *l); /* i64 */
@@ -64,8 +64,8 @@ struct kl_lower_target {
   /* Atomics on shared memory can be plain loads and stores, because one worker thread runs a whole
    * block. */
   bool has_plain_shared_atomics;
-  /* Builds a relaxed atomic operation other than SUB as one instruction, in cases in which LLVM
-   * would not preserve the scope. Returns the old value or its bits, or NULL if it has emitted no
+  /* Builds a relaxed atomic operation other than SUB as a single instruction if LLVM would change
+   * the scope of the operation. Returns the old value or its bits, or NULL if it has emitted no
    * code. */
   LLVMValueRef (*scoped_atomic)(kl_lowering *l, ki_combine op, kjit_type type,
                                 ki_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
@@ -75,8 +75,8 @@ struct kl_lower_target {
                             LLVMValueRef expected, LLVMValueRef desired);
   /* Atomics of 16 bytes. has_wide_atomics returns whether the processor supports them. If it is
    * NULL, type inference has already checked this. wide_load and wide_store access an i128 with a
-   * memory order. They exist for targets on which LLVM has only exchanges; NULL means that LLVM's
-   * loads and stores are used. */
+   * memory order. They are for targets on which LLVM would use exchanges instead; NULL means that
+   * LLVM's loads and stores are used. */
   bool (*has_wide_atomics)(kl_lowering *l);
   LLVMValueRef (*wide_load)(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                             LLVMValueRef pointer);
@@ -116,7 +116,7 @@ struct kl_lower_target {
   LLVMValueRef (*math)(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                        LLVMTypeRef result);
   LLVMValueRef (*rsqrt)(kl_lowering *l, LLVMValueRef x);
-  /* Builds an instruction of the target, given the name of its intrinsic ("prmt"), which can be
+  /* Builds an instruction of the target. name is the name of its intrinsic ("prmt"), which can be
    * overloaded on the type of the first operand. If the target or its architecture does not have
    * the instruction, emits no code and returns NULL. */
   LLVMValueRef (*native)(kl_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args,
@@ -138,8 +138,9 @@ struct kl_lower_target {
    * as an i64. */
   uint32_t recursion_bytes, fiber_recursion_bytes;
   LLVMValueRef (*stack_pointer)(kl_lowering *l);
-  /* Sends a line: its header (native/support_routines.h) and the address of its words on the stack.
-   * has_print_parameter: the kernel has a parameter for printing, KJ_PARAMETER_PRINT. */
+  /* Sends a line: its header (native/support_routines.h) and its words, which are on the stack at
+   * the given address. has_print_parameter: the kernel has a parameter for printing,
+   * KJ_PARAMETER_PRINT. */
   bool has_print_parameter;
   void (*print)(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
   /* Builds code with which a thread leaves the kernel, also from within an LLVM function that the
@@ -148,14 +149,14 @@ struct kl_lower_target {
   /* Ends the current basic block for a `return` in the kernel itself. NULL means that it branches
    * to the end of the kernel. */
   void (*return_early)(kl_lowering *l);
-  /* Like leave_kernel, for a thread whose launch was interrupted; it works at any point. NULL means
-   * that leave_kernel is used. */
+  /* Like leave_kernel, for a thread whose launch was interrupted. It can be used at any point of
+   * the code. NULL means that leave_kernel is used. */
   void (*leave_interrupted)(kl_lowering *l);
   /* Returns, as an i64, the number of iterations after which a thread fails in a loop that only
    * waits. NULL means that such loops have no limit. */
   LLVMValueRef (*most_turns)(kl_lowering *l);
-  /* A poll decrements a budget, and reads the interrupt word only if the budget is used up, because
-   * reading the word is slow (poll.c). */
+  /* A poll decrements a budget. It reads the interrupt word only when the budget is used up,
+   * because reading the word is slow (poll.c). */
   bool counts_down;
   /* Waits for the matrix products of the warpgroup before a thread leaves. NULL means that the
    * target has no such products. */
@@ -168,8 +169,9 @@ struct kl_lower_target {
    * and its instance has uses_positions. use_thread_context is called in such a function. */
   bool context_has_positions;
   LLVMValueRef (*thread_context)(kl_lowering *l);
-  /* Called after a call of a function that may fail, with the thread context: if the callee has
-   * left the kernel, the caller leaves as well. NULL means that the thread has already ended. */
+  /* Called after each call of a function that may fail, with the thread context. Emits code by
+   * which the caller leaves the kernel if the callee has left it. NULL means that the thread has
+   * already ended. */
   void (*leave_after_call)(kl_lowering *l, LLVMValueRef context);
   void (*use_thread_context)(kl_lowering *l, LLVMValueRef context);
   /* sets attributes of the function; may be NULL */

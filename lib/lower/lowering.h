@@ -1,5 +1,5 @@
-/* The state of the lowering of the typed kernel IR to LLVM IR, which all targets share, and the
- * forms of its values. kl_lower_target contains everything that differs between targets.
+/* The state of the lowering of the typed kernel IR to LLVM IR, which all targets use, and the
+ * representation of values. kl_lower_target contains everything that differs between targets.
  *
  * Representation of values: A scalar is an LLVM value of its register type. The register type is i1
  * for bool, half for f16, i16 (the bits) for bf16, i64 for weak integers, and double for weak
@@ -21,12 +21,11 @@
 
 /* ---- values ---- */
 
-/* An object is the memory to which an access belongs. An object is identified by 1 + the index of
- * the array argument in the signature, or by one of these values. UNKNOWN is memory about which
- * nothing is known. APART is memory that belongs to no argument and through which threads do not
- * communicate between two synchronizations. This includes shared arrays, a thread's own slots, and,
- * if the kernel takes no pointer to a local array, memory that pointers point to. APART + 1 + k
- * stands for memory_scopes[k]. */
+/* An object is the memory to which an access belongs. The object of an array argument is 1 + the
+ * index of the argument in the signature. UNKNOWN is memory about which nothing is known. APART is
+ * memory that belongs to no argument and through which threads do not communicate between two
+ * synchronizations: shared arrays, a thread's own slots and, if the kernel takes no pointer to a
+ * local array, memory at pointers. APART + 1 + k stands for memory_scopes[k]. */
 enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 };
 
 typedef struct kl_array_value {
@@ -65,7 +64,8 @@ struct kl_frame {
 typedef struct kl_loop kl_loop;
 struct kl_loop {
   kl_loop *outer;
-  LLVMBasicBlockRef leave, next; /* the targets of break and of continue; a ONCE has only leave */
+  LLVMBasicBlockRef leave, next; /* the targets of `break` and of `continue`; a ONCE has only
+                                  * `leave` */
   bool is_once;
 };
 
@@ -93,7 +93,7 @@ typedef struct kl_argument_use {
 
 /* ---- state of one lowering ---- */
 
-/* The position of a shared variable in shared memory. Only memory.c uses it. */
+/* The position of a shared variable in shared memory. Only memory.c uses this struct. */
 struct kl_shared_place {
   const kt_var *var;
   enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
@@ -144,17 +144,18 @@ struct kl_lowering {
   bool has_recursion;    /* some function calls itself */
   bool points_to_local;  /* the kernel takes the address of an element of a local array */
   uint32_t inlined_size; /* number of expressions in inlined calls so far, which is limited */
-  /* Number of copies of the current statement that the @unroll attributes of all surrounding loops
-   * create. */
+  /* Number of copies of the current statement that result from the @unroll attributes of all
+   * surrounding loops. */
   uint64_t copies;
-  uint64_t instruction_count; /* number of instructions so far, each counted once for each copy */
+  uint64_t instruction_count; /* number of instructions so far; each instruction counts once for
+                               * each copy */
   /* instances that have become LLVM functions and have no body yet */
   KJ_LIST(const kt_instance *) pending;
   /* indexed by instance id; NULL if the function has not been created yet */
   LLVMValueRef *functions;
   struct kl_call_plan *calls; /* indexed by instance id; used only by lower_call.c */
 
-  /* the state of failing threads; only check.c uses it, but targets set failure_record in LLVM
+  /* the state of failing threads, which only check.c uses; targets set failure_record in LLVM
    * functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
   LLVMValueRef failure_writer;
@@ -163,15 +164,15 @@ struct kl_lowering {
   uint32_t failure_count;
 
   /* For interruptible code: a kj_interrupt_word in the target's global address space, and the
-   * number of the launch; NULL if the code does not poll. The other fields are used only by poll.c:
-   * the remaining budget, the time at which the word was last read, and the function to which both
-   * belong. */
+   * number of the launch; NULL if the code does not poll. Only poll.c uses the other fields: the
+   * remaining budget, the time at which the word was last read, and the function to which these two
+   * values belong. */
   LLVMValueRef interrupt_word, interrupt_number, budget, read_at, budget_function;
   /* Number of surrounding loops that poll, and number of surrounding loops that contain warpgroup
    * products. */
   uint32_t polling_loops, product_loops;
-  /* A loop is lowered twice, and its short version, which does not poll, is being lowered; or its
-   * long version, which polls. */
+  /* For a loop that is lowered twice: whether its short version, which does not poll, is being
+   * lowered, and whether its long version, which polls, is being lowered. */
   bool is_short_version, is_long_version;
 
   /* The version of a loop that keeps its checks is being lowered. Most threads that run this
@@ -184,7 +185,7 @@ struct kl_lowering {
   LLVMBasicBlockRef failure_block;
   LLVMValueRef failure_site, failure_values[2];
   uint32_t failure_places; /* number of failure sites that branch to failure_block */
-  /* CPU: the values that the code in failure_block uses. a failure site with other values must not
+  /* CPU: the values that the code in failure_block uses. A failure site with other values must not
    * branch to this block */
   struct kl_failing {
     LLVMBasicBlockRef leave;
@@ -195,8 +196,8 @@ struct kl_lowering {
    * fails later. NULL elsewhere */
   LLVMValueRef bad_divisor;
 
-  /* the state of print; only lower_print.c uses it, but targets set print_sink in LLVM functions,
-   * as they set failure_record */
+  /* the state of print, which only lower_print.c uses; targets set print_sink in LLVM functions,
+   * like failure_record */
   bool has_print;
   LLVMValueRef print_sink; /* CPU */
   LLVMValueRef print_function;
@@ -209,14 +210,14 @@ struct kl_lowering {
   /* alias scopes of parts of memory that the target itself lays out and that do not overlap */
   KJ_LIST(LLVMMetadataRef) memory_scopes;
   LLVMMetadataRef domain;
-  /* alias scopes of the current copy of a grid_range's body, and of all vector_count copies; NULL
-   * if there are no copies */
+  /* alias scope of the current copy of a grid_range's body, and the scopes of all vector_count
+   * copies; NULL if there are no copies */
   LLVMMetadataRef iteration_scope, *iteration_scopes;
   /* id of a loop whose iterations are independent of each other in the following accesses, for
    * llvm.mem.parallel_loop_access; NULL means that there is none; set by the target */
   LLVMMetadataRef parallel_loop;
-  /* In a grid_range in which a thread processes several elements at once: the loop variable. Its
-   * value is base + step, where base is a multiple of vector_count. */
+  /* In a grid_range in which a thread processes several elements at once: the loop variable, whose
+   * value is base + step; base is a multiple of vector_count. */
   const kt_var *vector_variable;
   LLVMValueRef vector_base; /* i64 */
   uint32_t vector_step, vector_count;
@@ -226,7 +227,7 @@ struct kl_lowering {
 
   kj_location location; /* location of the statement that is being lowered */
   /* for asserted facts, used only by asserted_facts.c: start and end address of each array
-   * argument, and the function in which they are valid */
+   * argument, and the function in which these addresses are valid */
   LLVMValueRef *argument_ends, asserted_function;
 
   LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;

@@ -1,16 +1,16 @@
 /* Loads, stores, variables, and the layout of dynamic shared memory.
  *
  * Each array argument has an alias scope. An access carries the alias scope of its own argument
- * and, as noalias, the scopes of the arguments that are known to be disjoint from it. Views of an
- * argument, and the argument in inlined functions, keep its scope. If the argument of an access is
- * not known, the access carries no scope and may alias any other access. */
+ * and, as noalias, the scopes of the arguments that are known to be disjoint from it. Accesses to
+ * views of the argument, and accesses in inlined functions, carry the same scope. If the argument
+ * of an access is not known, the access carries no scope and may alias any other access. */
 #include <string.h>
 
 #include "lower/debug.h"
 #include "lower/instruction.h"
 
-/* Returns an alias scope domain. Like a loop id, it is a distinct node whose first operand is the
- * node itself. */
+/* Returns an alias scope domain. Like a loop id, a domain is a distinct node whose first operand is
+ * the node itself. */
 LLVMMetadataRef kl_make_domain(kl_lowering *l, const char *name)
 {
   LLVMMetadataRef text = kl_metadata_string(l, name);
@@ -40,8 +40,8 @@ static void set_list(kl_lowering *l, LLVMValueRef instruction, const char *kind,
   if (count) kl_set_metadata(l, instruction, kind, LLVMMDNodeInContext2(l->context, items, count));
 }
 
-/* Collects the scopes of the arguments that are disjoint from the given one, except for arguments
- * that the kernel does not access. */
+/* Collects the alias scopes of the arguments that are disjoint from the given argument, without
+ * arguments that the kernel does not access. */
 static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef *items)
 {
   KJ_ASSERT(argument < l->c->request->signature->count);
@@ -139,8 +139,8 @@ static LLVMTypeRef variable_type(kl_lowering *l, const kt_var *var)
   return var->is_narrow ? l->i32 : kl_register_type(l, var->type);
 }
 
-/* Returns whether the variable is held in a register. This is possible if it is assigned only once,
- * because each use then follows the assignment in the tree. */
+/* Returns whether the variable is held in a register. This is possible if the variable is assigned
+ * only once, because each use then follows the assignment in the tree. */
 static bool is_register(const kt_var *var) { return var->kind != KJ_V_VAR && !var->is_slot; }
 
 /* Returns whether the slot has the memory type of a scalar, in which a bool has one byte. The slots
@@ -398,11 +398,11 @@ static uint64_t place_all(kl_lowering *l, uint64_t static_limit)
   return p.static_bytes;
 }
 
-/* Plans dynamic shared memory. The driver's linker places dynamic shared memory directly after
- * static shared memory and aligns it to only 16 bytes. This was observed with driver 580 for
- * machine code that the driver links; in code that the driver compiles from PTX, the alignment was
- * correct. The start of the block's memory is aligned to 1024. If an array needs an alignment of
- * more than 16 bytes, all arrays are therefore placed in dynamic shared memory. */
+/* Plans dynamic shared memory. If an array needs an alignment of more than 16 bytes, all arrays are
+ * placed in dynamic shared memory, because the start of the block's shared memory is aligned to
+ * 1024 bytes. After static shared memory, the driver's linker aligns dynamic shared memory to only
+ * 16 bytes. (This was observed with driver 580 for machine code that the driver links; in code that
+ * the driver compiles from PTX, the alignment was correct.) */
 void kl_plan_shared(kl_lowering *l, uint64_t static_limit)
 {
   size_t parameters = l->parameters.count;
@@ -480,8 +480,8 @@ static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return product;
 }
 
-/* Returns the array. A block has less than 2 GiB of dynamic shared memory, so its strides fit into
- * an i32. */
+/* Returns the array. The strides fit into an i32, because a block has less than 2 GiB of dynamic
+ * shared memory. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
   const struct kl_shared_place *place = find_place(l, var);

@@ -1,5 +1,5 @@
-/* The parameters of the kernel: analyzes which parts of its arguments the kernel needs, and assigns
- * an offset to each parameter. */
+/* The parameters of the kernel: determines which addresses, extents, strides and scalars of its
+ * arguments the kernel needs, and assigns an offset to each parameter. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -9,10 +9,11 @@
 /* Collects in l->uses how the kernel and the functions that it calls use each argument.
  *
  * The analysis is flow-insensitive and covers all instances. For each array variable, it finds the
- * arguments whose memory the variable can refer to. For each dimension of the variable, it finds
- * the argument dimensions from which its extent and its stride can come. These are the sources of
- * the variable. The analysis needs the final typed trees, and it guarantees that lowering finds all
- * pointers, extents and strides that it needs. */
+ * arguments whose memory the variable can refer to. For each dimension of the variable, the
+ * analysis finds the argument dimensions from which the extent and the stride can come. These
+ * arguments and argument dimensions are the sources of the variable. The analysis needs the final
+ * typed trees, and it guarantees that lowering finds all pointers, extents and strides that it
+ * needs. */
 
 typedef struct finder {
   kl_lowering *l;
@@ -35,7 +36,7 @@ static bool may_hold_array(finder *p, kjit_type type)
 
 /* Returns a new, empty set of sources. For each dimension d, a set holds the argument dimensions
  * (argument * KJ_MAX_RANK + dimension) from which the extent of d can come, and those from which
- * its stride can come. It also holds the arguments whose memory the array can refer to. */
+ * its stride can come. It also contains the arguments to whose memory the array can refer. */
 static uint64_t *new_set(finder *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
 static size_t part_of(const finder *p, uint32_t d, bool is_extent)
 {
@@ -238,8 +239,9 @@ static void mark_start(finder *p, const kt_expr *view)
   }
 }
 
-/* Records that an external function gets an array. The function can read it and, if its type allows
- * that, write to it. It can also write to memory that it got in an earlier call. */
+/* Records that an external function gets an array. The function can read the array and, if the
+ * array's type allows this, write to it. The function can also write to memory that it got in an
+ * earlier call. */
 static void mark_handed_out(finder *p, const kt_expr *call)
 {
   p->writes_anywhere = true;
@@ -272,7 +274,7 @@ static void add_map(finder *p, const kt_expr *copy, kj_tensor_map map)
 }
 
 /* Records a tensor copy. On a GPU, the tensor map contains the address and the extents of the
- * array; on the CPU, the copy needs them as parameters. */
+ * array. On the CPU, the kernel needs the address and the extents as parameters. */
 static void mark_tensor_copy(finder *p, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,
@@ -301,7 +303,8 @@ static void mark_expr(void *data, kt_expr **at)
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
-  /* the address can later be used for any access, so everything that computes it is needed */
+  /* code can later use the address for any access, so the kernel needs everything from which the
+   * address is computed */
   case KJ_T_ADDRESS:
     if (info_of(p, expr->x->type)->space == KJ_SPACE_LOCAL) p->l->points_to_local = true;
     mark_access(p, expr->x, expr->args.count, ACCESS_READ);
@@ -441,7 +444,7 @@ static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *p
     const kt_var *param = params->items[i];
     bool is_number = param->type == KJ_WEAK_INT || param->wide != KJIT_ANY;
     if (param->argument != argument || !is_number) continue;
-    /* an untyped integer from the application has 32 bits unless its type can be wider */
+    /* an untyped integer from the application has 32 bits, unless it can need more */
     bool is_wide = param->wide != KJIT_ANY;
     if (is_wide || param->least.value > INT32_MIN) parameter->least = param->least;
     if (is_wide || param->most.value < INT32_MAX) parameter->most = param->most;
@@ -518,9 +521,9 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
-/* Adds as parameters the untyped numbers of a C function and the arrays to which it can write.
- * abi.c creates the actual parameters of the function, but kjit_call_function checks the limits of
- * the numbers and whether an array is read-only. */
+/* Adds entries for the untyped numbers of a C function and for the arrays to which it can write.
+ * abi.c creates the actual parameters of the function. kjit_call_function uses the entries to check
+ * the limits of the numbers, and that these arrays are not read-only. */
 static void plan_checked(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;

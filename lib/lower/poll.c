@@ -65,9 +65,9 @@ static LLVMValueRef is_interrupted(kl_lowering *l)
   return kl_icmp(l, LLVMIntUGE, up_to, kl_add(l, base, l->interrupt_number));
 }
 
-/* Reads the word and leaves the kernel if the launch was interrupted. If a thread could leave while
- * matrix products of its warpgroup are running, ptxas would wait for each product right after
- * starting it (remark C7518). The code that leaves therefore waits for the products. */
+/* Reads the word and leaves the kernel if the launch was interrupted. The code by which a thread
+ * leaves first waits for the matrix products of its warpgroup. Otherwise ptxas would make every
+ * product wait for its end immediately after its start (remark C7518). */
 static void check_interrupt(kl_lowering *l, kj_location location)
 {
   kl_failure failure = { .kind = KJ_FAILURE_INTERRUPTED, .location = location };
@@ -83,9 +83,9 @@ static void check_interrupt(kl_lowering *l, kj_location location)
   kl_move_to(l, stays);
 }
 
-/* Returns the variable that holds the remaining budget. Each LLVM function has one, which all its
- * loops share. budget and read_at are initialized with constants, so that they need no registers
- * before the first loop that polls. */
+/* Returns the variable that holds the remaining budget. Each LLVM function has one such variable,
+ * which all its loops use. budget and read_at are initialized with constants, so that they need no
+ * registers before the first loop that polls. */
 static LLVMValueRef get_budget(kl_lowering *l)
 {
   if (l->budget_function == l->function) return l->budget;
@@ -111,7 +111,7 @@ static LLVMValueRef read_clock(kl_lowering *l)
 
 /* Branches to `goes` if it is too early to read the word. The first call only records the time, as
  * an odd number, because 0 means that no time has been recorded. A thread that ends soon therefore
- * never reads the word. In a kernel of many short blocks, the reads would take longer than the
+ * never reads the word: in a kernel of many short blocks, the reads would take longer than the
  * blocks. */
 static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
 {
@@ -192,8 +192,8 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
 /* ---- chunks ----
  *
  * A loop is divided into chunks by an outer loop. The inner loop then runs only to the end of the
- * chunk. The inner loop keeps the form of the original loop, so that LLVM vectorizes and unrolls it
- * in the same way. */
+ * chunk. It has the form of the original loop, so that LLVM vectorizes and unrolls it in the same
+ * way. */
 
 /* Returns the number of iterations in a chunk. A loop that contains synchronizations (is_joint)
  * polls in each iteration. */
@@ -260,8 +260,8 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
  * On a GPU, ptxas unrolls a loop less if the loop starts at a chunk or has a second exit, and
  * counting needs additional instructions. An innermost loop that can have few, short iterations
  * therefore has two versions. The version for few iterations does not poll and is the same as in
- * code that is not interruptible. The version for many iterations polls. Loops around it poll, and
- * add the cost of the version without polls. */
+ * code that is not interruptible. The version for many iterations polls. Surrounding loops poll,
+ * and count the cost of the version without polls. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {

@@ -128,7 +128,7 @@ void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(!kl_is_terminated(l));
   l->location = stmt->location;
-  /* a thread loop has no location, because each statement in it has its own */
+  /* a thread loop has no location, because each statement in it has its own location */
   if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);
   l->polling_loops += stmt->poll != 0;
   l->product_loops += stmt->has_products;

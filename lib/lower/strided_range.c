@@ -3,10 +3,10 @@
  *
  * A one-dimensional range can be vectorized. Each thread then processes the adjacent elements of a
  * 16-byte access. The body is copied for each of these elements within one basic block, so that the
- * backend can combine the loads, and the stores, of the copies. The copies must be independent, and
- * alias scopes pass this fact to LLVM. They are independent because every access is at the loop
- * variable itself in an aligned contiguous argument, and because any two arguments of which one is
- * written are either disjoint or the same array. Atomics can access any element of shared memory,
+ * backend can combine the loads, and the stores, of the copies. The copies must be independent,
+ * which alias scopes tell LLVM. They are independent because every access is at the loop variable
+ * itself in an aligned contiguous argument, and because any two arguments, of which at least one is
+ * written, are either disjoint or the same array. Atomics can access any element of shared memory,
  * and of arguments that have these relations.
  *
  * Branches in a body, for example those of tanh, would separate the loads and the stores of the
@@ -153,13 +153,13 @@ enum { IN_FLIGHT = 4 };
 /* Lowers the main part of a loop that only reads. Each thread has many iterations of such a loop,
  * so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of a warp are
  * adjacent. If the groups of a thread were a whole grid apart, they would use the same memory
- * channels for some numbers of threads, which was measured to be eight times slower. That distance
- * is used only if the number of threads is not a multiple of the warp size, so that each group is
- * visited once.
+ * channels for some numbers of threads, which measurements showed to be eight times slower. Groups
+ * are a whole grid apart only if the number of threads is not a multiple of the warp size, so that
+ * each group is visited once.
  *
  * The loop runs as long as there are enough groups for a round of the whole grid. Returns the first
- * group that remains. The bound is computed in 64 bits, because a round can have more than 2^32
- * elements; the loop then does not run. */
+ * remaining group. The bound is computed in 64 bits, because a round can have more than 2^32
+ * elements, in which case the loop does not run. */
 static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {
@@ -248,9 +248,9 @@ static void advance(kl_lowering *l, LLVMValueRef const *at, LLVMValueRef const *
   }
 }
 
-/* Lowers a range of several dimensions. The indices are advanced with carries, so that divisions
- * are needed only once for each thread and not for each element. In 32 bits, indices, steps and
- * carries are below 2^31, so their sums are exact as unsigned numbers. */
+/* Lowers a range of several dimensions. The indices are advanced with carries, so that each thread
+ * needs divisions only once and not for each element. In 32 bits, indices, steps and carries are
+ * below 2^31, so their sums are exact as unsigned numbers. */
 static void lower_box(kl_lowering *l, const range *r)
 {
   KJ_ASSERT(r->stmt->vars.count <= KJ_MAX_RANK);
@@ -305,8 +305,8 @@ static void lower_range_version(kl_lowering *l, const range *r)
   else lower_box(l, r);
 }
 
-/* Returns whether extent / 2^few < count. A box can have more than 2^64 elements, so the product is
- * computed in f32, in which it can become infinite. */
+/* Returns whether extent / 2^few < count. The product of the extents can exceed 2^64, so it is
+ * computed in f32, where it can become infinite. */
 static LLVMValueRef has_few_rounds(kl_lowering *l, const range *r)
 {
   unsigned few = kl_few_iterations(l, r->stmt);
@@ -338,8 +338,8 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
   KJ_ASSERT(LLVMTypeOf(rank) == LLVMTypeOf(count));
   bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
-  /* The values are frozen, because LLVM would otherwise split the sums and products of positions
-   * and recompute them for each loop. */
+  /* Freezes the values; LLVM would otherwise split the sums and products of positions and compute
+   * them again for each loop. */
   r.rank = LLVMBuildFreeze(kl_next(l), is_narrow ? rank : kl_extend_position(l, rank), "");
   r.count = LLVMBuildFreeze(kl_next(l), is_narrow ? count : kl_extend_position(l, count), "");
   KJ_ASSERT(stmt->extents.count <= KJ_MAX_RANK);

@@ -105,9 +105,9 @@ uint64_t kl_enter_copies(kl_lowering *l, const kt_stmt *stmt)
   return outer;
 }
 
-/* Returns whether the loop is not unrolled in this version. If the kernel also has an unchecked
- * version, this checked version runs only at array edges and for failing threads, so large loops
- * are unrolled only in the unchecked version. */
+/* Returns whether this version of the kernel does not unroll the loop. If the kernel also has an
+ * unchecked version, the checked version runs only at array edges and for failing threads, so large
+ * loops are unrolled only in the unchecked version. */
 static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t size = 0;

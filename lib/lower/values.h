@@ -20,7 +20,7 @@ bool kl_is_tuple_type(kl_lowering *l, kjit_type type);
 unsigned kl_address_space(kl_lowering *l, ki_space space);
 LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array);
 kl_array_value kl_unpack_array(kl_lowering *l, kjit_type type, LLVMValueRef packed);
-/* Returns the object (see kl_array_value) that follows from the type of an array. */
+/* Returns the object (see kl_array_value) that the type of an array implies. */
 uint32_t kl_object_of_type(kl_lowering *l, kjit_type type);
 static inline bool kl_is_argument(uint32_t object)
 {
@@ -41,10 +41,10 @@ LLVMValueRef kl_from_compute(kl_lowering *l, kjit_type type, LLVMValueRef value)
 /* ---- lower_composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
 
 /* Returns whether the type is a struct, an array inside a struct, a vector, a complex number or a
- * pointer. It returns false for tuples and other arrays. */
+ * pointer. Returns false for tuples and other arrays. */
 bool kl_is_composed_type(kl_lowering *l, kjit_type type);
 LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type);
-/* its size is that of the type in memory, but its LLVM alignment has no meaning */
+/* The LLVM type has the size of the type in memory, but not its alignment. */
 LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type);
 /* Return the alignment in bytes of a value in memory, and of each element of an array, which can be
  * part of a packed struct. */
@@ -112,9 +112,10 @@ LLVMValueRef kl_intrinsic3(kl_lowering *l, const char *name, LLVMValueRef x, LLV
 /* Adds a function to the module. The symbol must be new: LLVM would silently rename the function,
  * and calls by name would reach another function. */
 LLVMValueRef kl_add_function(kl_lowering *l, const char *symbol, LLVMTypeRef type);
-/* Adds an LLVM variable to the module for a variable of the kernel. Its symbol is the variable's
- * name combined with the kind (`shared`, `const`), so it differs from the symbols of all functions,
- * of kjit's variables and of library functions. LLVM numbers variables that have the same name. */
+/* Adds an LLVM variable to the module for a variable of the kernel. The symbol of the LLVM variable
+ * is the variable's name combined with the kind (`shared`, `const`), so it differs from the symbols
+ * of all functions, of kjit's own variables and of library functions. LLVM adds numbers to equal
+ * symbols. */
 LLVMValueRef kl_add_variable(kl_lowering *l, const char *name, const char *kind, LLVMTypeRef type,
                              unsigned space);
 void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, const char *name,
@@ -138,11 +139,12 @@ LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value);
 LLVMMetadataRef kl_no_unrolling(kl_lowering *l);
 /* Returns the id of a loop that is neither unrolled nor vectorized. */
 LLVMMetadataRef kl_one_copy_id(kl_lowering *l);
-/* unroll.c: sets how LLVM unrolls a loop. A version of a loop that runs only in order to fail is
- * not unrolled. */
+/* unroll.c: sets how LLVM unrolls a loop. A version of a loop that runs only if a thread will fail
+ * is not unrolled. */
 void kl_mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll);
 /* Called before a loop is lowered. Multiplies l->copies by the number of copies that unrolling
- * makes of the loop. Returns the old value, which the caller restores. */
+ * makes of the loop. Returns the previous value of l->copies, which the caller restores after the
+ * loop. */
 uint64_t kl_enter_copies(kl_lowering *l, const kt_stmt *stmt);
 /* Returns how a loop is unrolled. Small loops with constant bounds are always unrolled: LLVM's own
  * threshold is lower, and after unrolling the addresses of a tile's rows are constants. */
@@ -156,11 +158,11 @@ LLVMValueRef kl_lower_expr(kl_lowering *l, const kt_expr *expr);
 kl_array_value kl_lower_array(kl_lowering *l, const kt_expr *expr);
 /* Returns the condition of if, while or ?: as an i1. */
 LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr);
-/* Returns whether the expression is lowered without branches. This is false only for `and`, `or`
- * and `?:` whose operands are too expensive for a select. */
+/* Returns whether the expression is lowered without branches. Returns false only for `and`, `or`
+ * and `?:` with operands that are too expensive for a select. */
 bool kl_is_straight(kl_lowering *l, const kt_expr *expr);
 /* Returns the value of an integer expression modulo 2^32 as an i32. If is_narrow is set for the
- * expression, this is the exact value. */
+ * expression, the i32 is the exact value. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr);
 /* Like kl_lower_index32 for a 64-bit integer, but only if the i32 can be computed without the
  * 64-bit value. Otherwise emits no code and returns NULL. */
@@ -257,8 +259,8 @@ LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, 
 LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr);
 /* converts f64 to f32 such that the result can be rounded a second time */
 LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x);
-/* Returns a mantissa m in [1/2, 1), and its exponent e as an i32: x is m * 2^e. The mantissa of 0
- * is 0, and its exponent is 0. Both are undefined for infinities and NaNs. */
+/* Returns the mantissa m of x, in [1/2, 1), and the exponent e as an i32: x is m * 2^e. For x = 0,
+ * both are 0. For infinities and NaNs, both are undefined. */
 LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exponent);
 
 /* ---- lower_operators.c: values as integers with 8 bits for each byte of their memory form ---- */

@@ -3,15 +3,15 @@
  * Needs: typed instances; on the CPU the thread loops have been made. Guarantees: values do not
  * change.
  *
- * An expression is computed in 32 bits for one of two reasons. (1) Its range fits into 32 bits.
- * This includes extents, positions and counters under the facts "offsets fit" and "grid fits", and
- * expressions computed from them.
+ * An expression is computed in 32 bits for one of two reasons. (1) Its range fits into 32 bits. The
+ * ranges of extents, positions and counters fit if the facts "offsets fit" and "grid fits" are
+ * true, and so do the ranges of many expressions that are computed from them.
  *
  * (2) The range is not known, but the expression is the value of a `let` that is used only in array
- * indices, in sums, differences, products and left shifts. It is then computed modulo 2^32 if
- * "offsets fit" holds: the offset is in the range of i32, and these operations can be done modulo
- * 2^32. Lowering computes the array index expressions themselves modulo 2^32 as well, without a
- * mark from this pass. */
+ * indices, in sums, differences, products and left shifts. If the fact "offsets fit" is true, such
+ * a `let` is computed modulo 2^32: the offset is in the range of i32, and these operations can be
+ * done modulo 2^32. Lowering computes index expressions modulo 2^32 as well; they need no mark from
+ * this pass. */
 #include "pass/interval.h"
 #include "pass/pass.h"
 
@@ -23,7 +23,8 @@ typedef struct pass {
   bool has_reshape;         /* some array is reshaped, so it can have any extents */
   uint32_t *assignments;    /* number of assignments to each variable of the instance */
   uint32_t *uses;           /* number of reads of each variable */
-  uint32_t *subscript_uses; /* number of reads that are used only in an array index */
+  uint32_t *subscript_uses; /* number of reads of the variable that are used only in an array
+                             * index */
   /* indexed by variable: the extents of an array variable that is assigned once */
   kt_interval **shapes;
 } pass;
@@ -37,9 +38,9 @@ static kt_interval whole(const pass *p, kjit_type type)
 
 static kt_interval extent_range(pass *p, const kt_expr *array, uint32_t d);
 
-/* Returns the range of an extent of a view. A slice does not have more elements than its dimension,
- * because a slice that is not inside of the array is an error of the program. A reshaped array that
- * has no elements can have any extents. */
+/* Returns the range of an extent of a view. A slice has at most as many elements as its dimension,
+ * because a slice that is not inside of the array is an error of the program. A reshaped array
+ * without elements can have any extents. */
 static kt_interval view_range(pass *p, const kt_expr *view, uint32_t d)
 {
   const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME },
@@ -136,7 +137,7 @@ static bool can_compute_narrow(const kt_expr *e)
     for (size_t i = 0; i < e->args.count; i++)
       if (!is_narrow_operand(e->args.items[i])) return false;
     return true;
-  /* only conversions from integers occur here, because other conversions have no known range */
+  /* only conversions of integers have a known range, so no other conversions occur here */
   case KJ_T_CONVERT:
   case KJ_T_CONST:
   case KJ_T_VAR:
@@ -156,7 +157,7 @@ static void visit_expr(void *data, kt_expr **slot)
     (kp_fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
 }
 
-/* ---- reads of a variable that only feed a subscript ---- */
+/* ---- reads of a variable that are used only in an array index ---- */
 
 static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript);
 
@@ -165,8 +166,8 @@ static void count_list(pass *p, const kt_exprs *list, bool feeds_subscript)
   for (size_t i = 0; i < list->count; i++) count_uses(p, list->items[i], feeds_subscript);
 }
 
-/* Returns whether the fact "offsets fit" applies to the array. It does not apply to memory that
- * pointers point to. */
+/* Returns whether the fact "offsets fit" applies to the array. The fact does not apply to memory at
+ * pointers. */
 static bool has_small_offsets(pass *p, const kt_expr *array)
 {
   return !array || ki_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
@@ -326,8 +327,8 @@ static void drop_wrap(void *data, kt_expr **at)
   if (e->is_wrap && e->z->range.known && e->z->range.least >= 0) *at = e->z;
 }
 
-/* Removes the ranges, because passes that follow change the tree. The ranges are computed again
- * later. */
+/* Removes the ranges. Later passes change the tree, and the ranges are computed again after
+ * them. */
 static void forget_range(void *data, kt_expr **at)
 {
   (void)data;

@@ -7,20 +7,20 @@
  * several thread loops are slots (is_slot). Code inside THREADS does not synchronize.
  *
  * A run of statements without synchronization becomes a THREADS loop. A barrier is the boundary
- * between two of them. Control flow that contains a synchronization stays outside of the thread
- * loops. If all threads take the same path, it does not change (uniform.c). Otherwise it is
- * executed under a mask.
+ * between two THREADS loops. Control flow that contains a synchronization stays outside of the
+ * thread loops. If all threads take the same path through this control flow, it does not change
+ * (uniform.c). Otherwise it is executed under a mask.
  *
  * The mask is the slot variable `off`. A thread is active while its `off` is 0. In an inactive
  * thread, `off` is a code. One code means that the thread has left the kernel. Each other code
- * identifies the point at which the thread becomes active again. This is the else part or the end
- * of a divergent if, the next iteration or the end of a loop, or the end of an inlined function.
+ * identifies the point at which the thread becomes active again: the else part or the end of a
+ * divergent if, the next iteration or the end of a loop, or the end of an inlined function.
  *
  * A uniform assignment is moved before the run in which it occurs, unless the run has already used
  * the variable or writes to the memory from which the value is loaded.
  *
  * A kernel that consists of grid_ranges, reads no position and has no shared memory needs no
- * threads. It is not converted, and each block runs a contiguous part of each range
+ * threads. Such a kernel is not converted, and each block runs a contiguous part of each range
  * (kp_is_range_only). */
 #include "pass/simt.h"
 
@@ -88,7 +88,7 @@ void kp_restore_active(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place,
 /* ---- when `off` is not needed ---- */
 
 /* Removes all assignments to `off`. This is possible if only the last run makes threads inactive,
- * because then no statement reads it. */
+ * because no statement then reads `off`. */
 static kt_stmts drop_off(kp_simt_builder *b, const kt_stmts *list)
 {
   kt_stmts kept = { 0 };
@@ -155,8 +155,8 @@ void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location
   kp_emit_joint(b, reduce);
 }
 
-/* Returns whether the boundary between two thread loops is sufficient for the barrier. It is not if
- * each warp has its own thread loops. */
+/* Returns whether the boundary between two thread loops is sufficient for the barrier. The boundary
+ * is not sufficient if each warp has its own thread loops. */
 static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
 {
   KJ_ASSERT(barrier->kind == KJ_T_BUILTIN);
@@ -165,7 +165,8 @@ static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
 }
 
 /* Builds the check of a divergent barrier. Each thread must either wait at the barrier or have left
- * the kernel. If some thread waits, threads that took another path would never arrive. */
+ * the kernel. If some thread waits, threads that have taken another path would never arrive at the
+ * barrier. */
 static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt_position *position)
 {
   KJ_ASSERT(position->divergence);
@@ -254,8 +255,8 @@ static void append_to_run(kp_simt_builder *b, kt_stmt *stmt)
   kp_append_stmt(b->s, &b->run, stmt);
 }
 
-/* Adds a statement for the active threads. If a statement of the run makes some threads inactive,
- * the run still continues, because these threads jump to its end. */
+/* Adds a statement for the active threads. The run continues even after a statement that makes some
+ * threads inactive, because these threads jump to the end of the run. */
 void kp_push_active(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
   bool masked = kp_is_masked(b, position);
@@ -384,7 +385,7 @@ static void build_kernel(kp_simt *s)
   kp_simt_builder b = { .s = s, .out = &to, .run_number = 1 };
   kp_simt_position top = { 0 };
   if (s->has_mask)
-    /* the assignment is needed even in a kernel without barriers, because a change of a uniform
+    /* this assignment is needed even in a kernel without barriers, because a change of a uniform
      * variable also ends a run */
     kp_push_for_all(&b, kp_set_off(&b, kp_off_const(&b, 0)), &top);
   kp_build_joint_list(&b, &from, &top);

@@ -13,7 +13,7 @@ typedef struct kp_simt_variable {
   const kt_stmt *scope;
   uint32_t round; /* the round of the analysis in which scope was set */
   /* simt.c */
-  uint32_t run; /* number of the last run of statements that uses it */
+  uint32_t run; /* number of the last run of statements that uses the variable */
   /* slots.c */
   uint32_t region; /* the first region that uses the variable */
   uint32_t home;   /* the region that assigns the variable */
@@ -23,7 +23,7 @@ typedef struct kp_simt_variable {
   bool needs_slot;
   enum { KJ_REMAKE_UNKNOWN, KJ_REMAKE_BUSY, KJ_REMAKE_NO, KJ_REMAKE_YES } remake;
   uint32_t home_uses; /* number of uses in the home region */
-  kt_var *copy;       /* the copy that region copy_region computes again */
+  kt_var *copy;       /* the copy of the variable that the region copy_region computes again */
   uint32_t copy_region;
 } kp_simt_variable;
 
@@ -71,8 +71,8 @@ typedef struct kp_simt_position {
   const kt_stmt *divergence;
 } kp_simt_position;
 
-/* Sets is_uniform of variables, masks_break and masks_continue of statements, and has_mask and
- * masks_return of s. */
+/* Sets is_uniform in variables, masks_break and masks_continue in statements, and has_mask and
+ * masks_return in s. */
 void kp_find_uniform(kp_simt *s);
 /* The level at which a statement in joint code is executed. */
 typedef enum kp_simt_level {
@@ -98,7 +98,7 @@ kp_simt_position kp_enter_joint(const kp_simt *s, kt_stmt *stmt, const kp_simt_p
 
 /* If several regions need a variable, makes it a slot or computes it again in each region. */
 void kp_place_variables(kp_simt *s);
-/* If a FOR has a small constant number of iterations, returns it, otherwise 0. */
+/* Returns the number of iterations of a FOR if it is a small constant, otherwise 0. */
 uint64_t kp_short_trip_count(const kt_stmt *stmt);
 /* Returns whether computing an expression again is cheaper than keeping it in memory. Such
  * expressions combine, for example, positions and extents. */
@@ -117,7 +117,7 @@ kt_stmt *kp_new_assign(kp_simt *s, kt_var *var, kt_expr *value);
 /* Adds a variable to the kernel. */
 kt_var *kp_new_local(kp_simt *s, kt_tvar_kind kind, const char *name, kjit_type type,
                      kj_location location);
-/* Adds a variable that can hold the value of expr. The variable is narrow if expr is. */
+/* Adds a variable that can hold the value of expr. The variable is narrow if expr is narrow. */
 kt_var *kp_new_holder(kp_simt *s, kt_tvar_kind kind, const char *name, const kt_expr *expr);
 void kp_append_stmt(kp_simt *s, kt_stmts *list, kt_stmt *stmt);
 void kp_append_stmts(kp_simt *s, kt_stmts *list, const kt_stmts *more);
@@ -133,12 +133,12 @@ typedef struct kp_simt_builder {
   kt_stmts run;        /* the statements of the THREADS loop that is being collected */
   uint32_t run_number; /* counts from 1 */
   bool is_run_guarded;
-  /* Threads can be inactive at the start of the run. If the run itself makes threads active, it is
-   * not guarded. */
+  /* Threads can be inactive at the start of the run. A run that itself makes threads active is not
+   * guarded. */
   bool is_run_masked;
   bool run_writes;
   bool has_left; /* some threads can have left the kernel */
-  /* All threads can be inactive at this point (idle.c). It is false if at least one thread is
+  /* All threads can be inactive at this point (idle.c). false means that at least one thread is
    * active whenever this code runs. */
   bool may_idle;
 } kp_simt_builder;
@@ -155,7 +155,7 @@ typedef enum kp_off_place {
   KJ_OFF_THEN = 1,
   KJ_OFF_CONTINUE = 1
 } kp_off_place;
-/* Returns the code that `off` has in threads that wait for a point in the statement. */
+/* Returns the value of `off` in threads that wait for the given point in the statement. */
 int64_t kp_off_code(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place);
 kt_expr *kp_off_value(kp_simt_builder *b);
 kt_expr *kp_off_const(kp_simt_builder *b, int64_t value);
@@ -163,9 +163,9 @@ kt_expr *kp_off_is(kp_simt_builder *b, int64_t value);
 kt_stmt *kp_set_off(kp_simt_builder *b, kt_expr *value);
 /* Returns whether some threads can be inactive at the position. */
 bool kp_is_masked(const kp_simt_builder *b, const kp_simt_position *position);
-/* If there can be inactive threads, makes the statement skip them. */
+/* If there can be inactive threads, changes the statement so that these threads skip it. */
 void kp_guard(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
-/* Makes the threads that wait for this point active again. */
+/* Activates the threads that wait for this point. */
 void kp_restore_active(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place,
                        const kp_simt_position *position);
 /* Called at the end: removes `off` if no statement reads it. */
@@ -173,14 +173,15 @@ void kp_settle_off(kp_simt_builder *b);
 
 /* ---- simt.c: runs of statements that become one THREADS ---- */
 
-/* Returns a uniform variable that tells whether any thread is active. It is set before the run. */
+/* Returns a uniform variable that tells whether any thread is active. The variable is set before
+ * the run. */
 kt_expr *kp_any_active(kp_simt_builder *b, const kp_simt_position *position);
 /* Ends the current run. */
 void kp_flush_run(kp_simt_builder *b);
 /* Adds to the run a statement that the active threads execute. */
 void kp_push_active(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
-/* Adds a statement that all threads execute, active or not. It starts a new run, unless the current
- * run only makes threads active. */
+/* Adds a statement that all threads execute, active or not. The statement starts a new run, unless
+ * the current run only makes threads active. */
 void kp_push_for_all(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
 /* Adds a statement outside of thread loops, before the run that is being collected. */
 void kp_emit_joint(kp_simt_builder *b, kt_stmt *stmt);
@@ -194,7 +195,7 @@ kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_
 
 void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
 
-/* Builds the statements of a list that belongs to a statement that is emitted separately. */
+/* Builds the statements of a list inside of a statement that is emitted separately. */
 void kp_build_inside(kp_simt_builder *b, kt_stmts *to, const kt_stmts *from,
                      const kp_simt_position *position);
 
@@ -208,8 +209,8 @@ void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location
 
 /* ---- idle.c: code between thread loops that needs an active thread ---- */
 
-/* Returns whether all threads can be inactive before the statement, and executing it without an
- * active thread could take long or never end. */
+/* Returns whether all threads can be inactive before the statement, and the statement could take
+ * long or never end if it is executed without an active thread. */
 bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
                      const kp_simt_position *position);
 /* Returns whether evaluating the operands of the statement can take long, because they call a
@@ -262,9 +263,9 @@ bool kp_has_joint_expr(const kp_inliner *in, const kt_expr *e);
 /* Moves synchronizations out of an expression. Returns the remaining expression, which contains no
  * synchronization, or NULL for void calls and barriers. */
 kt_expr *kp_hoist(kp_inliner *in, kt_expr *e, kt_stmts *out);
-/* Stores the operands of warp operations in variables, which other lanes can read. Constants and
- * mutable variables are not copied. The result must not overwrite an operand that other lanes read
- * later. */
+/* Stores the operands of warp operations in variables, so that other lanes can read them. Constants
+ * and mutable variables are not copied, except a variable that receives the result: the result must
+ * not overwrite an operand that other lanes still read. */
 void kp_hold_sync_operands(kp_inliner *in, kt_expr *e, const kt_var *result, kt_stmts *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* Builds control flow that contains a synchronization and is therefore outside of the thread loops.
- * If all threads take the same path through this control flow, it is not changed; otherwise it is
- * executed under the mask (simt.c). */
+ * If all threads take the same path, the control flow does not change; otherwise it is executed
+ * under the mask (simt.c). */
 #include "pass/simt.h"
 
 /* ---- constructing and copying typed trees ---- */
@@ -126,8 +126,8 @@ static bool is_array(kp_simt_builder *b, const kt_expr *expr)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Stores a scalar operand of a view in a variable, so that the view itself can be computed again at
- * any point. */
+/* Stores a scalar operand of a view in a variable, so that the view itself can be computed again
+ * anywhere. */
 static void hold_part(kp_simt_builder *b, kt_expr **part, const kp_simt_position *position)
 {
   if (!*part || kp_is_cheap(*part, UINT32_MAX)) return;
@@ -300,7 +300,7 @@ static void build_divergent_if(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_
 /* ---- loops ---- */
 
 /* Returns whether the list contains a RETURN, a failure, or a LEAVE that leaves a ONCE around the
- * list. onces: number of ONCEs around the current position, inside of the list. */
+ * list. onces: number of ONCEs, inside of the list, that contain the current position. */
 static bool has_exit(const kt_stmts *list, uint32_t onces)
 {
   for (size_t i = 0; i < list->count; i++) {
@@ -325,8 +325,8 @@ static void emit_stop_unless_any(kp_simt_builder *b, const kp_simt_position *pos
 }
 
 /* Builds the body of a loop that contains a synchronization. If may_empty is set, the loop ends
- * when it has no threads left. Threads that have continued become active again at the end of the
- * body. */
+ * when no thread is left in it. Threads that have executed `continue` become active again at the
+ * end of the body. */
 static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *from,
                             kt_stmt *condition, bool may_empty, const kp_simt_position *inner)
 {
@@ -348,7 +348,7 @@ static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *f
   stmt->body = filled;
 }
 
-/* Returns whether the loop must test for an active thread in each iteration. */
+/* Returns whether the loop must test in each iteration whether any thread is active. */
 static bool asks_each_time(kp_simt_builder *b, const kt_stmt *loop, const kp_simt_position *inner)
 {
   if (!kp_has_uniform_header(b->s, loop) || loop->masks_break) return true;

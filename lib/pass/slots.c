@@ -1,9 +1,9 @@
 /* CPU: decides where the variables of thread loops are stored.
  *
- * A region is a THREADS loop or the body of a grid_range. If only one region uses a variable, it is
- * a local variable of the region's iterations. If several regions use a let that is cheap to
- * compute, for example from positions and extents, each region computes it again at its start. The
- * optimizer can then use properties of the expression that a load from memory would hide, for
+ * A region is a THREADS loop or the body of a grid_range. A variable that only one region uses is a
+ * local variable of the region's iterations. A let that several regions use and that is cheap to
+ * compute, for example from positions and extents, is computed again at the start of each region.
+ * The optimizer can then use properties of the expression that a load from memory would hide, for
  * example that `col` is consecutive in x. All other variables are slots, with one element for each
  * thread. */
 #include <string.h>
@@ -30,7 +30,8 @@ static uint32_t cost_of(const kt_expr *e)
 
 static bool is_cheap_node(const kt_expr *e)
 {
-  /* a view can be computed again without its check, because the check is executed at the let */
+  /* a view can be computed again without its check, because the check is executed where the let is
+   * declared */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
   if (!kt_is_cheap_kind(e->kind)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
@@ -50,8 +51,8 @@ bool kp_is_cheap(const kt_expr *e, uint32_t budget) { return !kt_any_texpr(e, is
 
 typedef struct scan {
   kp_simt *s;
-  /* some code takes the address of an element of a local array, and the pointer can be used
-   * anywhere */
+  /* some code takes the address of an element of a local array, and any code can use this
+   * pointer */
   bool has_local_address;
   uint32_t region, region_count, loops;
 } scan;
@@ -159,8 +160,8 @@ static bool is_array(kp_simt *s, const kt_var *var)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Returns whether the value of a let can be computed again although it contains the variable. If
- * `keep` is set, makes the variable a slot if that is necessary. */
+/* Returns whether the value of a let that contains the variable can be computed again. If `keep` is
+ * set, makes the variable a slot if this is necessary for computing the let again. */
 static bool can_use(kp_simt *s, kt_var *var, bool keep)
 {
   if (var->is_slot || !is_own(var)) return var->kind != KJ_V_VAR;
@@ -198,7 +199,7 @@ static bool can_remake(kp_simt *s, kt_var *var)
     bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
                kp_is_cheap(own->value, budget) && !kt_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
-    /* clone the let's value, because drop_check changes it */
+    /* the let's value is copied, because drop_check changes it */
     if (can) {
       own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
       kt_walk_texpr(&own->value, drop_check, NULL);
@@ -207,8 +208,8 @@ static bool can_remake(kp_simt *s, kt_var *var)
   return own->remake == KJ_REMAKE_YES;
 }
 
-/* Returns whether the variable becomes a slot that refers to a local array. Nothing records which
- * array this is, so all local arrays must then be slots. */
+/* Returns whether the variable becomes a slot that refers to a local array. The pass does not know
+ * to which array it refers, so all local arrays must then be slots. */
 static bool leads_to_local(kp_simt *s, kt_var *var)
 {
   return is_own(var) && var->kind != KJ_V_LOCAL && kt_holds_local(s->c->types, var->type) &&
@@ -270,10 +271,10 @@ static void count_home_use(void *data, kt_expr **expr)
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
-/* Removes lets at the top level whose value only other regions used. They are removed from last to
- * first, because they can use earlier lets. A let whose value can fail is not removed, because its
- * check must be executed: the other regions compute the value without checks, and they may have no
- * iterations. */
+/* Removes lets at the top level whose value was used only by other regions. It goes from the last
+ * let to the first, because a let can use earlier lets. A let whose value can fail is not removed,
+ * because its check must be executed: the other regions compute the value without checks, and they
+ * may have no iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {
   kt_stmts kept = { 0 }, in_order = { 0 };
@@ -374,7 +375,7 @@ static bool is_threadless(const kt_compilation *c, kt_stmt *stmt)
 
 static void finish_list(remaking *at, kt_stmts *list);
 
-/* Completes a statement. Returns whether it still has an effect. */
+/* Completes a statement. Returns whether the statement still has an effect. */
 static bool finish_stmt(remaking *at, kt_stmt *stmt)
 {
   bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;

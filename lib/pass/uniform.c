@@ -4,13 +4,12 @@
  * The analysis is optimistic. It assumes that every variable is uniform and that all threads take
  * every jump together. Rounds over the kernel revoke these assumptions until nothing changes. A
  * variable is uniform if all values that are assigned to it are uniform, and if each assignment is
- * in the same divergent control flow as the declaration. In this case, threads that are inactive at
- * the assignment never read the variable.
+ * in the same divergent control flow as the declaration. Under this condition, threads that are
+ * inactive at the assignment never read the variable.
  *
- * A uniform value can be computed once for the block even if no thread is active. An expression
- * that contains a load is therefore not uniform at a point where threads can be inactive. A load
- * from the same address is assumed to return the same value in all threads; otherwise there is a
- * data race. */
+ * A uniform value can be computed once for the block even if no thread is active. So an expression
+ * that contains a load is not uniform where threads can be inactive. A load from the same address
+ * is assumed to return the same value in all threads; otherwise the program has a data race. */
 #include "pass/simt.h"
 
 /* ---- expressions ---- */
@@ -65,7 +64,7 @@ bool kp_has_uniform_header(const kp_simt *s, const kt_stmt *stmt)
 }
 
 /* Number of loops and ONCEs that contain the current position and are inside of the analyzed
- * statement. Jumps that end them do not leave the statement. */
+ * statement. A jump that ends such a loop or ONCE does not leave the statement. */
 typedef struct depth {
   uint32_t loops, onces;
 } depth;
@@ -123,7 +122,7 @@ bool kp_is_masked_jump(const kt_stmt *jump, const kp_simt_position *position)
 static bool has_real_jump(const kp_simt *s, const kt_stmts *list, const kp_simt_position *position);
 
 /* Returns whether the statement is a uniform IF that contains a jump, which all threads take
- * together. It becomes control flow outside of thread loops. */
+ * together. Such an IF becomes control flow outside of the thread loops. */
 static bool is_lifted(const kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
   if (stmt->kind != KJ_TS_IF || !kp_has_uniform_header(s, stmt)) return false;

@@ -19,8 +19,8 @@ static bool is_among(ki_builtin_id id, const ki_builtin_id *ids, size_t count)
 }
 
 /* Returns whether repeating the atomic operation has no effect as long as no other thread runs,
- * because it stores the same value again or adds 0. Atomic loads are often written as additions of
- * 0. */
+ * because the operation stores the same value again or adds 0. Atomic loads are often written as
+ * additions of 0. */
 static bool is_idle_atomic(const kt_expr *e)
 {
   static const ki_builtin_id always[] = { AT_ALL_SCOPES(CAS),  AT_ALL_SCOPES(EXCH),

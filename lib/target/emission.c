@@ -21,8 +21,8 @@
 /* ---- protection against fatal errors ----
  *
  * LLVM ends the process if it cannot select instructions for an operation. kjit rejects all such
- * operations before it calls LLVM. If kjit misses one, this protection makes only the compilation
- * in this thread fail. */
+ * operations before it calls LLVM. If kjit misses one, only the compilation in this thread fails,
+ * because of this protection. */
 
 static _Thread_local struct {
   kt_compilation *c; /* NULL means that this thread is not calling LLVM */
@@ -47,15 +47,16 @@ void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
 
 void kg_leave_llvm(void) { running.c = NULL; }
 
-/* Sets LLVM options that LLVM-C does not offer in another way.
+/* Sets LLVM options that LLVM-C offers in no other way.
  *
- * NVPTX code generation has a pass that reassociates sums in order to share equal parts. This pass
- * takes up to a tenth of the emission time and finds almost nothing, because other passes of LLVM
- * and ptxas do the same.
+ * NVPTX code generation has a pass that reassociates sums in order to share equal parts. The pass
+ * is disabled: it takes up to a tenth of the emission time and finds almost nothing, because other
+ * passes of LLVM, and ptxas, do the same.
  *
  * By default, the scheduler of CPU code generation compares each load and store in a block with up
- * to 1000 earlier ones, which takes seconds. If a block has more of them than the number set here,
- * the scheduler keeps the older half in order and does not compare it. */
+ * to 1000 earlier ones, which takes seconds. The option sets a smaller number: if a block has more
+ * loads and stores than this number, the scheduler keeps the older half of them in order and does
+ * not compare them. */
 static void set_options(void)
 {
   static const char *const options[] = { "kjit", "-opt-disable=nary-reassociate",
@@ -324,9 +325,9 @@ static void prepare(kg_emission *e)
   LLVMSetModuleDataLayout(e->module, e->machine->layout);
 }
 
-/* Lowers the kernel. Lowering uses the data layout of the module and not one that other
- * compilations share: a data layout caches structs by address, and another LLVM context can use the
- * same address again. */
+/* Lowers the kernel. Lowering uses the data layout of the module, which no other compilation uses:
+ * a data layout caches structs by address, and another LLVM context can have a different struct at
+ * the same address. */
 static void lower(kg_emission *e)
 {
   e->lowering = (kl_lowering){ .c = e->c,

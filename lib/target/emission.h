@@ -30,7 +30,7 @@ typedef struct kg_emission_steps {
   void (*finish)(kg_emission *e);
 } kg_emission_steps;
 
-/* The first member of the target's own emission struct. That struct is in the arena of the
+/* The first member of the target's own emission struct. The target's struct is in the arena of the
  * compilation. */
 struct kg_emission {
   /* set by the target */

@@ -1,5 +1,5 @@
-/* Reads, checks and links the LLVM IR that the application provides for extern funcs. Faults of
- * LLVM's reader are caught. */
+/* Reads, checks and links the LLVM IR that the application provides for extern funcs. Catches
+ * faults of LLVM's reader. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
@@ -16,9 +16,9 @@
 /* ---- reading untrusted input ----
  *
  * LLVM's bitcode reader trusts its input, so a damaged file can make it follow an invalid pointer.
- * Input is therefore read while faults are caught, as in LLVM's own tools. A fault in this thread
- * becomes an error, and the memory of the reader is leaked. Faults of other threads are passed to
- * the previous handlers. */
+ * So this file catches faults while LLVM reads input, as LLVM's own tools do. A fault in this
+ * thread becomes an error, and the memory of the reader is leaked. Faults of other threads are
+ * passed to the previous handlers. */
 
 /* a signal handler for stack overflows needs its own stack */
 enum { STACK_BYTES = 64 * 1024 };
@@ -41,8 +41,8 @@ static void on_fault(int signal)
   kg_fault_guarded();
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
-  /* signals other than SIGABRT come from an instruction, which raises them again when it is
-   * repeated */
+  /* signals other than SIGABRT are raised by an instruction, which raises them again when the
+   * handler has returned */
   if (signal == SIGABRT) raise(signal);
 }
 
@@ -148,8 +148,8 @@ static LLVMMemoryBufferRef make_buffer(const linking *k, const ki_bound_extern *
                                                bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
-/* Tries to read the code. A fault loses only the context of this attempt. If there is no fault,
- * reading the code again into the kernel's context is safe. */
+/* Tries to read the code in a separate context. A fault leaks only this context. If there is no
+ * fault, it is safe to read the code again into the kernel's context. */
 static void try_source(linking *k, const ki_bound_extern *bound)
 {
   kg_llvm_errors *errors = KJ_NEW(k->c->arena, kg_llvm_errors);
@@ -205,8 +205,8 @@ static void check_types(linking *k, LLVMValueRef function)
   fail(k, "has another type than its declaration", detail);
 }
 
-/* Removes the attributes that specify the processor for which the code was compiled. A function
- * with another processor than its caller would not be inlined. */
+/* Removes the attributes that specify the processor for which the code was compiled. LLVM would not
+ * inline a function for another processor into a caller for this processor. */
 static void forget_processor(LLVMValueRef function)
 {
   static const char *const names[] = { "target-cpu", "target-features" };
@@ -216,8 +216,8 @@ static void forget_processor(LLVMValueRef function)
 }
 
 /* Rejects a call of a function that the code does not define. Otherwise LLVM could link the
- * declaration to the kernel, or to another function in the kernel's module, that has the same
- * name. */
+ * declaration to a function in the kernel's module that has the same name, or to the kernel
+ * itself. */
 static void check_call(linking *k, LLVMValueRef declaration)
 {
   size_t length;
@@ -260,7 +260,7 @@ static bool is_llvm_ir(const ki_bound_extern *bound)
 }
 
 /* Makes the function of the instance visible under the instance's symbol. If two extern funcs are
- * bound to the function, it may have this symbol already. */
+ * bound to the same function, the function may have this symbol already. */
 static void show_function(linking *k)
 {
   const char *name = k->instance->function->decl->name, *symbol = k->instance->symbol;

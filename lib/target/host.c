@@ -35,8 +35,8 @@ static char *find_features(void)
 
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-/* Describes the named processor levels (cpu_levels.def). LLVM has the features of a level as a
- * processor with that name. */
+/* Describes the named processor levels (cpu_levels.def). LLVM has a processor with the name of each
+ * level, which has the features of this level. */
 static void describe_levels(kg_processor *processors)
 {
 #define KJ_CPU_LEVEL(NAME, text, name, avx, avx2, avx512, bytes) \
@@ -120,11 +120,11 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 
 /* Inner loops are unrolled before the loop vectorizer runs. Loops over threads, and over the
  * elements of ranges, are left to the vectorizer. Full unrolling runs before the analysis of
- * induction variables, which takes long and finds nothing that is not also visible in the copies.
- * The elements of thread-local arrays have constant indices only after early-cse has simplified the
- * counters of unrolled loops. The conditions of checks in the copies are then constants, too. sccp
- * removes the branches of all these checks at once. gvn would remove them one by one, in a time
- * that grows with the square of their number. */
+ * induction variables: this analysis would take long on the loops, and finds the same properties in
+ * the copies. The elements of thread-local arrays have constant indices only after early-cse has
+ * simplified the counters of unrolled loops. The conditions of checks in the copies are then
+ * constants, too. sccp removes the branches of all these checks at once. gvn would remove them one
+ * by one, in a time that grows with the square of their number. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 #define UNROLLING \
   "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>," \
@@ -135,7 +135,8 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 #define VECTORS \
   "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
   "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
-/* LARGE has no pass whose time grows with the number of pairs of blocks or conditions. */
+/* The pipeline of LARGE contains no pass whose time grows with the number of pairs of blocks or of
+ * conditions. */
 #define LARGE SCALAR ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 static const char *const pipelines[] = {
@@ -191,9 +192,9 @@ static void finish_lowering(kg_emission *e)
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
-/* Simplifies the checked version of a kernel if it is large, and excludes it from later passes.
- * That version runs only at array edges and before a failure. A function of KJ_SIZE_LARGE or more
- * needs no such exclusion, because the whole module then gets no further passes. */
+/* Simplifies the checked version of a kernel if it is large, and excludes it from later passes. The
+ * checked version runs only at array edges and before a failure. A function of KJ_SIZE_LARGE or
+ * more need not be excluded, because its module gets no further passes. */
 static void settle_checked(kg_emission *e, const char *pipeline)
 {
   enum { MOST_BLOCKS = 128, MOST_INSTRUCTIONS = 1024 };
@@ -229,8 +230,9 @@ static void optimize(kg_emission *e)
   kg_module_size size = simplify(e);
   settle_checked(e, HUGE_);
   bool vectorizes = size == KJ_SIZE_USUAL && !kg_has_long_block(e->module);
-  /* An untrusted kernel may have data races. A race only leads to wrong values, but an assertion
-   * that fails because of it would end the process, so untrusted kernels have no assertions. */
+  /* An untrusted kernel may have data races. A race only leads to wrong values in their own
+   * results, but an assertion that fails because of these values would end the process. So
+   * untrusted kernels have no assertions. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
   /* assertions make the code longer, so a module above KJ_SIZE_LONG gets none */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
@@ -247,9 +249,10 @@ static void optimize(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Plain code takes at most a third of the compile time. Loops are not optimized or vectorized. Code
- * generation selects instructions block by block and keeps values on the stack between blocks. A
- * module of KJ_SIZE_LARGE or more saves nothing, because it is always compiled in this way. */
+/* Plain code needs at most a third of the compile time: loops are not optimized or vectorized, and
+ * code generation selects instructions block by block and keeps values on the stack between blocks.
+ * Plain code saves no time for a module of KJ_SIZE_LARGE or more, because such a module is always
+ * compiled in this way. */
 static bool saves_time(const kg_emission *e) { return kg_measure_emission(e) < KJ_SIZE_LARGE; }
 
 static void optimize_little(kg_emission *e)
@@ -261,9 +264,10 @@ static void optimize_little(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Returns whether code generation runs without optimization. If a block has many loads and stores,
- * or very many uses of a value, this avoids the scheduler. If there are many blocks, it avoids the
- * register allocator that splits live ranges between blocks. */
+/* Returns whether code generation runs without optimization. This is so if a block has many loads
+ * and stores, or very many uses of a value, because the scheduler would take too long. It is also
+ * so if there are many blocks, because of the register allocator, which splits live ranges between
+ * blocks. */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   return kg_is_dense(e->module) || kg_has_frequent_value(e->c->arena, e->module) ||

@@ -37,8 +37,8 @@ void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);
  * module. */
 bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
 
-/* host_streams.c: call it after the vectorizer. Adds to loops that write large output arrays a
- * version that writes them with non-temporal stores. */
+/* host_streams.c: call it after the vectorizer. Adds a second version to each loop that writes
+ * large output arrays; this version writes them with non-temporal stores. */
 void kg_stream_results(kl_lowering *l);
 
 /* host_products.c: call it after the passes. Rewrites the computation of the high bits of products

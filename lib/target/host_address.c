@@ -1,6 +1,6 @@
 /* CPU: analyzes the addresses in a loop that is proposed as parallel, and expresses them as linear
- * functions of the iteration number if possible. host_parallel.c describes what it needs and
- * guarantees. */
+ * functions of the iteration number if possible. The head of host_parallel.c describes the
+ * requirements and guarantees of this analysis. */
 #include "target/host_parallel.h"
 
 enum { MOST_DEPTH = 24 };
@@ -119,7 +119,7 @@ static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t de
 
 /* ---- addresses that have no constant step ---- */
 
-/* A value that is not kg_linear can still be simplified later: `x & 31` is x if x is always below
+/* LLVM can still simplify a value that is not kg_linear: `x & 31` is x if x is always below
  * 32. This section therefore computes such a value in the first iterations, with 0 for all inputs
  * of the loop, and compares the differences between iterations. If the differences are not all
  * equal, no later simplification can give the value a constant step. The input 0 is valid because
@@ -128,8 +128,8 @@ static kg_linear evaluate(const kg_loop_view *v, LLVMValueRef value, uint32_t de
 typedef struct sample {
   const kg_loop_view *v;
   int64_t iteration;
-  /* number of operations that may still be computed; 0 means that the evaluation has been given
-   * up */
+  /* number of operations that this evaluation may still compute; 0 means that the evaluation has
+   * been given up */
   uint32_t budget;
 } sample;
 
@@ -154,7 +154,7 @@ static int64_t as_signed(LLVMValueRef value, uint64_t x)
   return (int64_t)(x << shift) >> shift;
 }
 
-/* Computes a value. Numbers are sign-extended from their width to 64 bits. */
+/* Computes a value. The result is sign-extended from the width of the value to 64 bits. */
 static int64_t compute(sample *s, LLVMValueRef value);
 
 static int64_t compute_operation(sample *s, LLVMValueRef value)

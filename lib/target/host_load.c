@@ -31,7 +31,7 @@ struct kg_jit {
   dylib *idle;
   unsigned dylib_count;
   bool tells_debuggers;
-  /* The results of lookups have a mutex of their own, because LLVM may deliver the result of
+  /* A separate mutex protects the results of lookups, because LLVM may deliver the result of
    * another thread's lookup to a thread that holds the mutex above. */
   pthread_mutex_t answer_mutex;
   pthread_cond_t answered;
@@ -149,14 +149,15 @@ static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_
   pthread_mutex_lock(&jit->answer_mutex);
   found->error = error;
   if (!error && count == 1) found->address = result[0].Sym.Address;
-  found->is_over = true; /* after the unlock, look_up may return, and *found end */
+  found->is_over = true; /* after the unlock, look_up may return in the other thread, and *found is
+                          * then no longer valid */
   pthread_cond_broadcast(&jit->answered);
   pthread_mutex_unlock(&jit->answer_mutex);
 }
 
-/* Looks up a name, and waits for the result. LLVM keeps the work of all lookups in one queue, so
- * another thread may do the work of this lookup, and call take_result after LLVM's function has
- * returned here. */
+/* Looks up a name, and waits for the result. LLVM has one queue for the work of all lookups. So
+ * another thread may do the work of this lookup, and may call take_result after LLVM's function has
+ * returned in this thread. */
 static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 {
   lookup found = { .jit = jit };

@@ -1,10 +1,10 @@
 /* CPU: prepares loops, which lowering proposes as parallel, for the vectorizer.
  *
- * LLVM treats a loop as parallel if every access in it carries the loop's id. It then assumes that
- * the iterations are independent. However, it also reorders accesses within an iteration: it
- * combines loads and stores with a constant step into groups (interleaved accesses). In a group,
- * loads are moved up to the first load and stores down to the last store, across other accesses of
- * the same iteration. In a parallel loop no dependence prevents this.
+ * LLVM treats a loop as parallel if every access in it carries the loop's id. LLVM then assumes
+ * that the iterations are independent. However, it also reorders accesses within an iteration: it
+ * combines loads and stores with a constant step into groups (interleaved accesses). In a group, it
+ * moves loads up to the first load and stores down to the last store, across other accesses of the
+ * same iteration. In a parallel loop, no dependence keeps LLVM from doing this.
  *
  * A store and a later access in the same iteration can have the same address. If this is possible,
  * this file hides the steps of both addresses, so that neither access becomes part of a group.
@@ -54,7 +54,8 @@ static bool collect_blocks(kg_loop_view *v)
 typedef struct block_order {
   char *states; /* indexed like kg_loop_view.blocks */
   LLVMBasicBlockRef *blocks;
-  size_t first; /* index of the first block that has been ordered */
+  size_t first; /* index of the first block that is in order; the blocks before it are still
+                 * missing */
 } block_order;
 enum { IS_NEW, IS_OPEN, IS_DONE };
 
@@ -110,7 +111,7 @@ static void find_order(kg_loop_view *v)
   }
 }
 
-/* Finds the loop that a branch in its latch belongs to. One of the two successors of the latch is
+/* Finds the loop to which a branch in its latch belongs. One of the two successors of the latch is
  * the header. */
 bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch)
 {
@@ -254,7 +255,7 @@ typedef struct asserter {
   LLVMContextRef context;
   LLVMBuilderRef builder;
   LLVMValueRef id; /* id of the parallel loop */
-  /* the loop will be vectorized, so the accesses of an iteration can be combined and moved */
+  /* the loop will be vectorized, so LLVM may combine and move the accesses of an iteration */
   bool is_vectorized;
   LLVMTypeRef i64, i32, pointer;
 } asserter;

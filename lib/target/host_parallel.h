@@ -7,8 +7,8 @@
 
 enum { KJ_MOST_TERMS = 8 };
 
-/* An address or number in an iteration, as the sum of a constant, step * number of the iteration,
- * and scale * value for each term, all in bytes. `kind` tells whether the values of the terms can
+/* An address or a number in an iteration, in bytes: the sum of a constant, step * (number of the
+ * iteration), and scale * value for each term. `kind` tells whether the values of the terms can
  * change in the loop. OTHER means that there is no constant step. LOST means that nothing is
  * known. */
 typedef struct kg_linear {
@@ -32,14 +32,16 @@ typedef struct kg_access {
 typedef struct kg_loop_view {
   kt_compilation *c;
   LLVMTargetDataRef layout;
-  /* start of the counter; iterations is 0 if their number is not known */
+  /* start of the counter; number of iterations, or 0 if it is not known */
   int64_t start, iterations;
   unsigned scope_kind, noalias_kind; /* metadata kinds */
   LLVMBasicBlockRef header, latch;
   /* false if the loop contains another loop; the blocks and accesses are then not ordered */
   bool is_innermost;
-  KJ_LIST(LLVMBasicBlockRef) blocks; /* in topological order: each block precedes its successors */
-  KJ_LIST(kg_access) accesses;       /* in the order of the blocks */
+  KJ_LIST(LLVMBasicBlockRef)
+  blocks;                      /* the blocks in topological order: each block precedes its
+                                * successors */
+  KJ_LIST(kg_access) accesses; /* in the order of the blocks */
   size_t words;
   uint64_t *behind; /* bit sets: for each block, the blocks that follow it in the same iteration */
 } kg_loop_view;
@@ -51,14 +53,14 @@ static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
   return kg_find_block(v, block) < v->blocks.count;
 }
 
-/* Finds the loop that a branch in its latch belongs to. One of the two successors of the latch is
+/* Finds the loop to which a branch in its latch belongs. One of the two successors of the latch is
  * the header. */
 bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch);
 /* Lists the loads and stores of the loop. */
 void kg_find_accesses(kg_loop_view *v);
-/* Returns whether two accesses with different roots are known not to overlap. This is known from
- * their alias scopes (kl_annotate_access), or if one root is memory of the code itself and the
- * other root is an address in the parameters of the kernel. */
+/* Returns whether two accesses with different roots certainly do not overlap. This is certain if
+ * their alias scopes say so (kl_annotate_access), or if one root is memory of the code itself and
+ * the other root is an address in the parameters of the kernel. */
 bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b);
 
 /* ---- host_address.c ---- */

@@ -1,15 +1,15 @@
 /* Finds loops for which LLVM's loop vectorizer would take exponential time.
  *
  * VPlanTransforms::materializePacksAndUnpacks tests for each value whether it is the same in all
- * lanes. The test recursively visits the operands until it finds an operand that differs between
- * lanes, and it does not cache results. If a value is the same in all lanes, the test follows every
- * path from the value to its inputs. The masks of blocks are such values if no condition of the
- * loop's branches changes in the loop. A chain of 18 conditional assignments took more than four
+ * lanes. The test recursively visits operands until it finds an operand that differs between lanes,
+ * and it does not cache results. So for a value that is the same in all lanes, the test follows
+ * every path from the value to its inputs. The masks of blocks are such values if no condition of a
+ * branch in the loop changes in the loop. A chain of 18 conditional assignments took more than four
  * minutes (LLVM 22).
  *
- * This file counts the paths in innermost loops. It arranges the blocks of a function in reverse
- * postorder. A loop then consists of the blocks from the target of a backward branch to the
- * branch. */
+ * This file counts the paths in innermost loops. It puts the blocks of a function in reverse
+ * postorder. In this order, a loop consists of the blocks from the target of a backward branch to
+ * the branch. */
 #include "target/host.h"
 
 /* The cost of the test for a value, or for the mask of a basic block. */
@@ -20,9 +20,9 @@ typedef struct path_count {
 
 typedef struct path_walk {
   kj_arena *arena;
-  kj_map numbers; /* the number of each block in a function; numbers start at 1 */
+  kj_map numbers; /* the number of each block in the function, starting with 1 */
   KJ_LIST(LLVMBasicBlockRef) blocks;
-  /* the path_count of each value in a loop; the path_count of the mask of each block */
+  /* the path_count of each value in the loop, and the path_count of the mask of each block */
   kj_map values, masks;
   size_t last; /* number of the last block of the loop */
   double total;
@@ -46,8 +46,8 @@ static size_t number_of(const path_walk *w, LLVMBasicBlockRef block)
   return entry ? (size_t)(uintptr_t)entry->value : 0;
 }
 
-/* Returns the cost of the test for an operand. An operand that is defined outside of the loop costs
- * 1 step. */
+/* Returns how many steps LLVM's test takes for an operand. An operand that is defined outside of
+ * the loop takes 1 step. */
 static path_count count_of(const path_walk *w, LLVMValueRef value)
 {
   const void *key = value;
@@ -55,8 +55,8 @@ static path_count count_of(const path_walk *w, LLVMValueRef value)
   return entry ? *(path_count *)entry->value : (path_count){ 1, false };
 }
 
-/* Adds the cost of `other` to `count`, unless the test stops earlier, at an operand that differs
- * between lanes. */
+/* Adds the steps for `other` to `count`, unless the test has stopped before, at an operand that
+ * differs between lanes. */
 static void go_through(path_count *count, path_count other)
 {
   if (count->varies) return;
@@ -69,7 +69,7 @@ static path_count count_phi(path_walk *w, LLVMValueRef phi, LLVMBasicBlockRef bl
   path_count count = { 1, false };
   for (unsigned n = 0; n < LLVMCountIncoming(phi); n++) {
     size_t from = number_of(w, LLVMGetIncomingBlock(phi, n));
-    /* the phi is in the header of the loop, because one of its values comes from a later block */
+    /* one value of the phi comes from a later block, so the phi is in the header of the loop */
     if (from >= number_of(w, block)) return (path_count){ 1, true };
     go_through(&count, count_of(w, LLVMGetIncomingValue(phi, n)));
   }

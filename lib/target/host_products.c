@@ -1,15 +1,15 @@
 /* CPU: rewrites products of 16-bit numbers if only their high bits are used.
  *
  * LLVM up to 22.1 translates `trunc <n x i16> (lshr (mul x, y), c)` to a multiplication that
- * returns the high 16 of 32 bits (pmulhw), and shifts the result right by c - 16. This is correct
- * for a 32-bit product. In a 64-bit product, the upper 32 bits are copies of the sign, but the
- * shift inserts zeros instead. If c is 32 or more, the shift's result is undefined (llvm-project
- * issue 218844, fixed by LLVM's pull request 219996). An example is the high half of an i16
- * product, `i16(mulhi(a[i], b[i]))`.
+ * returns the high 16 of 32 bits (pmulhw), and shifts the result right by c - 16. This translation
+ * is correct for a 32-bit product. In a 64-bit product, the upper 32 bits are copies of the sign,
+ * but the translated shift inserts zeros. If c is 32 or more, the result of the shift is undefined
+ * (llvm-project issue 218844, fixed by LLVM's pull request 219996). An example is the high half of
+ * an i16 product, `i16(mulhi(a[i], b[i]))`.
  *
- * This file computes the product in 32 bits, which are sufficient, and uses an arithmetic shift. An
- * operand is treated as a 16-bit number if it is a constant in the range of i16, or if it is
- * extended from a type in which all values are in this range. */
+ * This file replaces such a product by a product of 32 bits, which are sufficient, and an
+ * arithmetic shift. An operand is treated as a 16-bit number if it is a constant in the range of
+ * i16, or if it is extended from a type in which all values are in this range. */
 #include "target/host.h"
 
 enum { NARROW_BITS = 16, PRODUCT_BITS = 32 };
@@ -49,7 +49,8 @@ static bool is_narrow(LLVMValueRef value)
   return LLVMGetIntTypeWidth(integer_lanes(LLVMGetOperand(value, 0))) + is_unsigned <= NARROW_BITS;
 }
 
-/* Finds the number that all lanes of a constant are equal to. Returns false if the lanes differ. */
+/* Finds the number to which all lanes of a constant are equal. Returns false if the lanes
+ * differ. */
 static bool find_splat(LLVMValueRef value, unsigned long long *number)
 {
   if (!LLVMIsConstant(value)) return false;
@@ -106,7 +107,7 @@ static LLVMValueRef multiply_in_32_bits(LLVMBuilderRef builder, LLVMValueRef i)
                y = LLVMBuildTrunc(builder, LLVMGetOperand(product, 1), type, ""),
                by = make_splat(i32, lanes, count < PRODUCT_BITS ? count : PRODUCT_BITS - 1),
                high = LLVMBuildAShr(builder, LLVMBuildMul(builder, x, y, ""), by, "");
-  /* the logical shift would have set these bits to 0 */
+  /* sets the bits to 0 that the logical shift would have set to 0 */
   if (bits < NARROW_BITS)
     high = LLVMBuildAnd(builder, high, make_splat(i32, lanes, (1u << bits) - 1), "");
   return kg_replace(i, LLVMBuildTrunc(builder, high, LLVMTypeOf(i), ""));

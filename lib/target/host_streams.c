@@ -1,7 +1,7 @@
 /* CPU: makes loops write large output arrays with non-temporal stores, which bypass the caches.
  *
- * If a cache line is in no cache, an ordinary store to it first reads the line. If the output is
- * larger than the caches, these reads are a third of the memory traffic of r = x + y, although
+ * If a cache line is in no cache, an ordinary store to it first reads the line. For an output that
+ * is larger than the caches, these reads are a third of the memory traffic of r = x + y, although
  * their data is never used. A non-temporal store of a whole line does not read the line.
  *
  * This file adds a second version to vectorized loops that consist of a single block. The second
@@ -10,12 +10,13 @@
  *   - the array has the fact `large`, and the loop loads neither from it nor from memory that may
  *     overlap it,
  *   - the stores of an iteration fill a contiguous range, and each is aligned to its own size (at
- *     most a cache line). The first address is tested before the loop, because a range can start
- *     at any element
- *   - the loop writes at least LEAST_BYTES, because a store fence is executed after it
+ *     most a cache line). The code tests the first address before the loop, because a range can
+ *     start at any element
+ *   - the loop writes at least LEAST_BYTES; for fewer bytes, the store fence after the loop would
+ *     take too long
  *
- * Non-temporal stores can become visible after later stores, so the fence precedes everything for
- * which another thread could wait.
+ * Non-temporal stores can become visible after later stores of the same thread. So the fence
+ * precedes every store for which another thread could wait.
  *
  * Needs: code after the vectorizer. Guarantees: both versions store the same values. */
 #include <string.h>
@@ -30,12 +31,12 @@ typedef struct streamer {
   LLVMBuilderRef builder;
   kg_loop_view v;
   LLVMBasicBlockRef before, body, after;
-  /* maps a value of the body to an instruction in the block `before` that computes the value that
-   * it has in the first iteration */
+  /* maps a value of the body to an instruction in the block `before` that computes the value of the
+   * first iteration */
   kj_map first;
   kj_map copies; /* values of the second version */
   KJ_LIST(const kg_access *) stores;
-  /* the counter of the loop: its start, end and step */
+  /* the counter of the loop: its start, its end and its step */
   LLVMValueRef start, end;
   uint64_t step;
 } streamer;
@@ -61,7 +62,8 @@ static bool is_in_body(const streamer *s, LLVMValueRef value)
 
 /* ---- the loop ---- */
 
-/* Finds the only block from which the loop is entered. It must end with an unconditional branch. */
+/* Finds the only block from which the loop is entered. Returns NULL unless this block ends with an
+ * unconditional branch. */
 static LLVMBasicBlockRef find_entrance(LLVMBasicBlockRef body)
 {
   LLVMBasicBlockRef before = NULL;
@@ -77,8 +79,8 @@ static LLVMBasicBlockRef find_entrance(LLVMBasicBlockRef body)
   return before;
 }
 
-/* Finds the counter that the loop compares with its end. The distance from its start to its end
- * decides whether the loop is long enough. */
+/* Finds the counter that the loop compares with its end. The distance from the counter's start to
+ * its end decides whether the loop is long enough. */
 static bool find_counter(streamer *s, LLVMValueRef branch)
 {
   LLVMValueRef test = LLVMGetCondition(branch);
@@ -119,8 +121,8 @@ static bool is_plain(LLVMValueRef instruction)
          !LLVMIsAFenceInst(instruction) && !LLVMIsAInvokeInst(instruction);
 }
 
-/* Returns whether a second version of the loop body can be made. This is possible if code after the
- * loop uses values of the body only through phis in the block `after`. */
+/* Returns whether the loop body can be copied. This requires that code after the loop uses values
+ * of the body only through phis in the block `after`. */
 static bool can_be_copied(const streamer *s)
 {
   uint32_t count = 0;
@@ -232,8 +234,8 @@ static bool find_stores(streamer *s)
 /* ---- the test before the loop ---- */
 
 /* Computes the value that an instruction of the body has in its first iteration, or returns NULL.
- * The instructions cannot fail, and would be executed anyway, because the loop has at least one
- * iteration. */
+ * The computation cannot fail, and the loop executes the same instructions anyway, because it has
+ * at least one iteration. */
 static LLVMValueRef compute_first(streamer *s, LLVMValueRef value, uint32_t depth)
 {
   if (!is_in_body(s, value)) return value;

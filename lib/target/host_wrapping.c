@@ -4,13 +4,14 @@
  * the sum nor its last 5 bits wrap around. It tests both conditions before the loop. However, LLVM
  * 22 (SCEVWrapPredicate::implies) compares the starts and steps of two such conditions, but not
  * their widths. It concludes that the condition on the 32-bit sum implies the condition on the 5
- * bits, and omits the latter. The loop then accesses the wrong elements. Conditions of equal width
- * are compared correctly.
+ * bits, and omits the condition on the 5 bits. The loop then accesses the wrong elements. LLVM
+ * compares conditions of equal width correctly.
  *
  * This file therefore prevents conditions with widths other than 32 and 64. If a value is extended
  * from such a width and can depend on a counter, this file inserts a freeze instruction, which
- * scalar evolution does not analyze. Counters of few bits usually do wrap around, and the scalar
- * version of such a loop would run even if it were vectorized, so this costs almost nothing. */
+ * scalar evolution does not analyze. The freeze costs almost nothing: counters of few bits usually
+ * do wrap around, and then the scalar version of the loop runs even if there is a vectorized
+ * one. */
 #include "target/host.h"
 
 enum { MOST_STEPS = 64 };

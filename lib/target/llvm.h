@@ -13,7 +13,7 @@
 #include "typing/typed.h"
 
 /* Pools of LLVM target machines. Creating a machine takes as long as compiling a small kernel, so
- * machines that are not in use are kept until the pool is freed. */
+ * the pool keeps machines that are not in use until it is freed. */
 
 /* The parameters of a target machine. The machines in a pool differ only in cpu, features and
  * level. */
@@ -48,8 +48,8 @@ void kg_return_machine(kg_machines *machines, kg_machine *machine);
 /* Registers both targets and the handler for LLVM's fatal errors, once per process. Thread-safe. */
 void kg_start_llvm(void);
 
-/* Errors that LLVM has reported for one context. After an error LLVM continues and returns success,
- * so the caller must check this struct. */
+/* Errors that LLVM has reported for one context. After reporting an error, LLVM continues and
+ * returns success, so the caller must check this struct. */
 typedef struct kg_llvm_errors {
   unsigned count;
   /* LLVM has reported a fatal error; the objects of the context are in an unknown state, so they
@@ -61,13 +61,13 @@ typedef struct kg_llvm_errors {
   uint64_t stack_bytes;
 } kg_llvm_errors;
 
-/* Call the first function before, and the second after, calls of LLVM functions that may end the
- * process. A fatal error between them only makes the compilation fail. */
+/* kg_enter_llvm must be called before, and kg_leave_llvm after, calls of LLVM functions that may
+ * end the process. A fatal error between these two calls only makes the compilation fail. */
 void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors);
 void kg_leave_llvm(void);
 
-/* Returns an LLVM context whose diagnostic handler records errors in *errors. If keeps_names is
- * set, the context keeps the names of values, which only a dump needs. */
+/* Returns an LLVM context whose diagnostic handler records errors in *errors. keeps_names: the
+ * context keeps the names of values, which only a dump needs. */
 LLVMContextRef kg_create_llvm_context(kg_llvm_errors *errors, bool keeps_names);
 /* If there is an error, ends the compilation with errors->first. what: the stage, for the
  * message. */
@@ -82,11 +82,11 @@ typedef enum kg_module_size {
   /* a function has many instructions: the loop vectorizer compares all pairs of instructions in a
    * loop */
   KJ_SIZE_LONG,
-  /* there are many basic blocks: passes over loops and conditions query dominance for all pairs of
-   * blocks */
+  /* there are many basic blocks, so passes over loops and conditions, which query dominance for all
+   * pairs of blocks, are too slow */
   KJ_SIZE_LARGE,
   /* there are so many blocks or instructions that even passes over single instructions are too
-   * slow: for each value, they visit all known conditions and chains of other values */
+   * slow, because they visit all known conditions and chains of other values for each value */
   KJ_SIZE_HUGE
 } kg_module_size;
 kg_module_size kg_measure_module(LLVMModuleRef module);
@@ -98,25 +98,26 @@ bool kg_is_settled(LLVMValueRef function);
  * the payloads of NaNs. */
 bool kg_has_one_result(LLVMModuleRef module);
 /* Returns whether a basic block has too many loads and stores for the scheduler. The scheduler
- * compares each of them with all others, which would take most of the compile time. */
+ * compares each of these accesses with all others, which would take most of the compile time. */
 bool kg_is_dense(LLVMModuleRef module);
 /* Returns whether a basic block uses a value too often for the scheduler of CPU code. At each use,
  * the scheduler visits all earlier uses of the value, which would take most of the compile time. */
 bool kg_has_frequent_value(kj_arena *arena, LLVMModuleRef module);
 /* Returns whether a basic block has so many addresses at non-constant distances that the search for
  * addresses that differ by a multiple of a value would take most of the time. The search compares
- * each address with all earlier ones. */
+ * each address with all earlier addresses. */
 bool kg_has_many_addresses(LLVMModuleRef module);
 /* Returns whether a function has so many instructions that strength reduction and common
  * subexpression elimination in code generation would take most of the time. Strength reduction
- * compares all instructions that dominate each other. In such a function, an optimizing assembler
- * would take most of the time as well. */
+ * compares all instructions that dominate each other. An optimizing assembler would also take most
+ * of the time for such a function. */
 bool kg_is_lengthy(LLVMModuleRef module);
 /* Returns whether a basic block has so many instructions that the loop vectorizer would take most
- * of the time. It determines the type and the uniformity of each instruction by visiting its
- * operands. */
+ * of the time. For each instruction, the vectorizer determines the type and the uniformity by
+ * visiting the operands. */
 bool kg_has_long_block(LLVMModuleRef module);
-/* Return the number of instructions. They can stop counting when the number exceeds `most`. */
+/* Return the number of instructions. The functions can stop counting when the number exceeds
+ * `most`. */
 uint64_t kg_count_function(LLVMValueRef function, uint64_t most);
 uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most);
 /* Returns the width in bits of the widest vector that an instruction of the module produces, not
@@ -149,9 +150,9 @@ void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
 /* A bitcode library in memory, of which only the functions that are called are linked. */
 typedef struct kg_bitcode kg_bitcode;
 /* Opens a library. If the file cannot be read or is not bitcode, returns NULL and sets *reason to a
- * static string. `simplify`, which can be NULL, is called when a function is linked for the first
- * time. Its argument is a module with the function and the function's dependencies. Later kernels
- * link the simplified module. */
+ * static string. If `simplify` is not NULL, it is called when a function is linked for the first
+ * time, with a module that contains this function and its dependencies. Later kernels link the
+ * simplified module. */
 kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
                             const char **reason);
 void kg_close_bitcode(kg_bitcode *bitcode);

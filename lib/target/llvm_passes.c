@@ -1,6 +1,6 @@
-/* Measures the size of modules and runs LLVM's passes. Both targets use these functions. The number
- * of instructions is compared with the limit of the compilation after all passes. In a large module
- * it is also compared between the passes. */
+/* Measures the size of modules and runs LLVM's passes. Both targets use these functions. After all
+ * passes, this file compares the number of instructions with the limit of the compilation. For a
+ * large module, it also does so between the passes. */
 #include <llvm-c/Core.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdlib.h>
@@ -202,8 +202,8 @@ kg_module_size kg_measure_module(LLVMModuleRef module)
 /* ---- passes ----
  *
  * LLVM-C cannot stop a pipeline. The passes over a large module therefore run one at a time, and
- * the limits are checked between them. Analyses must then be repeated for each pass, but they are
- * cheap compared with the passes. */
+ * the limits are checked between them. LLVM must then repeat analyses for each pass, but analyses
+ * are cheap compared with the passes. */
 
 static void check_instructions(kt_compilation *c, LLVMModuleRef module, const char *after)
 {

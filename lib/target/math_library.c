@@ -81,7 +81,8 @@ void kg_close_bitcode(kg_bitcode *bitcode)
 
 /* ---- extraction ---- */
 
-/* Reads the library lazily: LLVM parses the body of a function only when the linker needs it. */
+/* Reads the library lazily: LLVM parses the body of a function only when the linker needs the
+ * function. */
 static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef context)
 {
   const char *start = LLVMGetBufferStart(bitcode->library);
@@ -109,8 +110,8 @@ static void make_droppable(LLVMModuleRef module)
   }
 }
 
-/* Extracts a function. A temporary array of pointers refers to the function, so that linking does
- * not remove it. */
+/* Extracts a function from the library. A temporary array of pointers refers to the function, so
+ * that linking does not remove it. */
 static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
 {
   kg_llvm_errors errors = { 0 };
@@ -200,7 +201,7 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
 
 /* ---- calls of __nvvm_reflect ---- */
 
-/* Answers libdevice's queries about its environment (__nvvm_reflect), given the name of the query.
+/* Returns libdevice's answer about its environment (__nvvm_reflect), given the name of the query.
  * LLVM's own pass is not used, because it assumes that square roots are approximate. */
 static bool is_about_gpu(const char *question, size_t length)
 {
@@ -225,8 +226,8 @@ static LLVMValueRef question_of(LLVMValueRef call)
   return text && LLVMIsConstantString(text) ? text : NULL;
 }
 
-/* Replaces the queries by their answers. If `gpu` is 0, the GPU is not known, and queries about it
- * are not replaced. */
+/* Replaces the queries by their answers. If `gpu` is 0, the GPU is not known, and queries about the
+ * GPU are not replaced. */
 static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
 {
   LLVMValueRef reflect = LLVMGetNamedFunction(module, "__nvvm_reflect");
@@ -244,8 +245,8 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
   }
 }
 
-/* Simplifies a function, once per process. The answers to its queries about the target are
- * constants now, so most of its code is never reached and is removed. */
+/* Simplifies a function, once per process. The answers to the function's queries about the target
+ * have become constants, so most of its code is never reached and is removed. */
 static void simplify(LLVMModuleRef module)
 {
   answer_reflection(module, 0);
@@ -269,7 +270,7 @@ static kg_bitcode *open_first(const char *pattern)
   const char *reason;
   kg_bitcode *library = NULL;
   (void)kj_find_paths(&found, pattern);
-  /* the last one has the highest version */
+  /* the last file in the list has the highest version */
   for (size_t i = found.count; i-- > 0 && !library;)
     library = kg_open_bitcode(found.items[i], simplify, &reason);
   kj_free_paths(&found);

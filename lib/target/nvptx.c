@@ -14,7 +14,7 @@
 /* ---- architectures and PTX versions ----
  *
  * LLVM ends the process if an architecture is unknown or does not match the PTX version. This table
- * is used to reject them before LLVM is called. */
+ * allows kjit to reject such requests before it calls LLVM. */
 
 /* In ascending order. Code for an architecture without a suffix runs on all newer architectures. */
 static const kg_nvptx_arch arches[] = {
@@ -101,7 +101,7 @@ static uint64_t count_parameter_bytes(const kt_compilation *c)
 enum { STACK_PTX = 73 };
 
 /* Chooses the architecture and the PTX version. Built-ins and facts need at most PTX 6.2, which
- * every supported architecture has. The labels in debug sections need 7.5. */
+ * every supported architecture has. The labels in debug sections need PTX 7.5. */
 kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
 {
   enum { LEAST_FOR_DEBUG = 75 };
@@ -190,28 +190,29 @@ typedef struct nvptx_emission {
  * default<O3> takes two to three times as long and gives no better code for kernels, because kjit
  * has already inlined functions and ptxas optimizes again.
  *
- * A kernel without loops and shared memory, such as an element-wise kernel, gets no better code
- * from optimizing code generation. The pipeline already combines its loads and stores, and
+ * Code generation with optimization does not improve the code of a kernel without loops and shared
+ * memory, such as an element-wise kernel. The pipeline already combines its loads and stores, and
  * kg_widen_offsets uses wide products for its offsets. Emission without optimization takes only a
- * third of the time. Calls of a library's f32 functions need no optimizing code generation either,
- * unless the function contains a loop. This was found by comparing the machine code of each
- * function. */
+ * third of the time. Optimization also does not improve calls of a library's f32 functions, unless
+ * the function contains a loop. A comparison of the machine code of each function has shown
+ * this. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 /* The vectorizer combines accesses only if it knows the alignment of the first access.
- * infer-alignment runs twice: before infer-address-spaces it finds the alignment that an `assume`
- * states for a generic pointer, and afterwards it finds the alignment of the parameters. */
+ * infer-alignment runs twice: before infer-address-spaces, it finds the alignment that an `assume`
+ * states for a generic pointer; after it, it finds the alignment of the parameters. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
-/* Full unrolling runs before the analysis of induction variables, which takes long and finds
- * nothing that is not also visible in the copies. The elements of thread-local arrays have constant
- * indices only after early-cse has simplified the counters of unrolled loops. */
+/* Full unrolling runs before the analysis of induction variables: this analysis would take long on
+ * the loops, and finds the same properties in the copies. The elements of thread-local arrays have
+ * constant indices only after early-cse has simplified the counters of unrolled loops. */
 #define UNROLLING "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion)"
 #define UNROLLED_BY(options) \
   "sroa,early-cse<memssa>,sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
   ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define UNROLLED UNROLLED_BY("")
-/* Does not unroll loops whose trip count is known only at launch. In a kernel with many loops, most
- * of the code would otherwise be copies of their bodies; ptxas unrolls such loops as well. */
+/* The pipeline does not unroll loops whose trip count is known only at launch. In a kernel with
+ * many loops, most of the code would otherwise be copies of their bodies, and ptxas unrolls such
+ * loops as well. */
 #define UNROLLED_LITTLE UNROLLED_BY(";no-runtime")
 #define LOOPS UNROLLING "," UNROLLED
 #define MANY_LOOPS UNROLLING "," UNROLLED_LITTLE
@@ -222,14 +223,14 @@ typedef struct nvptx_emission {
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
   "load-store-vectorizer,nvptx-tag-invariant-loads"
-/* The passes that LLVM's code generation runs to optimize accesses, except straight-line strength
- * reduction. That pass searches for addresses that differ by a multiple of a value, and compares
- * each address with all earlier ones. */
+/* The passes that LLVM's code generation runs to optimize accesses, without straight-line strength
+ * reduction. Strength reduction searches for addresses that differ by a multiple of a value, and
+ * compares each address with all earlier addresses. */
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
-/* Removes equal addresses before code generation. Code generation itself moves the addresses of
- * guarded accesses before the branches, then searches for addresses that differ by a multiple of a
- * value, and removes equal addresses only afterwards. With many unrolled guarded accesses, that
- * search took 0.8 s of 0.9 s of compile time for the tiles of a matrix product. */
+/* Removes equal addresses before code generation. Code generation itself first moves the addresses
+ * of guarded accesses before the branches, then searches for addresses that differ by a multiple of
+ * a value, and only then removes equal addresses. For the tiles of a matrix product, which have
+ * many unrolled guarded accesses, that search took 0.8 s of 0.9 s of compile time. */
 #define SPECULATED "speculative-execution,separate-const-offset-from-gep,early-cse"
 #define LIBRARY "nvvm-reflect,always-inline,"
 
@@ -280,10 +281,10 @@ static void run_after_inlining(nvptx_emission *own, bool has_externs, const char
 }
 
 /* Returns whether plain code saves compile time and is safe. Plain code does not move local arrays
- * to registers and does not optimize loops. In a kernel without loops it saves no compile time.
- * Plain code is not safe if a kernel relies on its use of registers. The accumulators of wgmma must
- * be in registers. The blocks of a cooperative launch or of a cluster must be resident together,
- * which more registers for each thread could prevent. */
+ * to registers and does not optimize loops, so it saves no compile time in a kernel without loops.
+ * It is not safe in two kinds of kernels: the accumulators of wgmma must be in registers; and the
+ * blocks of a cooperative launch or of a cluster must be resident together, which more registers
+ * for each thread could prevent. */
 static bool saves_time(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

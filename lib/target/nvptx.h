@@ -37,17 +37,17 @@ typedef struct kg_nvptx_library {
 kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
                             kj_diagnostics *diagnostics);
 void kg_close_library(kg_nvptx_library *library);
-/* Searches for the library, unless that has already been done. */
+/* Searches for the library, unless an earlier call has done so. */
 void kg_find_library(kg_nvptx_library *library);
 /* Links the functions that the module calls, from the library and from the application's code for
- * extern funcs. Returns whether there is application code. arch: 90 for sm_90. */
+ * extern funcs. Returns whether there is such code of the application. arch: 90 for sm_90. */
 bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch);
 
 /* ---- nvptx_rewrites.c ---- */
 
 /* For @fastmath kernels; call it before the passes. f32 instructions then treat subnormal inputs
- * and results as zero, like all functions that such a kernel calls. */
+ * and results as zero, as do all functions that such a kernel calls. */
 void kg_flush_subnormals(LLVMModuleRef module);
 /* nvptx_branches.c: replaces short branches in math library functions by selects. */
 void kg_flatten_branches(LLVMModuleRef module);
@@ -65,7 +65,7 @@ void kg_keep_float_bits(LLVMModuleRef module);
 
 /* ---- nvptx_high_words.c: called by kg_rewrite_for_ptx ---- */
 
-/* Computes sums of multiples of 2^32 that are shifted right in 32 bits. */
+/* Replaces 64-bit sums of multiples of 2^32 that are shifted right by 32-bit sums. */
 void kg_compute_high_words(LLVMModuleRef module);
 
 #endif

@@ -1,6 +1,6 @@
-/* Replaces branches to short special cases in math library functions: the code computes both sides,
- * and a select chooses the result. Iterations of a loop that calls such a function can then
- * overlap. */
+/* Replaces branches to short special cases in math library functions: the code computes both
+ * results, and a select chooses one of them. If a loop calls such a function, its iterations can
+ * then overlap. */
 #include <string.h>
 
 #include "target/nvptx.h"

@@ -5,9 +5,9 @@
 
 /* LLVM stores the low bits of a float as a narrow store of the register that holds the float
  * (`st.b16` or `st.b8` of an f32). ptxas 13.0 treats this as a conversion and stores the integer
- * value of the float. A move instruction in between makes the register an integer register. The
- * move does not become a machine instruction, but it prevents optimizations of LLVM. It is
- * therefore inserted only if a part of the bits may be stored. */
+ * value of the float. A move instruction before the store makes the register an integer register.
+ * The move does not become a machine instruction, but it prevents optimizations of LLVM, so it is
+ * inserted only if a part of the bits may be stored. */
 
 static bool is_float_kind(LLVMTypeKind kind)
 {
@@ -29,7 +29,7 @@ static unsigned count_bits(LLVMModuleRef module, LLVMTypeRef type)
   return (unsigned)LLVMSizeOfTypeInBits(LLVMGetModuleDataLayout(module), type);
 }
 
-/* Returns whether LLVM splits the store, which it does if the alignment is less than the size. */
+/* Returns whether LLVM splits the store. It does so if the alignment is less than the size. */
 static bool is_stored_in_pieces(LLVMValueRef store)
 {
   LLVMModuleRef module =
@@ -39,7 +39,7 @@ static bool is_stored_in_pieces(LLVMValueRef store)
 
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses);
 
-/* is_cut tells whether the value is narrower than the float from which it comes. */
+/* is_cut: the value is narrower than the float from which it comes. */
 static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses)
 {
   LLVMValueRef user = LLVMGetUser(use);
@@ -62,8 +62,8 @@ static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses
   }
 }
 
-/* Returns whether a part of the value may be stored. If there are too many uses to follow, returns
- * true, which is always safe. */
+/* Returns whether a part of the value may be stored. Returns true if there are too many uses to
+ * follow, because true is always safe. */
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {

@@ -4,13 +4,13 @@
 /* LLVM's passes turn `sext(trunc(x) * 3 + 1)` into a sum of multiples of 2^32 that is shifted, `(x
  * * c + d) >> 32` with c = 3 * 2^32 and d = 2^32. ptxas 13.0 computes the high word of such a sum
  *   by an IMAD.HI that adds a pair of uniform registers. If two such sums follow each other, ptxas
- *   writes the second sum's constant to the register pair too late. The second sum then uses the
- *   first constant, and the kernel stores to the wrong element. This file computes the sums in 32
- *   bits, which also takes fewer instructions.
+ *   writes the constant of the second sum to the register pair too late. The second sum then uses
+ *   the constant of the first sum, and the kernel stores to the wrong element. This file computes
+ *   the sums in 32 bits, which also takes fewer instructions.
  *
- * A multiple of 2^32 is rewritten to a normal form, `shl (zext high), 32`. If the operands of an
- * instruction have this form, the instruction is rewritten to it as well, until nothing changes.
- * Phis in loops are not rewritten. */
+ * A multiple of 2^32 is rewritten to a normal form, `shl (zext high), 32`. An instruction whose
+ * operands have this form is rewritten to the form as well, until nothing changes. Phis in loops
+ * are not rewritten. */
 
 enum { WORD = 32 };
 
@@ -78,7 +78,7 @@ static LLVMValueRef build_joined_word(LLVMBuilderRef builder, LLVMValueRef i)
                        : NULL;
 }
 
-/* If the low word of the instruction is 0, returns its high word, otherwise NULL. */
+/* Returns the high word of the instruction if its low word is 0, otherwise NULL. */
 static LLVMValueRef build_high_word(LLVMBuilderRef builder, LLVMValueRef i)
 {
   if (find_high_word(i)) return NULL; /* it already has the normal form */

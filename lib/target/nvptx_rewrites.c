@@ -1,5 +1,5 @@
-/* Rewrites a module after LLVM's passes and before code generation. It replaces code that LLVM or
- * ptxas would translate incorrectly, or inefficiently. */
+/* Rewrites a module after LLVM's passes and before code generation. This file replaces code that
+ * LLVM or ptxas would translate incorrectly or inefficiently. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,8 +57,8 @@ static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t 
 }
 
 /* If the index is a left shift that does not overflow, for example the start of a group of
- * elements, multiplies *size accordingly and returns the index without the shift. Returns any other
- * index unchanged. */
+ * elements, returns the index before the shift and multiplies *size by the factor of the shift.
+ * Returns any other index unchanged. */
 static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *size)
 {
   if (!LLVMIsAInstruction(narrow) || LLVMGetInstructionOpcode(narrow) != LLVMShl ||
@@ -73,7 +73,7 @@ static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *si
 }
 
 /* Returns the product. It is built next to the extended index, so that all uses of the index can
- * share it. */
+ * use the same product. */
 static LLVMValueRef get_product(LLVMBuilderRef builder, LLVMValueRef wide, uint64_t size)
 {
   LLVMValueRef narrow =
@@ -128,10 +128,10 @@ void kg_widen_offsets(LLVMModuleRef module) { kg_rewrite_each(module, rewrite_ad
 /* ---- signs of zeros ----
  *
  * Code generation turns `x < 0 ? x : 0` into a minimum. For x = -0 the minimum is -0, but the
- * select gives 0. Code generation does not do this if the zeros in the comparison and in the select
- * have different signs. This file therefore changes the comparison to `x < -0.0`, which is true for
- * the same x. For `x < -0.0 ? x : -0.0` and `x > 0 ? x : 0`, the minimum or maximum is correct,
- * because PTX orders -0 before 0. */
+ * select gives 0. Code generation keeps the select if the zeros in the comparison and in the select
+ * have different signs. So this file changes the comparison to `x < -0.0`, which is true for the
+ * same x. For `x < -0.0 ? x : -0.0` and `x > 0 ? x : 0`, the minimum or maximum is correct, because
+ * PTX orders -0 before 0. */
 
 /* Returns -1 for a less-than fcmp, 1 for a greater-than fcmp, and 0 for any other instruction. */
 static int get_direction(LLVMRealPredicate predicate)
@@ -169,9 +169,9 @@ static LLVMValueRef keep_sign_of_zero(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- negation of 16-bit numbers ----
  *
  * ptxas 13.0 computes neg.s16 in 32 bits and omits the conversion that follows, so that the
- * negation of the minimum, -32768, becomes 32768 in 32 bits. Here the negation is done in 32 bits.
- * LLVM would turn it back into neg.s16, so the zero comes from inline assembly, which LLVM cannot
- * see through. */
+ * negation of the minimum, -32768, becomes 32768 in 32 bits. This file negates the number in 32
+ * bits. The zero from which the number is subtracted comes from inline assembly, which LLVM cannot
+ * analyze; otherwise LLVM would use neg.s16 again. */
 
 static LLVMValueRef negate_in_32_bits(LLVMBuilderRef builder, LLVMValueRef x)
 {
@@ -205,9 +205,9 @@ static LLVMValueRef widen_negation(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- clamping ----
  *
  * ptxas 13.0 turns `max(min(x, 1), 0)` into a single saturating instruction, which returns 0 for
- * NaN; but the minimum of NaN and 1 is 1. The outer operation is therefore replaced by a comparison
- * and a select. A conversion to an unsigned integer is treated like a maximum, because its code
- * begins with a maximum with 0. */
+ * NaN, whereas the minimum of NaN and 1 is 1. So this file replaces the outer operation by a
+ * comparison and a select. A conversion to an unsigned integer is treated like a maximum, because
+ * its code begins with a maximum with 0. */
 
 static bool is_constant(LLVMValueRef value, double number)
 {
@@ -247,8 +247,8 @@ static bool is_at_most_one(LLVMValueRef value)
   }
 }
 
-/* If the instruction is max(m, 0), or a conversion of m to an unsigned integer, and m is at most 1,
- * returns m, otherwise NULL. */
+/* Finds max(m, 0), or a conversion of m to an unsigned integer, where m is at most 1. Returns m, or
+ * NULL if the instruction is something else. */
 static LLVMValueRef find_clamped(LLVMValueRef i)
 {
   if (is_call_of(i, "llvm.fptoui.sat."))
@@ -276,8 +276,8 @@ static LLVMValueRef keep_number_of_clamp(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- minima and maxima of three integers ----
  *
  * ptxas 12.9 and 13.0 turn `min(min(x, -y), z)` into a single instruction on sm_90 and can lose the
- * negation (13.5 is correct). A byte permutation that changes nothing, and that ptxas does not see
- * through, keeps the negation separate. */
+ * negation (13.5 is correct). To prevent this, this file adds a byte permutation that changes
+ * nothing and that ptxas does not analyze. */
 
 static bool is_negation(LLVMValueRef value)
 {
@@ -287,7 +287,7 @@ static bool is_negation(LLVMValueRef value)
 }
 
 /* Returns whether the value is an instruction that may only change the width of an integer. Code
- * generation can remove such instructions, so the searches below look through them. */
+ * generation can remove such instructions, so the searches below continue at their operands. */
 static bool is_resized(LLVMValueRef value)
 {
   if (!LLVMIsAInstruction(value)) return false;
@@ -359,10 +359,10 @@ static LLVMValueRef keep_negation(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- votes on single bits ----
  *
  * Code generation turns `x & 4 != 0` into a shift, and `x & 4 == 0` into a comparison. ptxas does
- * not recognize that one is the negation of the other. If a vote and a select test the same bit,
- * this costs two additional instructions for each bit. This file replaces the comparison by inline
- * assembly. The vote and the select then test the same operand, and ptxas can test adjacent bits
- * with one instruction. */
+ * not recognize that the second is the negation of the first. If a vote and a select test the same
+ * bit, two additional instructions are needed for each bit. So this file replaces the comparison by
+ * inline assembly. The vote and the select then test the same operand, and ptxas can test adjacent
+ * bits with one instruction. */
 
 static bool is_voted_on(LLVMValueRef condition)
 {
@@ -432,9 +432,10 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- votes on combined conditions ----
  *
  * ptxas in driver 580 can crash with SIGSEGV if a vote on a predicate from and, or, xor follows a
- * reciprocal, quotient or square root (ptxas 13.0 does not crash). The vote therefore tests whether
- * the bit of the lane, or 0 if the predicate is false, is nonzero. ptxas does not know that this
- * bit is never 0. This costs two additional instructions. */
+ * reciprocal, quotient or square root (ptxas 13.0 does not crash). So this file changes the operand
+ * of the vote: the lane selects its own bit if the predicate is true and 0 if it is false, and the
+ * vote tests whether the selected value is nonzero. ptxas does not know that the bit is never 0.
+ * The change costs two additional instructions. */
 
 static bool is_made_of_conditions(LLVMValueRef value)
 {
@@ -451,8 +452,8 @@ static bool is_made_of_conditions(LLVMValueRef value)
   }
 }
 
-/* Returns whether code generation would compute the condition with and, or, xor. This includes
- * comparisons of such values. */
+/* Returns whether code generation would compute the condition with and, or, xor. Comparisons of
+ * such values count, too. */
 static bool is_of_several(LLVMValueRef condition)
 {
   if (!LLVMIsAICmpInst(condition)) return is_made_of_conditions(condition);

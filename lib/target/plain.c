@@ -1,16 +1,17 @@
-/* Decides whether plain code, which the target makes with few optimizations, computes the same bits
- * as fully optimized code.
+/* Decides whether plain code computes the same bits as fully optimized code. Plain code is compiled
+ * with few optimizations.
  *
- * Integer instructions, and single operations on floats, always have the same result. The following
- * do not:
+ * Integer instructions, and single operations on floats, have the same result in both kinds of
+ * code. The following can have different results:
  *
- *   contract       a product and a sum can become one fused operation, which rounds once. LLVM
- *                  decides this in code generation, after passes that plain code does not run.
- *                  A quotient is treated like a product, because x / 4 becomes x * 0.25
+ *   contract a product and a sum can become one fused operation, which rounds once. LLVM decides
+ *                  this during code generation, and the decision depends on passes that do not run
+ *                  for plain code. A quotient is treated like a product, because x / 4 becomes x *
+ *                  0.25
  *   reassoc, nsz,  @fastmath: LLVM can use other formulas
  *   arcp, afn
- *   calls          vectorized code calls other functions (of libmvec) than scalar code, and minnum
- *                  or maxnum of 0 and -0 can return either zero
+ *   calls vectorized code calls the functions of libmvec, which differ from the scalar functions;
+ *                  and minnum or maxnum of 0 and -0 can return either zero
  *
  * The sign and the payload of a NaN are not specified (docs/llvm-notes.md). The decision is made on
  * the module that lowering has created, before any pass. */
@@ -52,8 +53,8 @@ static bool is_exact(unsigned intrinsic)
 }
 
 /* Returns whether the result of the call is the same in plain code. A call of a func in the module
- * is exact because the func's instructions are examined separately. Inline PTX is the same in plain
- * code. */
+ * counts as the same, because the instructions of the func are examined separately. Inline PTX has
+ * the same result in plain code. */
 static bool is_call_exact(LLVMValueRef call)
 {
   LLVMValueRef callee = LLVMGetCalledValue(call);

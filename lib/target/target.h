@@ -11,16 +11,16 @@
 typedef void kg_state;
 
 typedef struct kg_target {
-  /* On failure *state is NULL. libdevice_path is used for GPUs: a file, KJ_OWN_LIBCLC or NULL. NULL
-   * means that libdevice is searched for in a CUDA toolkit when it is needed for the first time; if
-   * there is no toolkit, the libclc in the compiler library is used. If a file is given and cannot
-   * be read, this is an error. */
+  /* On failure *state is NULL. libdevice_path, for GPUs, is a file, KJ_OWN_LIBCLC or NULL. If it is
+   * NULL, kjit searches for libdevice in a CUDA toolkit when it needs a function for the first
+   * time; if there is no toolkit, it uses the libclc in the compiler library. A given file that
+   * cannot be read is an error. */
   kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics, kg_state **state);
   void (*destroy)(kg_state *state); /* state may be NULL */
   /* Returns the size in bytes of the widest load or store of a thread. */
   uint32_t (*vector_bytes)(const kg_state *state, const kj_target *target);
-  /* Rejects a request whose target is not supported. It runs before type inference, so that this
-   * error is reported first. Reports errors with kt_fail. Can be NULL. */
+  /* Rejects a request whose target is not supported. Runs before type inference, so that this error
+   * is reported first. Reports errors with kt_fail. Can be NULL. */
   void (*check)(kt_compilation *c);
   /* Lowers, optimizes and emits the code of request->stage and stores it in *c->code. The caller
    * frees the code, even if there is an error. Reports errors with kt_fail. */
@@ -38,8 +38,8 @@ void kg_unload_host(kj_loaded *loaded);
 
 /* ---- execution of code that can fault on damaged input ---- */
 
-/* Runs run(data) and returns whether it has returned. If run raised a signal that would end the
- * process, it is abandoned, and its resources are leaked. Only one thread at a time can use this
+/* Runs run(data) and returns whether it has returned. If run raises a signal that would end the
+ * process, it does not return, and its resources are leaked. Only one thread at a time can use this
  * function; other threads wait. run must not jump out of the function. */
 bool kg_run_guarded(void (*run)(void *data), void *data);
 /* If this thread is inside kg_run_guarded, raises a fault, otherwise does nothing. */

@@ -1,11 +1,12 @@
-/* Bessel functions of high order n, for every target. The time is bounded for every n and x. The
- * libraries compute jn and yn by a recurrence with n steps, which can be 2^31 steps.
+/* Bessel functions of high order n, for every target. The time of these functions is bounded for
+ * every n and x. The functions of the math libraries need n steps of a recurrence, up to 2^31
+ * steps.
  *
  * If x is far from n, Debye's expansions give the value (NIST DLMF 10.19.3 and 10.19.6). Their
  * terms are polynomials u_k of t = p/s divided by p^k, with the order p and s = sqrt(|p^2 - x^2|).
  * Every u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. If x is near n, a recurrence over
- * the order is used. It starts at an order for which the expansion is accurate enough and runs to
- * n. The recurrence is stable downwards for jn and upwards for yn. The recurrence has at most about
+ * the order computes the value. It starts at an order for which the expansion is accurate enough,
+ * and ends at n. The recurrence is stable downwards for jn and upwards for yn. It has at most about
  * 22 n^(1/3) steps, which is 30,000 for the largest n. */
 #include <math.h>
 #include <string.h>
@@ -16,7 +17,7 @@ enum { TERMS = 9 /* number of terms in an expansion */, KIND_COUNT = 2 };
 
 static const double PI = 3.141592653589793;
 /* The recurrence is used if |x - n| < NEAR n^(1/3). It starts at an order whose distance from x is
- * BEGIN times as large. */
+ * BEGIN times this distance. */
 static const double NEAR = 9.5, BEGIN = 1.25;
 
 /* The coefficients of v_k, by DLMF 10.41.9. */
@@ -42,7 +43,7 @@ typedef LLVMValueRef value;
 typedef struct bessel {
   kl_lowering *l;
   value function, x, order; /* order is an f64 */
-  bool is_second;           /* the function is yn; otherwise it is jn */
+  bool is_second;           /* true for yn, false for jn */
 } bessel;
 
 static value real(const bessel *f, double x) { return LLVMConstReal(f->l->f64, x); }
@@ -76,8 +77,8 @@ static void compute_terms(const bessel *f, value square, value *terms_of)
 }
 
 /* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is the value of this formula,
- * which loses digits by cancellation if x is near p. If it is near, the result is computed by the
- * series -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2. */
+ * which loses digits by cancellation if x is near p. In that case, the function computes the series
+ * -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2 instead. */
 static value find_exponent(const bessel *f, value p, value s, value direct)
 {
   enum { COUNT = 12 };
@@ -189,8 +190,8 @@ static value expand(const bessel *f, value p)
 /* ---- the recurrence ---- */
 
 /* Runs the recurrence from the orders first + step and first to the order of the function. Each
- * step adds to the difference of two adjacent values. The added term, 2 (k - x) / x times a value,
- * is small, so rounding loses little. */
+ * step adds to the difference of two adjacent values. The added term is 2 (k - x) / x times a
+ * value, which is small, so the rounding errors are small. */
 static value recur(const bessel *f, value first, value beyond, value at_first)
 {
   kl_lowering *l = f->l;
@@ -263,8 +264,8 @@ static void fill(bessel *f)
   LLVMBuildRet(kl_next(l), kl_select(l, is_negative, reflected, result));
 }
 
-/* Returns the function for jn or yn. A module contains it once, and a second time for calls in
- * functions with @fastmath. */
+/* Returns the function for jn or yn. A module contains the function once, and a second time if
+ * functions with @fastmath call it. */
 static value get_function(kl_lowering *l, bool is_second)
 {
   bool is_fast = l->frame->instance->modes.is_fastmath;

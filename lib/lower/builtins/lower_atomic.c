@@ -1,8 +1,8 @@
 /* Lowers atomic operations. The operation itself is relaxed and has the memory scope that its name
  * specifies. On both targets, fences around the operation provide its memory order. Atomic loads
- * and stores need no fences, because they have the order themselves. If neither LLVM nor the target
- * has an operation, it is implemented by a compare-and-swap loop on the bits. Vectors and structs
- * are treated as integers of the same size. */
+ * and stores need no fences, because their instructions have a memory order. An operation that
+ * neither LLVM nor the target has is implemented by a compare-and-swap loop on the bits. Vectors
+ * and structs are treated as integers of the same size. */
 #include "lower/instruction.h"
 #include "native/watch.h"
 
@@ -11,8 +11,8 @@ typedef struct lvalue {
   LLVMValueRef pointer;
   kjit_type element;
   /* The type in which the operation is computed. It is the element type; for a vector or struct it
-   * is the integer type of the same size. If is_wide is set, it is the element type, because kernel
-   * IR has no 16-byte integers. */
+   * is the integer type of the same size. For elements of 16 bytes (is_wide), it is always the
+   * element type, because kernel IR has no 16-byte integers. */
   kjit_type type;
   /* is_whole: the element is a vector or struct; is_wide: it has 16 bytes */
   bool is_whole, is_wide;
@@ -31,9 +31,8 @@ static void require_wide(kl_lowering *l, const kt_expr *expr)
             expr->builtin->name);
 }
 
-/* Lowers the indices of the accessed element. Must be called before the operands that are values
- * are lowered, because operands are evaluated from left to right. how: the KJ_WATCH_* flags of the
- * access. */
+/* Lowers the indices of the accessed element. Must be called before the value operands are lowered,
+ * because operands are evaluated from left to right. how: the KJ_WATCH_* flags of the access. */
 static lvalue lower_lvalue(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
   KJ_ASSERT(expr->x && (expr->builtin->flags & KJ_PLACE));
@@ -105,8 +104,8 @@ static bool is_plain(kl_lowering *l, const lvalue *p)
          kl_type_info(l, p->array.type)->space == KJ_SPACE_SHARED;
 }
 
-/* Accesses memory without atomic instructions. These accesses have no alias metadata, because
- * different iterations of a thread loop access the same element. */
+/* Accesses memory without atomic instructions. The accesses have no alias metadata, because
+ * different iterations of a thread loop can access the same element. */
 static LLVMValueRef plain_load(kl_lowering *l, const lvalue *p, LLVMTypeRef type)
 {
   KJ_ASSERT(is_plain(l, p));

@@ -73,7 +73,7 @@ LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Returns the upper half of a 64-bit product, computed from 32-bit products (Hacker's Delight,
- * 8-2). An i128 product is not used. LLVM 22 vectorizes it on x86 and then splits the vectors
+ * 8-2). An i128 product is not used: on x86, LLVM 22 vectorizes it and then splits the vectors
  * again, and it loses bits of operands that were extended from narrower types. */
 static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
@@ -171,7 +171,7 @@ static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
 }
 
 /* Returns byte i of the result, in its position. Bits 4*i to 4*i + 2 of the selector are the number
- * of a byte in the 64-bit value y:x. */
+ * of a byte in the 64-bit value whose upper half is y and whose lower half is x. */
 static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
   KJ_ASSERT(i >= 0 && i < 4);
@@ -181,8 +181,8 @@ static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef se
   return kl_shl(l, byte, kl_const32(l, 8 * i));
 }
 
-/* Clears bit 3 of each byte number in the selector; if this bit were set, the instruction would
- * replicate the sign of the byte. */
+/* Clears bit 3 of each byte number in the selector: if this bit is set, the instruction fills the
+ * byte with the sign of the selected byte. */
 LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 3);

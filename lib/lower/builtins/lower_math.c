@@ -28,9 +28,9 @@ LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
 }
 
-/* Calls the library's function, which is fast for the orders 0 to KL_LOW_ORDERS. A negative order
- * is replaced by 0, because the library would take as long for it as for the corresponding high
- * order. */
+/* Calls the library's function, which is fast for the orders 0 to KL_LOW_ORDERS. Replaces a
+ * negative order by 0, because the library would need as many steps as for the absolute value of
+ * the order. */
 static LLVMValueRef low_bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLVMValueRef x)
 {
   LLVMValueRef args[] = { kl_intrinsic2(l, "llvm.smax", n, kl_const32(l, 0)), x };
@@ -115,7 +115,7 @@ LLVMValueRef kl_lower_quotient(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, kl_fast(l, kl_fdiv(l, x, y)));
 }
 
-/* Lowers x / y with an approximate reciprocal, if it is an f32 and the target has the
+/* Lowers x / y with an approximate reciprocal if x and y are f32 and the target has the
  * instruction. */
 LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
 {
@@ -187,8 +187,8 @@ static LLVMValueRef is_class(kl_lowering *l, LLVMRealPredicate predicate, LLVMVa
   return kl_fcmp(l, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound));
 }
 
-/* LLVM 22 loses the exponents of a vector of two doubles in llvm.frexp for x86-64-v2, and the
- * vectorizer makes such vectors. */
+/* For vectors of two doubles on x86-64-v2, LLVM 22 generates wrong exponents for llvm.frexp, and
+ * the vectorizer creates such vectors. */
 LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exponent)
 {
   bool is_f64 = LLVMTypeOf(x) == l->f64;
@@ -270,9 +270,9 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
   return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
-/* Lowers remquo. fmod(x, 8 * y) is exact. It reduces a quotient 8 * k + n to n, which has the low
- * bits that remquo returns. If 8 * y overflows, this step is not needed, because the quotient is
- * small. */
+/* Lowers remquo. fmod(x, 8 * y) is exact. This step reduces a quotient 8 * k + n to n, which has
+ * the low bits that remquo returns. If 8 * y overflows, the step is not needed, because the
+ * quotient is small. */
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);

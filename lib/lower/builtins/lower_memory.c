@@ -145,9 +145,9 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   return kl_from_memory(l, expr->type, kl_bitcast(l, value, kl_memory_type(l, expr->type)));
 }
 
-/* Tests the alignment of an address. If the pointer is known in the global address space, its
- * address there is used: LLVM then knows the result if the kernel's parameter states its alignment.
- * The address in the generic address space is the same. */
+/* Tests the alignment of an address. If the pointer comes from the global address space, the test
+ * uses its address there, which is the same as in the generic address space: LLVM can then compute
+ * the result from the alignment of the kernel's parameter. */
 LLVMValueRef kl_lower_is_aligned(kl_lowering *l, const kt_expr *expr)
 {
   unsigned global = kl_address_space(l, KJ_SPACE_GLOBAL);
@@ -169,7 +169,7 @@ LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);
   LLVMValueRef x = kl_lower_expr(l, expr->args.items[1]), y = kl_lower_expr(l, expr->args.items[2]);
   LLVMValueRef chosen = kl_select(l, condition, x, y);
-  /* A program that uses select instead of ?: does not want a branch. */
+  /* a program that uses `select` instead of `?:` should get no branch */
   if (LLVMIsASelectInst(chosen))
     kl_set_metadata(l, chosen, "unpredictable", LLVMMDNodeInContext2(l->context, NULL, 0));
   return chosen;

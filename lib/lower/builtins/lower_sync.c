@@ -45,7 +45,7 @@ static LLVMValueRef shuffle_word(kl_lowering *l, const kl_shuffle *s, LLVMValueR
   return l->target->shuffle(l, s->mode, s->mask, word, s->lane, s->width);
 }
 
-/* Shuffles a vector element by element. Its elements fill whole words. */
+/* Shuffles a vector element by element. The elements fill whole words. */
 static LLVMValueRef shuffle_vector(kl_lowering *l, const kl_shuffle *s, LLVMValueRef value,
                                    uint32_t count)
 {
@@ -176,8 +176,8 @@ static LLVMValueRef match_bits(kl_lowering *l, bool is_any, LLVMValueRef mask, L
                        0, args, 2);
 }
 
-/* Combines the matches of the two halves of a value. match_any gives the lanes that are equal in
- * both halves; match_all is true if it is true for both halves. */
+/* Combines the matches of the two halves of a value. For match_any, the result is the lanes that
+ * are equal in both halves; match_all is true if both halves match. */
 static LLVMValueRef join_matches(kl_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
 {
   if (is_any) return kl_and(l, x, y);
@@ -297,7 +297,7 @@ LLVMValueRef kl_lower_reduce(kl_lowering *l, const kt_expr *expr)
   return native ? native : reduce_by_shuffles(l, expr, mask, value);
 }
 
-/* ---- families that each target lowers itself ---- */
+/* ---- families of built-ins that each target lowers by its own function ---- */
 
 #define F(family) \
   LLVMValueRef kl_lower_##family(kl_lowering *l, const kt_expr *expr) \

@@ -7,8 +7,8 @@
 #include "native/architecture.h"
 #include "native/support_routines.h"
 
-/* The thread context, which functions that are not inlined receive: the position of the calling
- * thread, and the flag by which a function reports that the thread has failed. */
+/* The thread context, a struct that functions that are not inlined receive: the position of the
+ * calling thread, and the flag by which a function reports that the thread has failed. */
 
 enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD, SINK_FIELD };
 enum {
@@ -84,9 +84,9 @@ void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
 
 /* ---- failing threads ---- */
 
-/* Makes the current thread leave the kernel. In a function, the code sets the flag in the context,
- * and each caller leaves as well. In the kernel, the thread ends its iteration of the thread loop
- * and is inactive from then on. */
+/* Makes the current thread leave the kernel. In a function, the code sets the flag in the context
+ * and returns; each caller tests the flag and returns as well. In the kernel, the thread ends its
+ * iteration of the thread loop and is inactive from then on. */
 void kl_cpu_leave_kernel(kl_lowering *l)
 {
   KJ_ASSERT(l->frame);
@@ -123,11 +123,11 @@ static LLVMValueRef load_volume(kl_lowering *l, size_t offset)
   return volume;
 }
 
-/* Returns the number of iterations of a wait after which the waiting thread fails. In a launch with
- * one block these iterations take about a tenth of a second. With several blocks they take a few
- * seconds, because blocks run on several cores, and a block may wait while another block computes.
- * In a launch with a single thread there is no limit, because that thread waits for the application
- * or for another launch. */
+/* Returns the number of iterations of a waiting loop after which the thread fails. In a launch with
+ * one block, these iterations take about a tenth of a second. With several blocks they take a few
+ * seconds: blocks run on several cores, and a block may have to wait while another block computes.
+ * There is no limit in a launch with a single thread, which waits for the application or for
+ * another launch. */
 static LLVMValueRef most_turns(kl_lowering *l)
 {
   enum { OF_BLOCK = 1 << 22, OF_GRID = 1 << 28 };

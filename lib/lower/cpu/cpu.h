@@ -11,15 +11,15 @@ typedef struct kl_cpu_features {
   /* the instruction sets for which the code may call vector functions of libmvec */
   bool has_avx, has_avx2, has_avx512;
   bool has_wide_atomics; /* atomic operations of 16 bytes */
-  /* returns whether the C library or libmvec has a function of this name */
+  /* returns whether the C library or libmvec has a function with this name */
   bool (*has_function)(const char *name);
 } kl_cpu_features;
 
 typedef struct kl_cpu_state {
   const kl_cpu_features *features;
   uint64_t scratch_bytes; /* output: size of the scratch memory */
-  /* the arrays in scratch memory to which only accesses by their own name refer. Array i has alias
-   * scope memory_scopes[i + 1]; scope 0 is for all other slots */
+  /* the arrays in scratch memory that no pointer refers to, so that only accesses by name can reach
+   * them. Array i has the alias scope memory_scopes[i + 1]; scope 0 is for all other slots */
   KJ_LIST(const kt_var *) scratch_arrays;
   LLVMMetadataRef memory_domain;
 
@@ -36,13 +36,15 @@ typedef struct kl_cpu_state {
   LLVMValueRef index_allocas[3], last;
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
-  /* one call processes the elements of all its blocks as one contiguous part of each grid_range */
+  /* one call of the kernel function processes the elements of all its blocks as one contiguous part
+   * of each grid_range */
   bool joins_blocks;
   LLVMValueRef shown_thread, shown_block; /* variables for debuggers */
 
-  LLVMTypeRef context_type; /* type of the thread context that noinline functions receive */
-  /* the thread context that this function has received; NULL in the kernel and in functions that
-   * have none */
+  LLVMTypeRef context_type; /* type of the thread context that functions receive that are not
+                             * inlined */
+  /* the thread context that this function has received; NULL in the kernel and in functions without
+   * a context */
   LLVMValueRef context;
   LLVMValueRef *kept; /* declarations of vector functions, which must not be removed */
   unsigned kept_count, kept_capacity;
@@ -92,7 +94,7 @@ void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context);
 /* ---- cpu_speculate.c ---- */
 
 typedef struct kl_speculation {
-  /* in memory: first is the index of the first iteration with a zero divisor; bad is whether the
+  /* in memory; first: the number of the first iteration with a zero divisor; bad: whether the
    * current iteration has a zero divisor */
   LLVMValueRef first, bad;
   LLVMTypeRef type; /* type of the counter */
@@ -121,8 +123,8 @@ void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef fi
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop);
 /* Marks the memory accesses between the two calls as independent of the accesses in other
  * iterations of a loop over threads or lanes. kl_end_parallel returns the loop id for the loop's
- * metadata. The metadata contains a KJ_PARALLEL_PROPOSAL, which proposes `id` as the id of a
- * parallel loop (target/host_parallel.c). */
+ * metadata. This metadata contains a KJ_PARALLEL_PROPOSAL: it proposes that the loop is parallel,
+ * with `id` as the id of its independent accesses (target/host_parallel.c). */
 #define KJ_PARALLEL_PROPOSAL "kjit.parallel"
 typedef struct kl_parallel {
   LLVMMetadataRef outer, id;
@@ -168,19 +170,19 @@ LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVM
 LLVMValueRef kl_warp_operand32(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
 /* Returns the end (exclusive) of the warp whose first thread is `first`. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first);
-/* Begins a loop over the warps that the call runs. Returns the first thread of the current warp and
- * sets *stop to the warp's end. kl_end_vector_loop ends the loop. */
+/* Begins a loop over the warps that the call runs. Returns the first thread of the current warp,
+ * and sets *stop to the thread after the warp's last one. kl_end_vector_loop ends the loop. */
 LLVMValueRef kl_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop);
 /* Begin and end a loop over the threads [first, stop). */
 kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop);
 void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p);
 /* kl_is_lane_active returns an i1 that tells whether the thread is active. kl_set_lane_result sets
- * the result of the thread if it is active. */
+ * the result of an active thread and has no effect on an inactive one. */
 LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank);
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value);
-/* Returns an i1 that tells whether any thread of the call is active. It is a constant if threads of
- * the kernel cannot become inactive. */
+/* Returns an i1 that tells whether any thread of the call is active. The result is a constant if
+ * threads of the kernel cannot become inactive. */
 LLVMValueRef kl_has_active_lane(kl_lowering *l, const kt_stmt *stmt);
 /* Returns the number of the first active thread, or of the last thread if no thread is active. */
 LLVMValueRef kl_first_active(kl_lowering *l, const kt_stmt *stmt);
@@ -196,12 +198,12 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt);
 LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
-/* Keeps the declarations of the vector functions that attributes of scalar calls name, so that LLVM
- * does not remove them. */
+/* Keeps the declarations of vector functions, which only attributes of scalar calls name, so that
+ * LLVM does not remove them. */
 void kl_finish_cpu_math(kl_lowering *l);
 /* Gives the functions of the C library their real names. Must be called after optimization. If a
- * vectorized loop calls a vector variant of a function, its remainder loop calls the variant as
- * well. */
+ * vectorized loop calls a vector variant of a function, changes the remainder loop so that it calls
+ * the variant as well. */
 void kl_name_cpu_math(kl_lowering *l, LLVMModuleRef module);
 
 #endif

@@ -36,8 +36,8 @@ LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LL
 static LLVMValueRef zero32(kl_lowering *l) { return kl_const32(l, 0); }
 static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 
-/* Branches so that only a call with an active thread executes the code that follows. end_if_any
- * moves the builder to code that all calls execute. */
+/* Begins a branch: only a call of the kernel function with an active thread executes the code after
+ * it. end_if_any moves the builder to code that all calls execute. */
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
@@ -124,16 +124,17 @@ LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* Returns the parity of the phase for which the operand waits. If the operand is a token, this is
- * its top bit. */
+/* Returns the parity of the phase for which the operand waits. If the operand is a token, the
+ * parity is its top bit. */
 static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
 {
   if (LLVMTypeOf(operand) == l->i64) return kl_lshr(l, operand, kl_const64(l, PARITY_SHIFT));
   return kl_and(l, kl_zext(l, operand, l->i64), kl_const64(l, 1));
 }
 
-/* Builds the wait of a lane. A mere test of the phase also lets other fibers run. Otherwise a fiber
- * that tests the phase in a loop would prevent the other fibers from completing it. */
+/* Builds the wait of a lane. A test of the phase also lets other fibers run, although it does not
+ * wait. Otherwise a fiber that tests the phase in a loop would keep other fibers from completing
+ * the phase. */
 static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
   const kt_expr *e = stmt->value;
@@ -172,7 +173,8 @@ static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
   kl_end_lanes(l, &loop, &p);
 }
 
-/* If all threads wait for the same phase of the same mbarrier, a single wait serves them all. */
+/* If all threads wait for the same phase of the same mbarrier, one wait is enough for all of
+ * them. */
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->value->args.count >= 2);
@@ -293,7 +295,7 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 
 /* ---- tensor copies ---- */
 
-/* Copies an element. box holds its i32 coordinates within the box. */
+/* Copies an element. box: the i32 coordinates of the element within the box. */
 static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMValueRef const *start,
                                 LLVMValueRef const *box)
 {

@@ -6,9 +6,10 @@
 
 /* ---- layout of the variables in scratch memory ----
  *
- * Each worker thread has its own scratch memory. It holds slots (variables with an element for each
- * thread of the block), local arrays that are used after a synchronization, and static shared
- * arrays. Each variable starts at a cache line. Dynamic shared memory follows. */
+ * Each worker thread has its own scratch memory. Scratch memory holds slots (variables with an
+ * element for each thread of the block), local arrays that are used after a synchronization, and
+ * static shared arrays. Each variable starts at a cache line. Dynamic shared memory follows after
+ * all variables. */
 
 /* ---- assigning offsets ---- */
 
@@ -62,7 +63,7 @@ static uint64_t offset_of(const kt_var *var)
 
 /* Returns whether local arrays that are not slots are in scratch memory. Monitored arrays must be
  * in scratch memory, because the watch identifies memory by its offset there. Arrays of recursive
- * functions cannot be in it, because several calls can be active at the same time. */
+ * functions cannot be in scratch memory, because several calls can be active at the same time. */
 static bool is_kept_in_scratch(kl_lowering *l, const kt_instance *instance)
 {
   return kl_is_watched(l) && !kl_is_recursive(l, instance);
@@ -74,8 +75,8 @@ static void add_scope(kl_lowering *l, const char *name)
   KJ_PUSH(l->c->arena, &l->memory_scopes, kl_make_scope(l, kl_cpu(l)->memory_domain, name));
 }
 
-/* Gives the array an alias scope. The number of such arrays is limited, because each access lists
- * the scopes of all other arrays. */
+/* Gives the array an alias scope. The number of arrays with a scope is limited, because each access
+ * lists the scopes of all other arrays. */
 static void add_array(kl_lowering *l, const kt_var *var)
 {
   enum { MOST_ARRAYS = 60 };
@@ -198,8 +199,8 @@ static LLVMTypeRef kernel_type(kl_lowering *l)
   return LLVMFunctionType(l->void_, params, 5, false);
 }
 
-/* Returns the version of the kernel without hoisted checks. It is declared at the first call, and
- * another lowering creates its body. */
+/* Returns the version of the kernel without hoisted checks. The first call of this function
+ * declares it, and another lowering creates its body. */
 static LLVMValueRef unchecked_function(kl_lowering *l)
 {
   const char *name = kj_format(l->c->arena, "%s.unchecked", l->kernel->symbol);
@@ -267,8 +268,9 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   }
 }
 
-/* Returns the number of leading coordinates to compute: those that the body uses, and the preceding
- * ones, whose carries they need. Debuggers show all coordinates. */
+/* Returns how many leading coordinates of the block must be computed: those that the body uses, and
+ * the coordinates before them, whose carries they need. For debuggers, all coordinates are
+ * computed. */
 static int count_used_coordinates(kl_lowering *l)
 {
   int count = 3;
@@ -277,8 +279,8 @@ static int count_used_coordinates(kl_lowering *l)
   return count;
 }
 
-/* Advances the block index. Coordinates after the last used one are not advanced, because LLVM's
- * passes would not remove the unused additions. */
+/* Advances the block index. Coordinates that are not computed are not advanced either, because LLVM
+ * would not remove these additions. */
 static void step_block_index(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
@@ -308,8 +310,8 @@ static void bound_unit(kl_lowering *l)
 /* Returns whether the kernel function needs no loop over its blocks. If the kernel consists only of
  * ranges, its blocks process adjacent parts of a grid_range, and the runtime chooses the number of
  * blocks. The loop over the blocks would add a fifth to the code that LLVM compiles. A block that
- * can fail or be interrupted skips its remaining iterations, so the parts of several blocks cannot
- * be joined. The same is true of a block that has an unchecked version. */
+ * can fail or be interrupted skips its remaining iterations, so such blocks need the loop. Blocks
+ * that have an unchecked version need it, too. */
 static bool can_join_blocks(kl_lowering *l)
 {
   const kt_compilation *c = l->c;
@@ -372,8 +374,8 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   kl_watch_start_of_block(l);
 }
 
-/* Interruptible code polls once for each block. If the block's hoisted checks cannot fail, the
- * version without them runs the block. */
+/* Interruptible code polls once for each block. If the block's hoisted checks cannot fail, the code
+ * calls the version of the kernel without these checks. */
 void kl_cpu_begin_block(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);

@@ -1,11 +1,11 @@
 /* CPU: calls of the C library for the functions of <math.h>. Each call names the vector variants of
  * the function in libmvec, which the vectorizer can use.
  *
- * Until the code has been optimized, each function has a name that LLVM does not know. LLVM makes
- * assumptions about functions such as `fmod`, `pow` and `sinf`, some of which are wrong or lead to
- * other results than those of the function (docs/llvm-notes.md). The attribute `nobuiltin` would
- * also prevent these assumptions, but with it the vectorizer would not use the variants. The
- * attribute is therefore added later, together with the real names.
+ * Until the code has been optimized, each function has a name that LLVM does not know, because LLVM
+ * makes assumptions about functions such as `fmod`, `pow` and `sinf`. Some of these assumptions are
+ * wrong, or lead to other results than those of the function (docs/llvm-notes.md). The attribute
+ * `nobuiltin` would prevent the assumptions, but the vectorizer would then not use the variants. So
+ * the attribute is added after optimization, together with the real names.
  *
  * A call names its variants in the attribute vector-function-abi-variant
  * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
@@ -18,7 +18,8 @@
 #include "lower/cpu/cpu.h"
 #include "native/functions.h"
 
-/* Contains a `$`, so that no name of a kernel or func can begin with it. */
+/* The prefix of these names contains a `$`, so no kernel or func can have a name with this
+ * prefix. */
 #define MATH_PREFIX "kj$math_"
 
 /* KJ_MOST_VECTOR_LANES is the number of f32 in an AVX-512 vector. MOST_PROPERTIES limits the number
@@ -54,7 +55,8 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
                           unsigned count)
 {
   const kl_cpu_features *features = kl_cpu(l)->features;
-  const char *variants = ""; /* in the arena, because an error can leave this function by longjmp */
+  const char *variants = ""; /* allocated in the arena, because an error can leave this function by
+                              * longjmp */
   kl_cpu(l)->asks_vector_functions = true;
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kn_vector_variant *variant = &kn_vector_variants[v];
@@ -101,8 +103,8 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
   return call;
 }
 
-/* Returns 1 for angles whose exact cosine rounds to 1. For some of them, libmvec's cosine is the
- * largest number below 1. */
+/* Returns 1 for angles whose exact cosine rounds to 1. For some of these angles, libmvec returns
+ * the largest number below 1. */
 static LLVMValueRef call_cosine(kl_lowering *l, LLVMValueRef *args)
 {
   /* the largest x with x * x / 2 <= 2^-54 in f64 and 2^-25 in f32, half of a unit below 1 */
@@ -188,7 +190,7 @@ static LLVMValueRef repeat_lanes(LLVMBuilderRef builder, LLVMValueRef x, unsigne
   return LLVMBuildShuffleVector(builder, x, poison, LLVMConstVector(mask, count), "");
 }
 
-/* Replaces a call of the scalar function, or of a variant with fewer lanes, by a call of the
+/* Replaces a call, of the scalar function or of a variant with fewer lanes, by a call of the
  * variant. */
 static void call_variant(LLVMBuilderRef builder, LLVMValueRef call, LLVMValueRef variant)
 {
@@ -247,11 +249,11 @@ static void unite_calls(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueR
   }
 }
 
-/* Makes remainder loops call the variant with the most lanes that the function calls. The scalar
- * function and its variants round differently. A vectorized loop computes its last elements with
- * the scalar function or with fewer lanes, so equal elements of an array could have different
- * results depending on their positions. Other loops keep calling the scalar function, which is
- * faster for a single element. */
+/* Changes remainder loops so that they call the variant with the most lanes that the function
+ * calls. The scalar function and its variants round differently. Without this change, a vectorized
+ * loop would compute its last elements by the scalar function or by a variant with fewer lanes, so
+ * the results of equal elements would depend on their positions. Other loops still call the scalar
+ * function, which is faster for a single element. */
 static void unite_variants(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef scalar,
                            const char *name, bool of_rest)
 {

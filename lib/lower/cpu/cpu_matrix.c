@@ -2,8 +2,9 @@
  * of all lanes are gathered into matrices, which are multiplied by ordinary loops. The result is
  * distributed to the lanes.
  *
- * Products of 16-bit, tf32 and FP8 elements are added in f32 in the order of k, starting from c. An
- * f16 result is rounded at the end. Integers are added exactly and then wrapped or clamped. */
+ * Products of 16-bit, tf32 and FP8 elements are added in f32, in the order of k, to the element of
+ * c. An f16 result is rounded only at the end. Integers are added exactly and then wrapped or
+ * clamped. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu_matrix.h"
 
@@ -206,7 +207,8 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
     LLVMValueRef sum = kl_load(l, c->type, place_at(l, c, kt_place_result(i), lane, false));
     fragment = kl_insert_element(l, fragment, kl_matrix_narrow(l, mma, sum), kl_const32(l, i));
   }
-  /* inactive lanes leave their part of the matrices undefined (kl_load_value) */
+  /* inactive lanes leave their part of the matrices undefined (kl_load_value), so guest code gets a
+   * fixed value */
   if (l->c->module->has_guest) fragment = LLVMBuildFreeze(l->builder, fragment, "");
   kl_set_lane_result(l, stmt, rank, fragment);
 }
@@ -245,8 +247,8 @@ void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt)
 /* ---- fragments from and to shared memory ---- */
 
 /* Returns the address of the 4 bytes of matrix `index` that belong to lane `lane`. If the matrix is
- * transposed, returns the address of 2 of these bytes, which `half` selects. Another lane has
- * provided the address of the row. */
+ * transposed, returns the address of 2 of these bytes, which `half` selects. The address of the row
+ * comes from another lane. */
 static LLVMValueRef fragment_pointer(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                      LLVMValueRef lane, uint32_t index, uint32_t half)
 {

@@ -2,18 +2,17 @@
  * divisors. Float division does not trap, so the loop can divide first and check later. LLVM can
  * then vectorize it.
  *
- * An iteration records whether a divisor was 0. In that case it does not store its results. The
- * loop computes the number of the first such iteration as a minimum, which can be vectorized as
- * well. After the loop, this iteration runs again with its checks. The iteration has had no effect
- * in the loop, and no other iteration writes memory, variables or thread-local arrays that the
- * checks of this iteration read. The iteration therefore fails at the same point as without
- * speculation. Iterations after it have been executed as well, as other threads of a GPU would have
- * executed them.
+ * An iteration records whether a divisor was 0; if so, it does not store its results. The loop
+ * computes the number of the first such iteration as a minimum, which can be vectorized as well.
+ * After the loop, this iteration runs again with its checks. It has had no effect in the loop, and
+ * no other iteration writes memory, variables or thread-local arrays that its checks read. It
+ * therefore fails at the same point as without speculation. Later iterations have been executed in
+ * the meantime, as other threads of a GPU would have executed them.
  *
- * The program must never observe a value computed from a quotient with a zero divisor. Such a value
- * must therefore not determine the address of a load or the number of iterations of a loop. The
- * same is true of values that are loaded after a store that may have been skipped, and of values
- * that a later iteration reads from variables or thread-local arrays. */
+ * The program must never observe a value that is computed from a quotient with a zero divisor. So
+ * these values must not determine the address of a load or the number of iterations of a loop:
+ * values computed from quotients, values that are loaded after a store that may have been skipped,
+ * and values that a later iteration reads from variables or thread-local arrays. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
@@ -23,13 +22,13 @@
 typedef struct scan {
   kl_lowering *l;
   bool has_store, has_check, fails;
-  bool is_decided;       /* a quotient determines whether the code that follows runs */
+  bool is_decided;       /* whether the following code runs depends on a quotient */
   bool is_stale;         /* a store may have been skipped, so memory may hold an old value */
   bool was_stale;        /* an earlier iteration may have skipped a store to a thread-local array */
   uint32_t depth;        /* nesting depth of the funcs that are being analyzed */
   uint64_t *is_quotient; /* indexed by variable of the kernel: its value depends on a quotient */
-  /* Bit set of the variables whose value comes from an earlier iteration: variables from outside of
-   * the loop, and variables computed from them. */
+  /* Bit set of the variables whose value can come from an earlier iteration: variables declared
+   * outside of the loop, and variables computed from them. */
   uint64_t *is_carried;
   bool stores_own, is_carried_decided;
 } scan;
@@ -74,7 +73,7 @@ static bool loads_stale(const scan *s, const kt_expr *e)
   return (s->is_stale && is_array) || (s->was_stale && is_own_array(s, e->x));
 }
 
-/* Returns whether the value comes from an earlier iteration. This is never true of parameters of a
+/* Returns whether the value can come from an earlier iteration. Returns false for parameters of a
  * func that can fail. */
 static bool is_carried(const scan *s, const kt_expr *e)
 {
@@ -86,8 +85,8 @@ static bool is_carried(const scan *s, const kt_expr *e)
   return false;
 }
 
-/* Returns whether the value may depend on a quotient. Inside of a func, this is assumed of every
- * variable. */
+/* Returns whether the value may depend on a quotient. Returns true for every variable inside of a
+ * func. */
 static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
   if (!e) return false;
@@ -105,8 +104,8 @@ static void scan_list(scan *s, const kt_exprs *list)
   for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
 }
 
-/* Returns whether a call of a func that cannot fail is allowed. The func must have no effect, and
- * it may read memory or run loops only if no quotient is involved. */
+/* Returns whether a call of a func that cannot fail is allowed. The func must have no effect. It
+ * may read memory or run loops only if its arguments do not depend on a quotient. */
 static bool is_harmless(scan *s, const kt_expr *call)
 {
   kt_effects effects = { 0 };

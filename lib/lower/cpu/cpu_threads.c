@@ -5,11 +5,11 @@
  * consecutive, so that LLVM's vectorizer accepts the loop. The loop must not be unrolled before it
  * is vectorized, and between two barriers no thread may read memory that another thread writes.
  *
- * Accesses that are known to be independent carry the id of a parallel loop (kl_annotate_access).
- * All other accesses do not carry this id. Examples are accesses to the local arrays of one region,
- * and to shared memory that atomics change by plain loads and stores: iterations share this memory.
- * Lowering only proposes that the loop is parallel; target/host_parallel.c decides whether it
- * is. */
+ * Accesses that are known to be independent of other iterations carry the id of a parallel loop
+ * (kl_annotate_access). Other accesses have no such id: accesses to the local arrays of a single
+ * region, and to shared memory that atomics change by plain loads and stores, because iterations
+ * share this memory. Lowering only proposes that the loop is parallel; target/host_parallel.c
+ * decides this. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"
@@ -17,8 +17,9 @@
 
 /* ---- loops ---- */
 
-/* Returns the id of a loop that may be vectorized. may_unroll: the trip count is not constant, so
- * no pass unrolls the loop before the vectorizer, which may then interleave its iterations. */
+/* Returns the id of a loop that may be vectorized. may_unroll: the loop may also be unrolled, so
+ * that the vectorizer can interleave its iterations. Set if the trip count is not constant, because
+ * no pass then unrolls the loop before the vectorizer. */
 static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
   LLVMMetadataRef properties[] = { kl_flag_property(l, "llvm.loop.vectorize.enable", true),
@@ -135,7 +136,8 @@ static void begin_nest(kl_lowering *l, thread_nest *nest)
   kl_set_rank(l, rank);
 }
 
-/* Returns the dimension of the innermost loop. If x has no loop, this is the next dimension. */
+/* Returns the dimension of the innermost loop. This is x or, if x has no loop, the next
+ * dimension. */
 static int innermost(const thread_nest *nest)
 {
   for (int d = 0; d < 3; d++)
@@ -216,7 +218,7 @@ typedef struct range {
   uint32_t rank;
   LLVMValueRef extents[MAX_RANGE_RANK]; /* i64, nonnegative */
   LLVMValueRef total;
-  /* i64; the range of elements that the block processes, in linear order */
+  /* i64; first and last element that the block processes, in linear order */
   LLVMValueRef first, last;
 } range;
 
@@ -236,10 +238,10 @@ static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRe
                       (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
 }
 
-/* Computes the range of elements that the block processes. If a call joins its blocks, this is the
- * range of all these blocks, whose own ranges are adjacent. Large ranges start at multiples of 64
- * elements, so that no two worker threads write to the same cache line. There can be 2^63 - 1
- * elements, so rounded numbers and sums are unsigned. */
+/* Computes the range of elements that the block processes. If a call joins its blocks, the range
+ * covers all these blocks, whose own ranges are adjacent. Large ranges start at multiples of 64
+ * elements, so that no two worker threads write to the same cache line. There can be up to 2^63 - 1
+ * elements, so rounded numbers and sums are computed as unsigned numbers. */
 static void find_piece(kl_lowering *l, range *r)
 {
   const kl_cpu_state *s = kl_cpu(l);
@@ -294,8 +296,8 @@ static void run_failing(kl_lowering *l, const range *r, const kl_speculation *sp
   kl_go_on_in(l, none);
 }
 
-/* Lowers a row. The loop variable itself is the counter, in its own width, so that LLVM recognizes
- * accesses indexed by it as consecutive. */
+/* Lowers a row. The loop variable itself is the counter and has its own width, so that LLVM
+ * recognizes accesses with it as an index as consecutive. */
 static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
   const kt_var *var = r->stmt->vars.items[r->rank - 1];
@@ -334,8 +336,8 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
 }
 
 /* Returns the number of elements from `first` to the first whole cache line of the first large
- * output array. Returns NULL if the kernel writes no such array or the code has no non-temporal
- * stores. */
+ * output array. Returns NULL if the kernel writes no large array, or if the code has no
+ * non-temporal stores. */
 static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
 {
   enum { CACHE_LINE = 64 };
@@ -357,9 +359,9 @@ static LLVMValueRef find_lead(kl_lowering *l, LLVMValueRef first)
   return NULL;
 }
 
-/* Lowers a part of a one-dimensional range. If there is a large output array, there are two loops:
- * one up to the array's first whole cache line, and one from there on. The stores of whole vectors
- * are then aligned (target/host_streams.c). */
+/* Lowers a part of a one-dimensional range. If there is a large output array, emits two loops: one
+ * up to the array's first whole cache line, and one for the rest. The stores of whole vectors are
+ * then aligned (target/host_streams.c). */
 static void lower_line(kl_lowering *l, const range *r)
 {
   LLVMValueRef lead = find_lead(l, r->first);
@@ -429,7 +431,7 @@ static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef e
 }
 
 /* Lowers one round of a one-dimensional block, in which each thread processes an element. In the
- * last round, only as many threads run as there are elements left. */
+ * last round, the number of threads is the number of elements that are left. */
 static void lower_linear_round(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   kl_cpu_state *s = kl_cpu(l);

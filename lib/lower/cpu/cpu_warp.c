@@ -1,8 +1,9 @@
 /* CPU: warp operations and counting barriers, which are executed between thread loops.
  *
- * A warp is 32 consecutive threads of the block; the last warp can have fewer. Operands are slots,
- * uniform values or constants, so they can be read for any thread. Inactive lanes do not take part
- * in votes. A shuffle from an inactive lane returns the last value that the lane had. */
+ * A warp is 32 consecutive threads of the block; the last warp can have fewer. The operands of a
+ * warp operation are slots, uniform values or constants, so the code can read them for any thread.
+ * Inactive lanes do not take part in votes. A shuffle from an inactive lane returns the last value
+ * that the lane had. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -57,8 +58,8 @@ static bool has_full_warps(kl_lowering *l)
   return kl_cpu(l)->thread_count % KJ_WARP_THREADS == 0;
 }
 
-/* Returns the end of a warp. If all warps are full, it does so without computing a minimum, so that
- * loops over the lanes have constant trip counts. */
+/* Returns the end of a warp. If all warps are full, the result needs no minimum, so that loops over
+ * the lanes have constant trip counts. */
 LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first)
 {
   LLVMValueRef stop = kl_nuw_add(l, first, kl_const32(l, KJ_WARP_THREADS));
@@ -273,7 +274,7 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
   return all;
 }
 
-/* A loop over lane numbers. Its body runs only for the lanes in a mask, the members. */
+/* A loop over lane numbers. The body runs only for the lanes in a mask (the members). */
 typedef struct member_loop {
   kl_counted_loop loop;
 } member_loop;
@@ -345,8 +346,8 @@ static void reduce_members(kl_lowering *l, const kt_stmt *stmt, const lanes *all
   end_members(l, &m);
 }
 
-/* Returns the result for a set of members. Adjacent lanes nearly always have the same set, so the
- * last result is kept and reused. */
+/* Returns the reduction over a set of members. Adjacent lanes nearly always have the same set, so
+ * the code keeps the last result and uses it again. */
 static LLVMValueRef reduce_result(kl_lowering *l, const kt_stmt *stmt, const lanes *all,
                                   LLVMValueRef members, LLVMValueRef kept_members,
                                   LLVMValueRef result)
@@ -389,7 +390,8 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- synchronizations of watched memory ---- */
 
-/* Calls a function of the watch with a number for each thread of the block. */
+/* Calls a function of the watch (the data of the access checks) and passes an array with a number
+ * for each thread of the block. */
 static void tell_watch(kl_lowering *l, const kt_stmt *stmt, const char *function,
                        LLVMValueRef (*number)(kl_lowering *l, const kt_stmt *stmt,
                                               LLVMValueRef rank))
@@ -429,7 +431,7 @@ static void watch_barrier(kl_lowering *l, const kt_stmt *stmt)
   else kl_watch_synchronization(l, KJ_WATCH_BARRIER_FUNCTION, NULL);
 }
 
-/* Lowers syncwarp. It needs no code of its own, because the thread loop ends here. */
+/* Lowers syncwarp. syncwarp needs no code, because the thread loop ends here. */
 static void lower_syncwarp(kl_lowering *l, const kt_stmt *stmt)
 {
   if (kl_is_watched(l)) tell_watch(l, stmt, KJ_WATCH_WARPS_FUNCTION, mask_of_thread);
@@ -498,8 +500,8 @@ static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   return kl_join(l, before, start, sum, last);
 }
 
-/* Combines one number from each thread. The result is in memory, which the optimizer turns into a
- * register. */
+/* Combines the numbers of all threads to one number. The result is in memory; the optimizer
+ * replaces this memory by a register. */
 static LLVMValueRef reduce(kl_lowering *l, const kt_stmt *stmt)
 {
   const kt_expr *value = stmt->value;

@@ -2,9 +2,9 @@
  * because these rows do not depend on the other three warps.
  *
  * A descriptor determines the layout of a matrix as described in the PTX manual ("strides",
- * "swizzling modes"). There are groups of 8 rows along the dimension other than k. A row has the
- * width of the swizzle, or 16 bytes if there is no swizzle. The swizzle permutes groups of 16 bytes
- * depending on address bits. */
+ * "swizzling modes"). Along the dimension other than k, the matrix consists of groups of 8 rows. A
+ * row has the width of the swizzle, or 16 bytes if there is no swizzle. The swizzle permutes groups
+ * of 16 bytes depending on address bits. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -44,9 +44,9 @@ static described read_descriptor(kl_lowering *l, LLVMValueRef word)
 
 /* Returns the offset of an element. `outer` counts rows in groups of 8, and `inner` counts elements
  * within rows of `width` bytes. If k is the inner dimension, `stride` is the distance between
- * groups, and `leading` is the distance along k, which is used only without a swizzle. If k is the
+ * groups, and `leading`, which is used only without a swizzle, is the distance along k. If k is the
  * outer dimension, `stride` is the distance along k, and `leading` is the distance along the other
- * dimension; without a swizzle, the two are exchanged. */
+ * dimension; without a swizzle, `stride` and `leading` are exchanged. */
 static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValueRef outer,
                                    LLVMValueRef inner_bytes, bool is_transposed)
 {

@@ -11,9 +11,8 @@
 typedef struct kl_nvptx_lowering {
   kj_math_library library; /* the library whose functions are called */
   bool calls_library;      /* output: the code calls the math library */
-  bool asks_library;       /* output: the code depends on which of the math libraries it is */
-  /* output: a called function has loops or branches, so the loop passes of LLVM are worth their
-   * time */
+  bool asks_library;       /* output: the code depends on which math library is used */
+  /* output: a called function has loops or branches, so LLVM's loop passes improve the code */
   bool has_branches;
   /* output: wgmma instructions write their accumulators while later instructions run, so the
    * accumulators must stay in registers */
@@ -28,7 +27,8 @@ typedef struct kl_asm {
   const char *text, *constraints;
   LLVMTypeRef result;
   /* args[0], with the constraint "*m", is the address of a value of this type, and the assembly
-   * accesses no other memory. NULL means that it can access any memory, unless is_pure */
+   * accesses no other memory. NULL means that the assembly can access any memory, unless is_pure is
+   * set */
   LLVMTypeRef place;
   /* used only if place is set: no memory access may be moved across the assembly */
   bool orders_others;
@@ -47,8 +47,8 @@ LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
 /* nvptx_group.c */
-/* Executes `ask` repeatedly until it returns a value other than 0. Interruptible code polls between
- * the repetitions. */
+/* Executes `ask` repeatedly until it returns a value other than 0. Interruptible code polls for
+ * interrupts between the repetitions. */
 void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
                          LLVMValueRef *args, unsigned count);
 /* Returns a shared variable of the module that has no initial value. */

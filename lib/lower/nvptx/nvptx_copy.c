@@ -24,7 +24,7 @@ static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t si
   return kl_mul(l, kl_as_i32(l, some), kl_const32(l, size));
 }
 
-/* Lowers cp_async. Copies of 16 bytes bypass the L1 cache, in which they would displace other
+/* Lowers cp_async. Copies of 16 bytes bypass the L1 cache, where their data would displace other
  * data. */
 LLVMValueRef kl_nvptx_cp_async(kl_lowering *l, const kt_expr *expr)
 {
@@ -85,8 +85,8 @@ static LLVMValueRef find_map(kl_lowering *l, const kj_tensor_map *wanted)
 }
 
 /* Returns a coordinate as an i32. A box that starts outside of the range of i32 is outside of the
- * array. Its start is moved to just before the array or to the largest extent, which is also
- * outside of the array. */
+ * array. The start of such a box is moved to just before the array or to the largest extent, so
+ * that the box stays outside of the array. */
 static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy, uint32_t d)
 {
   const kt_expr *index = copy->start->items[d];

@@ -1,26 +1,27 @@
 /* nvptx: grid_sync, which synchronizes the threads of the grid that have not left the kernel.
  *
- * By a `return` or a failure, single threads, the first thread of a block, whole warps and whole
- * blocks can leave the kernel early. The remaining threads must not wait for a thread that has
+ * Single threads, the first thread of a block, whole warps and whole blocks can leave the kernel
+ * early, by a `return` or a failure. The remaining threads must not wait for a thread that has
  * left. A kernel with a grid_sync therefore counts arrivals and departures on two levels, in the
- * block and in the grid. The thread that completes a round, either by arriving or by leaving, does
- * the remaining work of the round for all threads.
+ * block and in the grid. The thread that completes a round, by arriving or by leaving, does the
+ * remaining work of the round for all threads.
  *
- * Each block has a word of shared memory. Its lower half counts the threads that have arrived, and
- * its upper half the threads that have left. A thread counts itself as left before it exits.
- * grid_sync starts with a barrier. A thread passes this barrier only when every other thread of the
- * block has arrived at it or has exited. Therefore no thread leaves while other threads arrive.
+ * Each block has a word of shared memory. The lower half of the word counts the threads that have
+ * arrived, and the upper half the threads that have left. A thread counts itself as left before it
+ * exits. grid_sync starts with a barrier, which a thread passes only when every other thread of the
+ * block has arrived at it or has exited. So no thread counts itself as left while other threads
+ * count themselves as arrived.
  *
- * The last thread of the block is the one that makes the sum of both counts equal to the size of
- * the block; it arrives at the grid for the whole block. The thread that leaves last removes the
- * block from the grid.
+ * The last thread of the block is the thread that makes the sum of both counts equal to the number
+ * of threads in the block. It arrives at the grid for the whole block. The thread that leaves last
+ * removes the block from the grid.
  *
  * The grid has a word of global memory, which the driver provides for each cooperative launch:
  *
  *   bit 31      the phase, which changes when a round is complete
- *   bits 16-30  a count that starts each round at 2^15 minus the number of blocks that have not
- *               left; each of these blocks adds 1 by arriving or by leaving, and the carry changes
- *               the phase
+ *   bits 16-30 a count, which at the start of each round is 2^15 minus the number of blocks that
+ *               have not left; each of these blocks adds 1 when it arrives or leaves, and the carry
+ *               of the last addition changes the phase
  *   bits 0-15   the number of blocks that have left
  *
  * The block that has changed the phase then adds the start value of the next round. Other blocks
@@ -32,8 +33,8 @@
 
 enum { COUNT_SHIFT = 16, FULL_COUNT = 1 << 15, LEFT_SHIFT = 16 };
 
-/* Environment registers 1 and 2 hold the address of a record, as in CUDA's own headers. The second
- * word of the record is the word of the launch. */
+/* Environment registers 1 and 2 contain the address of a record, as in CUDA's own headers. The
+ * second word of the record is the launch's word. */
 #define WORD_ADDRESS \
   ".reg .b32 lo, hi; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, %envreg1; " \
   "mov.b64 at, {lo, hi}; "
@@ -81,10 +82,10 @@ static LLVMValueRef block_word(kl_lowering *l)
   return kl_shared_window(l, kl_nvptx_shared_words(l, "kjit_grid_threads", l->i32, 1, 4));
 }
 
-/* Adds $2 for each thread that executes the assembly. Returns the word in the thread of the block
- * that is counted last, and 0 in all other threads. The lanes that execute the assembly together
- * form a set. One lane of the set adds for all of them. Sets have disjoint masks, so no lane is
- * counted twice. */
+/* Adds $2 to the word for each thread that executes the assembly. Returns the word in the thread of
+ * the block that is counted last, and 0 in all other threads. The lanes that execute the assembly
+ * together form a set, and one lane of the set adds for all of them. The masks of sets are
+ * disjoint, so no lane is counted twice. */
 static const char count_threads[] =
   "{ .reg .pred other, last; .reg .b32 mask, before, lanes, word, come; mov.u32 $0, 0; "
   "activemask.b32 mask; mov.u32 before, %lanemask_lt; and.b32 before, before, mask; "
@@ -121,8 +122,8 @@ static const char arrive_text[] =
                                                 "came: }";
 
 /* Leaves the grid. If this completes the round, adds the start value of the next round. If all
- * remaining blocks have already arrived in the next round, this addition completes that round as
- * well, and the loop continues. */
+ * remaining blocks have arrived in the next round by then, this addition completes the next round
+ * as well, and the loop continues. */
 static const char leave_text[] =
   "{ .reg .pred same, all; .reg .b32 left, start, now, before, more; " WORD_ADDRESS
   "mov.u32 more, 0x10001; "
@@ -202,10 +203,10 @@ static void sync_grid(kl_lowering *l, kj_location location)
 /* ---- C functions ---- */
 
 /* A C function is called from a kernel that kjit has not compiled and that can use the word as
- * well. The function therefore follows the protocol of CUDA's headers, which needs the first thread
- * of each block. Each block adds 1, except that the first block adds the number that makes the sum
- * 2^31. When all blocks have arrived, the top bit has changed and the word is ready for the next
- * round. */
+ * well. The function therefore follows the protocol of CUDA's headers, in which the first thread of
+ * each block acts for the block. Each block adds 1, except that the first block adds the number
+ * that makes the sum 2^31. When all blocks have arrived, the top bit has changed and the word is
+ * ready for the next round. */
 static void sync_grid_of_others(kl_lowering *l, kj_location location)
 {
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");

@@ -1,7 +1,7 @@
 /* nvptx: barriers between warps and blocks, mbarriers, clusters. Some of LLVM's intrinsics declare
  * that they access only the memory of the barrier. LLVM could therefore move accesses to the
- * protected data across them. For this reason, all these operations are inline assembly that can
- * access any memory. */
+ * protected data across these intrinsics. So all these operations are inline assembly that, for
+ * LLVM, can access any memory. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -65,8 +65,8 @@ void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask
  * A hardware barrier waits for a fixed number of threads. Threads that have left the kernel do not
  * arrive, so the other threads would wait forever. Interruptible code therefore uses words of
  * shared memory instead. The upper half of a word is the number of the round, and the lower half is
- * the number of threads that have arrived. The last thread of a round starts the next one; threads
- * that arrive later belong to that round. */
+ * the number of threads that have arrived. The last thread that arrives in a round starts the next
+ * round. */
 
 enum { NAMED_BARRIERS = 16 };
 
@@ -91,8 +91,8 @@ static LLVMValueRef named_barriers(kl_lowering *l)
 }
 
 /* If a thread waits for a cluster barrier at which it has not arrived, or arrives twice, a wait of
- * this thread or of another thread never ends. In interruptible code each thread therefore has a
- * byte of shared memory that records whether it has arrived but not yet waited. */
+ * this thread or of another thread never ends. So in interruptible code, each thread has a byte of
+ * shared memory that records whether the thread has arrived and not yet waited. */
 enum { MOST_THREADS = 1024 };
 
 static LLVMValueRef cluster_arrival(kl_lowering *l)
@@ -273,8 +273,8 @@ LLVMValueRef kl_nvptx_mbarrier(kl_lowering *l, const kt_expr *expr)
                       args, 1 + is_counted);
 }
 
-/* Returns the scope of an acquire: the cluster, if there is one, because other blocks of the
- * cluster may have arrived as well. */
+/* Returns the scope of an acquire: the cluster, if there is one, because threads of other blocks in
+ * the cluster may also have arrived. */
 static const char *scope_text(kl_lowering *l)
 {
   return l->c->has_cluster || l->c->code->cluster[0] ? ".acquire.cluster" : "";

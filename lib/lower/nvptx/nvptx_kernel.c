@@ -76,7 +76,8 @@ static void describe_map(kl_lowering *l, unsigned index)
   kl_add_attribute(l, l->function, index, "readonly", 0);
 }
 
-/* Returns whether all of these facts hold for the array argument to which the parameter belongs. */
+/* Returns whether all of these facts are true for the array argument to which the parameter
+ * belongs. */
 static bool has_facts(const kl_lowering *l, const kl_planned_parameter *p, uint32_t facts)
 {
   return (l->c->request->signature->arguments[p->parameter.argument].facts & facts) == facts;
@@ -106,7 +107,8 @@ static void describe_parameter(kl_lowering *l, size_t i)
 }
 
 /* Assumes that the size of each row is a multiple of 16 bytes: each stride parameter is a multiple
- * of the number of elements in 16 bytes. This is useful only if the first row is aligned. */
+ * of the number of elements in 16 bytes. The assumption is useful only if the first row is
+ * aligned. */
 static void assume_aligned_rows(kl_lowering *l)
 {
   for (size_t i = 0; i < l->parameters.count; i++) {
@@ -303,10 +305,10 @@ static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef ty
   return global;
 }
 
-/* Returns the symbol of an array in dynamic shared memory. All symbols without a size start at the
- * same address, and the offset of the array is added to it. Each array has its own symbol, which
+/* Returns the symbol of an array in dynamic shared memory. All symbols without a size have the same
+ * address, to which the code adds the offset of the array. Each array has its own symbol, which
  * tells LLVM that the array does not overlap with others, as in static shared memory. Arrays whose
- * size the launch specifies do overlap, so they share a symbol. */
+ * size the launch specifies do overlap, so they have the same symbol. */
 static LLVMValueRef dynamic_shared(kl_lowering *l, const kt_var *var)
 {
   size_t number = kl_dynamic_number(l, var);
@@ -415,9 +417,9 @@ static void leave_kernel(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
-/* Returns from the kernel. If the kernel counts its threads, the thread exits at once and does not
- * branch to the common end of the kernel. There the returned lanes of a warp would wait for the
- * other lanes, while the other threads wait for the returned lanes to exit. */
+/* Returns from the kernel. If the kernel counts its threads, the thread exits immediately and does
+ * not branch to the common end of the kernel. At a common end, lanes that have returned would wait
+ * for the other lanes of their warp, while these wait for the returned lanes to exit. */
 static void return_early(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) leave_kernel(l);

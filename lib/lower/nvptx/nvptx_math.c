@@ -6,9 +6,9 @@
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
-/* Sine and cosine of f32 with an error of at most 1.6 ULP. The libraries reduce large arguments
- * with a loop and local memory. For ptxas, that code takes more time than the rest of an
- * element-wise kernel. The reduction here takes only a few instructions.
+/* Sine and cosine of f32 with an error of at most 1.6 ULP. The libraries reduce large arguments by
+ * a loop with local memory. ptxas needs more time for this code than for the rest of an
+ * element-wise kernel. The reduction in this file takes only a few instructions.
  *
  * x = quarters * pi/2 + rest, with rest in [-pi/4, pi/4]; a polynomial then gives the sine or
  * cosine of rest. */
@@ -32,7 +32,7 @@ static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t mask)
 static LLVMValueRef to_bits(kl_lowering *l, LLVMValueRef x) { return kl_bitcast(l, x, l->i32); }
 
 /* Reduces arguments below 2^16 quarter turns. Adding 1.5 * 2^23 moves the nearest integer to the
- * low bits. pi/2 is split into three parts, which are truncated instead of rounded, so that the
+ * low bits. pi/2 is split into three parts. The parts are truncated instead of rounded, so that the
  * sign of a zero is preserved; the first difference is exact. */
 static turn turn_near(kl_lowering *l, LLVMValueRef x)
 {
@@ -62,9 +62,9 @@ static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
   return global;
 }
 
-/* Loads 96 bits of 2 / pi from the table, whose first word is zero. They start at bit (biased
- * exponent - 128), which is from 15 to 127. The bits before them would only contribute multiples of
- * 4 quarter turns. The caller multiplies these 96 bits by the mantissa. Of the lower 96 bits of the
+/* Loads 96 bits of 2 / pi from the table, whose first word is zero. The 96 bits start at bit
+ * (biased exponent - 128), which is from 15 to 127. Earlier bits would only contribute multiples of
+ * 4 quarter turns. The caller multiplies the 96 bits by the mantissa. Of the lower 96 bits of the
  * product, the upper 64 represent the angle, with 2^62 for a quarter turn. */
 static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
@@ -120,9 +120,9 @@ static turn find_turn(kl_lowering *l, LLVMValueRef x)
   return both;
 }
 
-/* Returns the sine. If quarters is odd, this is the cosine of the rest. The polynomials minimize
- * the maximum relative error. Adding 0 makes the product of a zero positive, so that the sine of -0
- * is -0. */
+/* Returns the sine. If `quarters` is odd, the sine is the cosine of the rest. The polynomials
+ * minimize the maximum relative error. If the rest is a zero, adding 0 makes its product positive,
+ * so that the sine of -0 is -0. */
 static LLVMValueRef sine(kl_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
 {
   LLVMValueRef is_odd = kl_icmp(l, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0));
@@ -204,8 +204,8 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
 }
 
 /* Returns whether neither the loop passes nor optimized code generation improve the code of the
- * function in a kernel. This is true of f32 functions of libdevice without loops, and of functions
- * that have no branches in any library. */
+ * function in a kernel. Returns true for f32 functions of libdevice without loops, and for
+ * functions that have no branches in any library. */
 static bool is_simple(const ki_math *math, bool is_libdevice)
 {
   return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));
@@ -232,8 +232,8 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
   return call_library(l, libclc_name(l, math->libclc, count, is_float), args, count, result);
 }
 
-/* Returns whether this file implements the function. With @fastmath, libdevice's approximations are
- * used instead. */
+/* Returns whether this file implements the function. With @fastmath, the function comes from
+ * libdevice, which has faster approximations. */
 static bool has_own_form(kl_lowering *l, ki_builtin_id id, LLVMTypeRef type)
 {
   if (type != l->f32 || (has_libdevice(l) && l->frame->instance->modes.is_fastmath)) return false;
@@ -347,7 +347,7 @@ static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text6
 /* Returns the absolute value. ptxas assumes that the result of PTX's abs, and of common
  * equivalents, is not negative, and then converts the minimum to a positive number. For the maximum
  * of x, -x and a third number, ptxas 13.0 emits on sm_90 a single 32-bit instruction without the
- * negation. This function therefore multiplies 32-bit values by 1 or -1. */
+ * negation. This function avoids both defects: it multiplies 32-bit values by 1 or -1. */
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
 {
   return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; or.b32 s, s, 1; mul.lo.s32 $0, $1, s; }",
@@ -355,8 +355,8 @@ LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
 }
 
 /* Returns whether the target has instructions for bf16 sums and products with a single rounding.
- * sm_80 has a conversion to bf16 and an fma on bf16, from which LLVM builds them; sm_90 has
- * instructions for all of them. */
+ * sm_90 has all of these instructions; for sm_80, LLVM builds them from a conversion to bf16 and an
+ * fma on bf16. */
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }
 
 bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type)

@@ -153,8 +153,8 @@ LLVMValueRef kl_nvptx_stmatrix(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Matrix products of a warpgroup, sm_90a. The instruction writes the accumulator registers
- * asynchronously until wgmma_wait. Each of these instructions therefore takes all accumulators as
- * inputs and returns all of them, so that no code can read or move an accumulator before
+ * asynchronously until wgmma_wait. So each product, and wgmma_wait, takes all accumulators as
+ * inputs and returns all of them; LLVM can then neither read nor move an accumulator before
  * wgmma_wait. */
 
 enum { MOST_WGMMA_REGISTERS = 128 };
@@ -184,8 +184,8 @@ static LLVMValueRef element_at(kl_lowering *l, const accumulator *d, unsigned i)
   return kl_inbounds_gep(l, d->type, d->pointer, &index, 1);
 }
 
-/* Emits the instruction. Its first operands are the accumulators, as inputs and outputs; args
- * follow, with their constraints. */
+/* Emits the instruction. The first operands of the instruction are the accumulators, as inputs and
+ * outputs; args follow, with their constraints. */
 static void run_with(kl_lowering *l, const accumulator *d, const char *text, const char *more,
                      LLVMValueRef *args, unsigned count)
 {

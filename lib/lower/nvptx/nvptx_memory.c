@@ -41,9 +41,9 @@ void kl_nvptx_fence(kl_lowering *l, ki_memory_scope scope)
   call(l, names[scope], NULL, 0);
 }
 
-/* Returns the last operand of a shuffle. Bits 0 to 4 are the bound of the lane number, which is a
- * lower bound for `up`. The bits from 8 on are a mask of the lane number bits that select the
- * segment. */
+/* Returns the last operand of a shuffle. Bits 0 to 4 are an upper bound of the lane number, or a
+ * lower bound for `up`. The bits from 8 on are a mask of those bits of the lane number that select
+ * the segment. */
 static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef width)
 {
   int bound = mode == KJ_SHUFFLE_UP ? 0 : KJ_WARP_THREADS - 1;
@@ -165,9 +165,9 @@ LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValue
   return build_atom(l, "cas", "b16", 'h', scope, (LLVMValueRef[]){ pointer, expected, desired }, 3);
 }
 
-/* Loads and stores of 16 bytes. LLVM implements the load by a compare-and-swap, which writes, and
- * the store by an exchange, and both only for sm_90 and later. A seq_cst access is preceded by a
- * fence, like LLVM's 64-bit accesses. */
+/* Loads and stores of 16 bytes. LLVM cannot be used here: it implements such a load by a
+ * compare-and-swap, which also writes, and the store by an exchange, and it does so only for sm_90
+ * and later. A seq_cst access is preceded by a fence, like LLVM's 64-bit accesses. */
 
 static const char *begin_wide(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                               const char *ordered)

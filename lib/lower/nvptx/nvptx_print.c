@@ -21,8 +21,8 @@ static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef base, size_t offset)
   return kl_load(l, l->i64, at_offset(l, base, offset));
 }
 
-/* Returns the variable of the module that holds the address of the ring buffer. It is externally
- * initialized, because libkjit writes it and the module never does. */
+/* Returns the variable of the module that holds the address of the ring buffer. The variable is
+ * externally initialized, because libkjit writes it and the module does not. */
 static LLVMValueRef port_of(kl_lowering *l)
 {
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, KJ_PRINT_PORT);
