@@ -1,6 +1,6 @@
 /* The table of the runtime's layers, from the lowest to the highest. A layer does not depend on the
- * layers above it. Each row lists the functions with which a layer attaches its state to a context
- * or a device. Attachments end in reverse order. */
+ * layers above it. Each row lists the functions by which a layer attaches its state to a context or
+ * a device. Attachments end in reverse order. */
 #include "algorithm/algorithm.h"
 #include "base/interrupt.h"
 #include "base/runtime.h"

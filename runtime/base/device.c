@@ -82,7 +82,7 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
     covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
   }
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  /* kjit_begin_capture waits until this wait has ended */
+  /* kjit_begin_capture waits until this wait for the device has ended */
   kjit_status status = whole ? kj_check_captures(device, diagnostics) : KJIT_OK;
   for (uint32_t i = 0; i < count && status == KJIT_OK; i++) {
     kj_attachment *at = device->attachments[i];
@@ -191,7 +191,7 @@ void kj_lose_device(kjit_device *device, const char *text)
 kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
 {
   if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
-  /* the text is copied under the mutex, because a reset by another thread may replace it */
+  /* the text is copied while the mutex is held, because a reset by another thread may replace it */
   pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
   kj_lock(mutex, KJ_LOCK_DEVICE);
   kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",

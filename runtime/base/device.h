@@ -15,7 +15,7 @@
 #include "compiler.h"
 #include "support/assert.h"
 
-/* ---- state that higher layers attach to a device or to the runtime of a context ---- */
+/* ---- state that higher layers attach to a device, or to the runtime of a context ---- */
 
 typedef struct kj_attachment kj_attachment;
 
@@ -30,8 +30,9 @@ typedef struct kj_attachment_class {
   void (*destroy)(kj_attachment *attachment);
   /* The device was reset, so all its resources are gone. */
   void (*forget)(kj_attachment *attachment);
-  /* Called before and after a wait for the whole device. begin_wait returns the state that the wait
-   * covers; is_done tells whether the wait succeeded. */
+  /* Called before and after a wait for the whole device. begin_wait returns the part of the layer's
+   * state that the wait concerns, which is passed to the function after the wait. is_done: whether
+   * the wait succeeded. */
   void *(*begin_wait)(kj_attachment *attachment);
   /* Called after begin_wait. Returns MISUSE if no call may wait for the device now. */
   kjit_status (*check_wait)(kj_attachment *attachment, kj_diagnostics *diagnostics);
@@ -74,17 +75,17 @@ struct kjit_device {
    * cache keys of its code do not depend on this machine */
   bool is_target;
   /* True if this is the only device of its kind. Messages then omit the ordinal. If it is false for
-   * a CPU, the context has several CPU devices, and each array belongs to one of them. */
+   * a CPU, the context has several CPU devices, and each array belongs to one CPU device. */
   bool is_single;
   kj_cpu_level level; /* instruction set level of code for the CPU */
   /* compilation target, for example "sm_90a", and its suffix: 'a' if code may use features of this
    * architecture only, otherwise 0 */
   char code_target[20], suffix;
-  /* newest PTX version that the driver accepts, if it may be lower than the code needs (78 means
-   * 7.8); 0 means that the compiler chooses the version */
+  /* newest PTX version that the driver accepts (78 means 7.8), if this version may be older than
+   * the code needs; 0 means that the compiler chooses the version */
   uint32_t ptx_limit;
-  void *shared;    /* common state of all devices of the kind, see operations->count */
-  uint32_t number; /* number of this object, from 1, unique in the process */
+  void *shared;    /* state that all devices of the kind use, see operations->count */
+  uint32_t number; /* number of this object, unique in the process, starting with 1 */
   /* fields that every launch reads */
   /* the driver's launch function; NULL means that the device has no fast path */
   _Alignas(64) kj_driver_launch *start;
@@ -101,11 +102,11 @@ struct kjit_device {
   char *fault;           /* the reason why the device is lost; written once, before `lost` is set */
   pthread_mutex_t mutex; /* protects fault, the head of marks, and failure_slots */
   _Atomic(kj_launch_mark *) marks;
-  /* marks are added while mutex is held, and read without it */
+  /* a thread that adds a mark holds mutex; other threads read the marks without it */
   kj_attachment *attachments[KJ_MOST_ATTACHMENTS];
   _Atomic uint32_t attachment_count;
-  _Atomic uint32_t captures; /* number of running captures on its streams; while it is
-                              * not 0, no call can wait for the device */
+  _Atomic uint32_t captures; /* number of running captures on the device's streams; while it is not
+                              * 0, no call can wait for the device */
   struct kj_memory *memory;  /* see memory/pool.h; NULL if work is not queued */
   kj_attachment *unloading;  /* see code/evict.c; NULL if code is unloaded
                               * immediately */
@@ -120,8 +121,8 @@ struct kjit_device {
   /* has_launch_attributes: a launch can have a priority, or begin before the preceding launch
    * ends */
   bool has_launch_attributes, has_cooperative_launch, has_clusters;
-  /* bit mask of the ordinals, below 64, of the devices of this kind whose memory its kernels can
-   * access */
+  /* bit mask of the devices of this kind, by ordinals below 64, whose memory the kernels of this
+   * device can access */
   _Atomic uint64_t peers;
   kjit_stream *alive;                          /* live streams, for kj_assert_alive; protected by
                                                 * mutex */
@@ -135,11 +136,11 @@ struct kjit_device {
   _Atomic(void *) scratch[KJ_SCRATCH_SLOTS];
 };
 
-/* Returns whether a launch on this stream needs a change of context. A default stream has no handle
- * of its own. The current context determines which default stream is meant. If a launch uses the
- * default stream of another context, CUDA's driver invalidates a capture there before it checks
- * which context the kernel belongs to (driver 580). So a launch checks the context first, and
- * operations->retry launches if another context is current. */
+/* Returns whether a launch on this stream needs a change of context. All default streams have the
+ * same handle, which means the default stream of the current context. If a launch uses the default
+ * stream of another context, CUDA's driver invalidates a capture in that context before it checks
+ * to which context the kernel belongs (driver 580). So a launch checks the context first; if
+ * another context is current, operations->retry launches the kernel. */
 static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
 {
   enum { PER_THREAD = 2 }; /* 0 and 1 are the legacy default stream */
@@ -193,14 +194,14 @@ static inline void kj_assert_alive(kjit_device *device, const void *native)
 
 /* ---- launch marks, for the messages of faults ---- */
 
-/* Returns the mark of all kernels with a name, or NULL if out of memory. A mark is per name because
- * an application may create many kernels with one name. */
+/* Returns the mark of all kernels with a name, or NULL if out of memory. Kernels with the same name
+ * have one mark, because an application may create many such kernels. */
 kj_launch_mark *kj_get_mark(kjit_device *device, const char *name);
-/* Notes that all launches up to an epoch, on a stream or on the whole device, have finished. */
+/* Records that all launches up to an epoch, on a stream or on the whole device, have ended. */
 void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_t epoch);
 
-/* Notes that a kernel was launched. Stores only changed values, because many threads may launch one
- * kernel and its mark is one cache line. */
+/* Records that a kernel was launched. Stores only values that have changed, because many threads
+ * may launch the same kernel, and its mark is one cache line. */
 static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
 {
   /* This value is not the address of a stream: 1 is CUDA's handle of the legacy default stream, and

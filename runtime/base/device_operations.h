@@ -23,7 +23,7 @@ typedef struct kj_allocation {
   uint64_t address;
   int file; /* SHARED memory on the CPU: descriptor of the file that is mapped; otherwise
              * -1 */
-  /* name of the driver call that allocates, for the error message when it fails */
+  /* name of the driver call that allocates, for the error message */
   const char *call;
 } kj_allocation;
 
@@ -31,8 +31,8 @@ typedef struct kj_allocation {
 typedef struct kj_transfer {
   uint64_t to, from;
   bool to_host, from_host;
-  kjit_device *source;      /* another device of the same kind that contains `from`, or NULL for
-                             * this device */
+  kjit_device *source;      /* another device of the same kind, whose memory contains `from`, or
+                             * NULL for this device */
   size_t width_bytes, rows; /* rows 1 means contiguous bytes */
   size_t to_pitch_bytes, from_pitch_bytes; /* distance between rows, unused if rows is 1 */
 } kj_transfer;
@@ -44,14 +44,13 @@ typedef struct kj_memory_name {
                                                * of the allocation */
   unsigned char uuid[16];
   char native[64];
-  /* CPU: file descriptor in the exporting process, and the inode and device number that the file
-   * must have */
+  /* CPU: file descriptor in the exporting process; the inode and device number that the file must
+   * have */
   uint64_t file, file_number, file_device;
 } kj_memory_name;
 
-/* Records that a kernel was launched on a device. The error message of a fault lists the marked
- * kernels, because the driver reports a fault long after the launch. A mark lives as long as the
- * device. */
+/* Records that a kernel was launched on a device. The driver reports a fault long after the launch,
+ * so the error message of a fault lists all marked kernels. A mark lives as long as the device. */
 typedef struct kj_launch_mark {
   struct kj_launch_mark *next;
   char *name;
@@ -93,7 +92,7 @@ typedef struct kj_cost_of_size {
   _Atomic uint16_t timed; /* number of timed launches */
 } kj_cost_of_size;
 typedef struct kj_cpu_cost {
-  /* measure of how much the times of launches of one size have differed */
+  /* measure of how much the times of launches of equal size have varied */
   _Atomic uint32_t surprises;
   kj_cost_of_size sizes[KJ_COST_CLASSES];
 } kj_cpu_cost;
@@ -128,7 +127,7 @@ typedef struct kj_map_array {
   uint64_t extents[KJ_MAP_RANK], stride_bytes[KJ_MAP_RANK];
 } kj_map_array;
 
-/* Source of driver functions in place of the system's driver, for tests. */
+/* Provides driver functions in place of the system's driver, for tests. */
 typedef struct kj_driver_source {
   void *(*find)(void *user, const char *symbol);
   void *user;
@@ -136,7 +135,7 @@ typedef struct kj_driver_source {
 
 /* ---- targets: target.c ---- */
 
-/* The form of a target's code, and the steps that are needed before the code can run. */
+/* The format of a target's code, and the steps that are needed before the code can run. */
 typedef struct kj_code_format {
   kjit_stage stage; /* the last stage of the compiler, whose output is stored and loaded */
   /* True if a driver translates the code to machine code (CUBIN) and can link it with other code.
@@ -160,10 +159,10 @@ kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 /* ---- the driver's plain launch ---- */
 
 /* The driver function that launches a kernel, which the fast path calls directly. The functions of
- * CUDA's and HIP's drivers have the same signature. There are two ways to pass parameters. Either
- * `pointers` has the address of each parameter, or `block` describes a block that contains all of
- * them: the array KJ_BLOCK_ADDRESS, address of the block, KJ_BLOCK_BYTES, address of its size,
- * NULL. Both are NULL if the kernel has no parameters. */
+ * CUDA's and HIP's drivers have the same signature. Parameters are passed in one of two ways.
+ * `pointers` has the address of each parameter. Or `block` describes a block that contains all
+ * parameters: it is the array KJ_BLOCK_ADDRESS, address of the block, KJ_BLOCK_BYTES, address of
+ * the block's size, NULL. Both are NULL if the kernel has no parameters. */
 typedef int kj_driver_launch(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                              unsigned block_x, unsigned block_y, unsigned block_z,
                              unsigned dynamic_shared_bytes, void *stream, void **pointers,
@@ -173,9 +172,9 @@ enum { KJ_BLOCK_ADDRESS = 1, KJ_BLOCK_BYTES = 2 };
 /* ---- the table of operations ---- */
 
 /* The operations of a kind of device. Unless documented otherwise, each function returns a status
- * and reports its error. A function may be called with any current driver context and leaves the
- * same context current. Native streams, events and graphs belong to the device; stream NULL is its
- * default stream. A function may be NULL only if its comment says so. */
+ * and reports its error. A function may be called while any driver context is current, and leaves
+ * the same context current. Native streams, events and graphs belong to the device; stream NULL is
+ * its default stream. A function may be NULL only if its comment says so. */
 typedef struct kj_device_operations {
   kjit_device_kind kind;
   const char *name; /* "cuda" */
@@ -189,8 +188,9 @@ typedef struct kj_device_operations {
   bool has_memory;
   /* Code is compiled for a specific block shape. */
   bool knows_block;
-  /* Native handles that always exist: another handle of the default stream, besides NULL, and the
-   * handle of the per-thread default stream. 0 means none. */
+  /* Native handles that always exist: default_stream is another handle of the default stream, in
+   * addition to NULL; thread_stream is the handle of the per-thread default stream. 0 means that
+   * there is no such handle. */
   uintptr_t default_stream, thread_stream;
 
   /* Counts the devices of this kind. *shared receives the state that they share. source NULL means
@@ -199,7 +199,7 @@ typedef struct kj_device_operations {
                        kj_diagnostics *diagnostics, void **shared, uint32_t *count);
   void (*forget)(void *shared); /* called after the last device of the kind was closed */
   /* Fills in device->info and the fields of this kind. ordinal, kind and shared are already set. If
-   * it fails, the caller calls close. */
+   * open fails, the caller calls close. */
   kjit_status (*open)(kjit_device *device, kj_diagnostics *diagnostics);
   void (*close)(kjit_device *device);
   /* Makes the device usable again after a fault in a kernel. All memory, code and streams on the
@@ -236,7 +236,7 @@ typedef struct kj_device_operations {
   /* Returns the ordinal of the device whose memory contains an address, or -1. May be NULL if
    * addresses do not tell the device. */
   int32_t (*locate)(kjit_device *device, uint64_t address);
-  /* Fills count words of 1, 2 or 4 bytes. */
+  /* Stores a word of 1, 2 or 4 bytes `count` times. */
   kjit_status (*set)(kjit_device *device, uint64_t address, uint32_t bits, uint32_t word_bytes,
                      size_t count, void *stream, kj_diagnostics *diagnostics);
   /* Prefetches managed memory to a device, or to the host if `to` is NULL. */
@@ -245,14 +245,14 @@ typedef struct kj_device_operations {
   kjit_status (*pin)(kjit_device *device, void *memory, size_t size_bytes,
                      kj_diagnostics *diagnostics);
   kjit_status (*unpin)(kjit_device *device, void *memory, kj_diagnostics *diagnostics);
-  /* Allocates host memory that kernels can write; *address is its address on the device. Freed by
-   * release_mapped. */
+  /* Allocates host memory that kernels can write; *address is its address on the device.
+   * release_mapped frees the memory. */
   kjit_status (*map)(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
                      void **memory, uint64_t *address);
   void (*release_mapped)(kjit_device *device, void *memory);
   /* Functions that share memory with other processes. address is any address in the allocation. A
-   * name is untrusted input, so open_memory checks that the memory has the size in the name and
-   * cannot shrink. close_memory closes opened memory. */
+   * name is untrusted input, so open_memory checks that the memory has the size that the name
+   * contains and cannot shrink. close_memory closes opened memory. */
   kjit_status (*name_memory)(kjit_device *device, uint64_t address, const kj_allocation *allocation,
                              kj_diagnostics *diagnostics, kj_memory_name *name);
   kjit_status (*open_memory)(kjit_device *device, const kj_memory_name *name,
@@ -283,8 +283,8 @@ typedef struct kj_device_operations {
   kjit_status (*read_elapsed)(kjit_device *device, void *first, void *last,
                               kj_diagnostics *diagnostics, uint64_t *time_ns);
 
-  /* ---- captures and graphs; if begin_capture is NULL, kjit itself records operations and repeats
-   * them ---- */
+  /* ---- captures and graphs; if begin_capture is NULL, kjit itself records and repeats operations
+   * ---- */
   kjit_status (*begin_capture)(kjit_device *device, void *stream, kj_diagnostics *diagnostics);
   /* If graph is NULL, the capture is discarded. The status is then ignored, and any context may be
    * current. */
@@ -303,15 +303,15 @@ typedef struct kj_device_operations {
   void (*destroy_executable)(kjit_device *device, void *executable);
 
   /* ---- code ---- */
-  /* Loads the code of kernel `name`. outside lists the functions that an object may call. The
-   * module of the code belongs to the device until unload. Errors: COMPILE. */
+  /* Loads the code of kernel `name`. outside: the functions that an object may call. The module of
+   * the code belongs to the device until unload is called. Errors: COMPILE. */
   kjit_status (*load)(kjit_device *device, const kj_code *code, const char *name,
                       const kj_outside *outside, kj_diagnostics *diagnostics,
                       kj_device_code *loaded);
   /* The caller guarantees that no queued work uses the module. */
   void (*unload)(kjit_device *device, void *module);
-  /* Links PTX and other inputs to machine code in a malloc'd buffer. May be NULL if the kind has no
-   * linker. */
+  /* Links PTX and other inputs to machine code in a malloc'd buffer. May be NULL if devices of this
+   * kind have no linker. */
   kjit_status (*link)(kjit_device *device, const kj_link_input *inputs, size_t count,
                       kj_diagnostics *diagnostics, void **binary, size_t *binary_bytes);
   /* Finds a variable of the module, for access by the host. */
@@ -319,7 +319,7 @@ typedef struct kj_device_operations {
                                kj_diagnostics *diagnostics, uint64_t *address, size_t *size_bytes);
   /* Makes the stack of each thread at least `bytes` large. */
   kjit_status (*provide_stack)(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics);
-  /* Returns how many blocks of this number of threads are resident on a multiprocessor at once. */
+  /* Returns how many blocks of this size a multiprocessor can hold at a time. */
   kjit_status (*count_resident)(kjit_device *device, const kj_device_code *loaded, uint32_t threads,
                                 uint64_t dynamic_shared_bytes, kj_diagnostics *diagnostics,
                                 uint32_t *blocks);
@@ -336,8 +336,8 @@ typedef struct kj_device_operations {
   kjit_status (*retry)(kjit_device *device, const kj_device_code *loaded,
                        const kj_device_launch *launch, int result, kj_diagnostics *diagnostics);
   /* Encodes a tensor map in KJ_MAP_BYTES bytes, aligned to KJ_MAP_ALIGNMENT. If the array does not
-   * meet the requirements of a map, the function sets *why and returns LAUNCH without a report. The
-   * pointer is NULL if the device runs no code that uses tensor maps. */
+   * meet the requirements of a map, the function sets *why and returns LAUNCH without a report.
+   * encode_map is NULL if the device runs no code that uses tensor maps. */
   kjit_status (*encode_map)(kjit_device *device, const kj_tensor_map *map,
                             const kj_map_array *array, kj_diagnostics *diagnostics, void *encoded,
                             const char **why);

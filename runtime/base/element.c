@@ -75,7 +75,7 @@ bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t
          tensor->device_type == CUDA_MANAGED;
 }
 
-/* ---- untyped numbers of the application: literals that are known at run time ---- */
+/* ---- untyped numbers of the application, which are treated like literals ---- */
 
 ki_value kj_number_value(double number)
 {

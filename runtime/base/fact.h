@@ -34,8 +34,8 @@ enum {
   KJ_CALL_FACT_##NAME = 1 << KJ_CALL_FACT_AT_##NAME,
 #include "facts.def"
 };
-/* The set of facts that are optional: code that relies on fewer facts than hold for a call can run
- * the call. The other bits (kind MODE) must be equal. */
+/* The set of facts that are optional: code that relies on fewer facts than are true for a call can
+ * run the call. The other bits (kind MODE) must be equal. */
 enum {
   KJ_CALL_FACT_KIND_FACT = 1,
   KJ_CALL_FACT_KIND_MODE = 0,

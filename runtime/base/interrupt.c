@@ -15,7 +15,7 @@ typedef struct slot {
   uint64_t deadline_ns; /* 0 means no deadline */
   uint64_t closed_at;   /* number of waits for the device that had begun when the slot was closed */
   kj_interrupt_slot next; /* next slot in the list of free or closed slots; 0 means none */
-  bool ends_with_time;    /* the slot is freed when its time limit is over */
+  bool ends_with_time;    /* the slot is freed when its time limit has passed */
   bool is_listed;         /* the slot is in the list of free or closed slots */
 } slot;
 
@@ -90,7 +90,7 @@ void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot number)
   for (kj_interrupt_slot i = 0; i < count; i++) {
     slot *slot = slot_of(all, i);
     uint64_t own = atomic_load(&slot->number);
-    /* another launch can get the slot in the meantime, but its number is larger and it is not
+    /* another launch can get the slot in the meantime; its number is larger, so it is not
      * interrupted */
     if (own && atomic_load(&slot->listens) == number + 1) raise_slot(all, i, own);
   }
@@ -195,14 +195,15 @@ kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnost
   return status;
 }
 
-/* Closes a slot. Queued launches may still poll its word. The slot is not reused before they have
- * ended, because an interruption of its next owner would also interrupt them. */
+/* Closes a slot. Queued launches may still poll its word. The slot is not reused before these
+ * launches have ended, because an interruption of its next owner would also interrupt them. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
 {
   struct kj_interrupts *all = device->interrupts;
   if (!all || !number) return;
   lock(all);
-  bool is_there = number < count_slots(all); /* after a reset the device has no such word */
+  bool is_there = number < count_slots(all); /* false after a reset, because the device has no such
+                                              * word then */
   if (is_there && device->operations->is_queued) {
     KJ_ASSERT(slot_of(all, number)->closed_at <= all->waits);
     slot_of(all, number)->closed_at = all->waits;
@@ -327,8 +328,8 @@ void kj_end_interruptible(kjit_device *device, const kj_interruptible_launch *la
   unlock(all);
 }
 
-/* Returns whether the stream is the default stream. On the CPU no stream has a native handle, so
- * the handle does not tell. */
+/* Returns whether the stream is the default stream. The native handle does not tell this, because
+ * no stream of the CPU has a native handle. */
 static bool is_default(const kjit_stream *stream)
 {
   return !stream->native && (stream->object.device->operations->is_queued || stream->is_borrowed);
@@ -364,7 +365,8 @@ kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
 }
 
 /* Writes the number of a graph's launch. The upper half is written first, so that a kernel that
- * reads in between sees a number that is too large, not one that is too small. */
+ * reads the number between the two writes sees a number that is too large instead of one that is
+ * too small. */
 kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_interrupt_slot listens,
                             void *stream, kj_diagnostics *diagnostics)
 {

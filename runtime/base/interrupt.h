@@ -1,5 +1,5 @@
-/* Interrupts. Launches of interruptible code poll words in memory. Each stream and each
- * kjit_interrupter has a word, and so has each launch with a time limit and each graph in progress.
+/* Interrupts. Launches of interruptible code poll words in memory. There is a word for each stream,
+ * each kjit_interrupter, each launch with a time limit and each running graph.
  * docs/architecture/interrupts.md explains how they are used. */
 #ifndef KJ_INTERRUPT_H
 #define KJ_INTERRUPT_H
@@ -18,23 +18,24 @@ kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnost
 /* Frees a word when no further launch uses it. Launches that use it may still be queued. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot slot);
 
-/* The values that a launch passes to its code. `own` is a word that belongs to this launch alone
- * and that kj_end_interruptible frees; 0 means none. */
+/* The values that a launch passes to its code. `own` is a word that belongs only to this launch, or
+ * 0; kj_end_interruptible frees it. */
 typedef struct kj_interruptible_launch {
   uint64_t word, number; /* word: its address on the device */
   kj_interrupt_slot own;
 } kj_interruptible_launch;
 /* Prepares a launch that the word `listens` interrupts. A launch with a time limit gets its own
- * word. A watchdog thread, which is started for the first such launch, sets this word when the time
- * is over. Errors: LAUNCH, MEMORY. */
+ * word. A watchdog thread, which the first such launch starts, sets this word when the time is
+ * over. Errors: LAUNCH, MEMORY. */
 kjit_status kj_begin_interruptible(kjit_device *device, kj_interrupt_slot listens,
                                    uint64_t time_limit_ns, kj_diagnostics *diagnostics,
                                    kj_interruptible_launch *launch);
-/* Ends an interruptible launch, or one that was prepared here but then not started. */
+/* Ends an interruptible launch, or a launch that kj_begin_interruptible has prepared and that was
+ * not started. */
 void kj_end_interruptible(kjit_device *device, const kj_interruptible_launch *launch);
 
-/* Assigns a number to a new launch of a graph, which has its own word. The device writes the number
- * to the word after the work that is queued on the stream. */
+/* Assigns a number to a new launch of a graph that has its own word. The device writes the number
+ * to the word after the work that is already queued on the stream. */
 kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_interrupt_slot listens,
                             void *stream, kj_diagnostics *diagnostics);
 /* Returns the values that a launch of a kernel in the graph passes to its code. */

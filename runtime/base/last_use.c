@@ -10,8 +10,8 @@ uint64_t kj_take_thread(void)
   return kj_own_thread = atomic_fetch_add(&count, 1) + 1;
 }
 
-/* Checks that the set has no gaps and contains each stream once. Reads the entries from the last
- * to the first, because another thread that adds a stream at the same time fills the first free
+/* Checks that the set has no gaps and contains each stream once. Reads the entries from the last to
+ * the first, because another thread that adds a stream at the same time writes to the first free
  * entry. */
 static void check_uses(const kj_last_use *use)
 {

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 /* A stream number. The upper bits are the number of the device object. The lower bits are 0 for the
- * device's default stream, KJ_STREAM_THREADS and a thread number for CUDA's per-thread default
- * stream, and otherwise the number of a stream object. */
+ * device's default stream; KJ_STREAM_THREADS and a thread number for CUDA's per-thread default
+ * stream; and the number of the stream object for any other stream. */
 typedef uint64_t kj_stream_id;
 
 enum { KJ_STREAM_BITS = 40, KJ_MOST_USES = 10 };
 #define KJ_STREAM_THREADS ((kj_stream_id)1 << (KJ_STREAM_BITS - 1))
 #define KJ_STREAM_NONE ((kj_stream_id)0)
-/* An entry that stands for all streams of the context, used when more streams have used the memory
- * than a set can hold. */
+/* An entry that means all streams of the context. It is used if more streams have used the memory
+ * than a set can contain. */
 #define KJ_STREAM_ALL UINT64_MAX
 
 /* A set of streams. Unused entries are at the end. */
@@ -40,8 +40,8 @@ void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
  * whether the set is empty. */
 bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
 
-/* Returns whether the stream is one of the first two in the set, as for nearly every launch. This
- * test reads one cache line. */
+/* Returns whether the stream is one of the first two in the set, which is true for nearly every
+ * launch. This test reads only one cache line. */
 static inline bool kj_is_recent_use(const kj_last_use *use, kj_stream_id stream)
 {
   unsigned first = kj_read_use(use, 0) == stream, second = kj_read_use(use, 1) == stream;

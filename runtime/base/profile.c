@@ -42,7 +42,7 @@ typedef void (*tool_function)(void);
 
 typedef struct callback_table {
   size_t size_bytes;
-  /* returns 0 if there is no table for the module */
+  /* returns 0 if the module has no table */
   int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count);
 } callback_table;
 

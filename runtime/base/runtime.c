@@ -82,7 +82,7 @@ static void check_operations(const kj_device_operations *operations)
   KJ_ASSERT(!operations->begin_capture == !operations->end_capture);
 }
 
-/* Checks the fields that open and the layers have set. */
+/* Checks the fields that the `open` function and the layers have set. */
 static void check_device(const kjit_device *device)
 {
   const kj_device_operations *operations = device->operations;
@@ -135,7 +135,7 @@ static kjit_status open_device(kj_runtime *runtime, const kj_kind *kind, int32_t
 /* ---- creation and end ---- */
 
 /* Waits for launches of other threads, because a kernel on the CPU runs inside its launch call.
- * Reads `ended` before `begun`, so that it never misses a running call. */
+ * Reads `ended` before `begun`, so that it does not miss a running call. */
 static void wait_for_calls(const kjit_context *context)
 {
   enum { FIRST_NS = 20000, MOST_NS = 1000000 };
@@ -171,7 +171,7 @@ static void unlink_object(kj_runtime *runtime, kj_object *object)
 
 static void end_objects(kj_runtime *runtime)
 {
-  /* its code is unloaded by the waits that follow when the objects below are released */
+  /* its code is unloaded by waits: those that occur below when the objects are released */
   kjit_release_module(atomic_exchange(&runtime->library, NULL));
   while (runtime->objects) {
     kj_object *object = runtime->objects;
@@ -355,7 +355,7 @@ bool kj_is_alive(kjit_device *device, const void *native)
   return stream;
 }
 
-/* ---- kinds of devices; they change only under context->runtime_mutex ---- */
+/* ---- kinds of devices, which change only while context->runtime_mutex is held ---- */
 
 kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind)
 {

@@ -24,10 +24,10 @@ kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t o
 kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
                               kjit_device **device);
 
-/* ---- objects of the application: the context's end frees the resources of the objects that the
- * application has not released. The memory of such an object stays valid until the application
- * releases it. At the context's end, an object also releases its references to other objects, so
- * only references of the application remain. ---- */
+/* ---- objects of the application: when the context ends, it frees the resources of the objects
+ * that the application has not released. The memory of such an object stays valid until the
+ * application releases it. The object also releases its references to other objects, so only
+ * references of the application remain. ---- */
 
 typedef struct kj_object {
   union {
@@ -62,7 +62,7 @@ static inline kjit_context *kj_told_context(const kj_object *object)
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics);
 
 /* Returns the number of elements of an array in C order. Returns 0 for any other order, an empty
- * array, or an array too large for 32-bit offsets. strides NULL means C order. */
+ * array, or an array too large for 32-bit offsets. strides: NULL means C order. */
 static inline uint64_t kj_count_dense(const int64_t *shape, const int64_t *strides, uint32_t rank)
 {
   uint64_t count = 1;
@@ -86,7 +86,7 @@ static inline uint64_t kj_array_form(kjit_type element, uint32_t rank, int32_t d
          (uint64_t)facts << KJ_FORM_FACTS_AT | (uint64_t)1 << 63;
 }
 
-/* Encodes a device and a generation of it as a number that is unique in the process. */
+/* Encodes a device and one of its generations as a number that is unique in the process. */
 static inline uint64_t kj_place(const kjit_device *device, uint32_t generation)
 {
   return (uint64_t)device->number << 32 | generation;
@@ -100,7 +100,7 @@ typedef struct kj_array_line {
   uint64_t place;          /* kj_place of the device when the array was made */
   uint64_t low, high;      /* byte addresses: the first byte, and the byte after the last one */
   int64_t extent;          /* extent of the first dimension */
-  kj_last_use *owners_use; /* last use of the memory: `use` of the owner */
+  kj_last_use *owners_use; /* last use of the memory: the owner's field `use` */
   kj_last_use use;         /* last use of the array's own memory */
 } kj_array_line;
 _Static_assert(sizeof(kj_array_line) == 128 && offsetof(kj_array_line, use) == 48,
@@ -111,8 +111,8 @@ struct kjit_array {
   _Atomic uint32_t references;
   bool is_read_only;
   bool is_in_place;  /* host memory that a launch on a GPU uses without a copy */
-  kjit_array *owner; /* the array that owns the memory. This is the array itself or, for a view, the
-                        viewed array, which is retained */
+  kjit_array *owner; /* the array that owns the memory: the array itself or, for a view, the viewed
+                        array, which the view retains */
   struct kj_block *block; /* the owner's memory block, or NULL if kjit does not free the memory */
   kj_array_line line;     /* the fields that a launch reads; kj_publish_array sets them */
   kjit_tensor tensor;
@@ -130,7 +130,7 @@ struct kjit_stream {
   /* is_borrowed: the stream belongs to the device, and the application must not destroy it.
    * is_closing: kjit_destroy_stream waits for the stream */
   bool is_owned, is_borrowed, is_closing;
-  _Atomic(struct kj_capture *) capture; /* the capture that records the stream's operations
+  _Atomic(struct kj_capture *) capture; /* the capture that records the operations on the stream
                                            (graph.c); NULL if the operations run */
   _Atomic uint32_t interrupts;          /* see base/interrupt.c; 0 if the stream has no interrupt
                                          * word yet, or uses the device's */
@@ -146,9 +146,9 @@ struct kjit_event {
   uint64_t capture; /* number of the capture in which the event was recorded, or 0 */
 };
 
-/* Mark the beginning and the end of the time in which kjit uses a native stream. They are called
- * after the stream was created or wrapped, and when it is destroyed or the wrapper of an
- * application's stream ends. */
+/* Mark the beginning and the end of the time in which kjit uses a native stream. The first function
+ * is called after the stream was created or wrapped; the second is called when the stream is
+ * destroyed, or when the wrapper of an application's stream is. */
 void kj_note_alive(kjit_stream *stream);
 void kj_note_destroyed(kjit_stream *stream);
 
@@ -177,7 +177,7 @@ typedef struct kj_kind {
   /* The fields below change under context->runtime_mutex. After is_open is set, threads read them
    * without the mutex. */
   _Atomic bool is_open;
-  /* true if opening the devices of this kind has failed; only calls that name the kind explicitly
+  /* true if opening the devices of this kind has failed; only calls that explicitly name the kind
    * try again */
   _Atomic bool is_absent;
   void *shared; /* see operations->count */
@@ -199,8 +199,8 @@ typedef struct kj_layer {
  * order in which a launch prefers them. A NULL row ends each table. */
 extern const kj_layer kj_layers[];
 extern const kj_device_operations *const kj_device_kinds[];
-/* A function that returns the operations for a kind of device in a context, which can replace the
- * usual ones. target is kjit_config.target; NULL means the devices of this machine. */
+/* A function that returns the operations for a kind of device in a context; they can differ from
+ * the usual operations. target is kjit_config.target; NULL means the devices of this machine. */
 typedef const kj_device_operations *kj_kind_choice(const kj_device_operations *kind,
                                                    const char *target);
 extern kj_kind_choice *const kj_choose_kind;
@@ -212,14 +212,14 @@ struct kj_runtime {
   kj_attachment *attachments;
   /* ---- memory/, stream/ ---- */
   _Atomic(struct kj_block *) parked; /* see memory/pool.h */
-  /* number of waits for whole devices so far; when such a wait ends, all work that was queued
-   * before it has finished */
+  /* number of waits for whole devices so far; when such a wait ends, all work has ended that was
+   * queued before the wait */
   _Atomic uint64_t waits;
   pthread_mutex_t streams_mutex; /* protects the streams of all devices, and captures */
   pthread_cond_t waits_changed;  /* signalled when a wait for a device ends */
   struct kj_capture *captures;   /* list of running captures */
-  /* The application has used streams that it can capture without kjit: its own streams, or
-   * per-thread default streams. */
+  /* The application has used streams that it can capture without kjit's knowledge: its own streams,
+   * or per-thread default streams. */
   _Atomic bool has_hosts_streams;
   kj_attachment order_attachment, capture_attachment, code_attachment;
   /* printed lines that on_print has not received yet; see report/print.c */
@@ -235,8 +235,8 @@ struct kj_runtime {
   pthread_mutex_t loaded_mutex;
   struct kjit_specialization *loaded;
   uint64_t loaded_bytes;
-  _Atomic(kjit_module *) library; /* module with kjit's own kernels (fills and copies), created when
-                                     it is first needed */
+  _Atomic(kjit_module *) library; /* module with kjit's own kernels (fills and copies); created when
+                                     a call first needs it */
   /* ---- algorithm/ ---- */
   struct ka_cache *algorithms;
   /* ---- launch/: kjit_launch for use inside another call, which reports the messages ---- */
@@ -259,7 +259,7 @@ kj_runtime *kj_get_runtime(kjit_context *context);
 /* Returns the devices of a kind, or NULL. */
 kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
 /* Adds a kind of device to a context. The application can then use devices of this kind like other
- * devices. Must be called before the first use of that kind. */
+ * devices. Must be called before the first use of the kind. */
 kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
                         kj_diagnostics *diagnostics);
 /* Sets the function that finds the driver's entry points, in place of the system's CUDA driver.

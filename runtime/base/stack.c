@@ -1,6 +1,6 @@
 /* Calls compiled code with enough stack. Stacks of application threads may be small, and
  * kj_code.stack_bytes is the stack size that a kernel needs. If the thread's own stack has too
- * little free space, the call runs on a stack that is allocated for it. */
+ * little free space, the call runs on a stack that this file allocates. */
 #include "base/stack.h"
 
 #include <pthread.h>
@@ -21,8 +21,8 @@ enum {
 
 /* ---- the thread's own stack ---- */
 
-/* Limits of the stack, determined once for each thread, because for a main thread they are read
- * from a file. */
+/* Limits of the thread's stack. They are determined once for each thread, because the limits of a
+ * main thread must be read from a file. */
 static _Thread_local struct {
   bool is_known;
   uintptr_t lowest, end; /* both are equal if the limits are unknown */
@@ -43,8 +43,8 @@ static void find_own_stack(void)
   pthread_attr_destroy(&attributes);
 }
 
-/* Returns whether the own stack has enough space. Returns false on a stack that other code has
- * switched to, such as a coroutine of the application or a fiber. */
+/* Returns whether the thread's own stack has enough space. Returns false if the thread runs on
+ * another stack, for example that of a fiber or of a coroutine of the application. */
 static bool has_room(uint64_t bytes)
 {
   if (!own.is_known) find_own_stack();

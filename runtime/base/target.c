@@ -1,4 +1,4 @@
-/* Compilation targets: the form of their code, and their names. */
+/* Compilation targets: the format of their code, and their names. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -46,8 +46,8 @@ struct kjit_specialization {
   bool is_listed;            /* the specialization is in kernel->order */
   /* kjit_specialize has returned the specialization; protected by kernel->mutex */
   bool is_explicit;
-  /* A background compilation has failed, so kjit starts no further background compilation of its
-   * own accord. Protected by mutex. */
+  /* A background compilation has failed, so kjit by itself starts no further background
+   * compilation. Protected by mutex. */
   bool is_hopeless;
   kj_plain plain_kind; /* for plain code: the kind that the compilation allowed; otherwise NONE */
   /* The specialization with plain code, which launches run while this specialization is being

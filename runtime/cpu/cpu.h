@@ -21,14 +21,14 @@ enum { KJ_MOST_WORKERS = 256 };
 
 /* Returns the number of cores that this process may use, at least 1. */
 uint32_t kj_count_cores(void);
-/* Called when a device opens or closes. threads is the maximum number of threads of its launches. A
- * closing device has no running launch. Closing the last device joins all workers. */
+/* Called when a device opens or closes. threads: the maximum number of threads of its launches. No
+ * launch may be running on a device that closes. Closing the last device joins all workers. */
 void kj_open_workers(uint32_t threads);
 void kj_close_workers(void);
-/* Calls body(data, 0) on this thread. Workers that become idle meanwhile call body(data, i) for
- * other indices i < count. Each index is used once, and again only if its worker returned early
- * because of kj_leave_work. Returns when all started bodies have returned. count is 2 to
- * KJ_MOST_WORKERS. Any number of threads may call this at once. The caller holds no lock. */
+/* Calls body(data, 0) on this thread. Workers that become idle in the meantime call body(data, i)
+ * for other indices i < count. Each index is used once; an index whose worker has returned early
+ * because of kj_leave_work is used again. Returns when all started bodies have returned. count is 2
+ * to KJ_MOST_WORKERS. Any number of threads may call this at once. The caller holds no lock. */
 void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data);
 /* A body with an index other than 0 must call this function regularly. If the result is true, too
  * many threads run, and the body has to return soon. */
@@ -42,7 +42,7 @@ typedef struct kj_cpu_work {
   uint64_t units;  /* number of chunks into which the work can be divided, at least 1 */
   uint32_t most;   /* maximum number of threads */
   bool is_limited; /* `most` is less than the device's usual maximum */
-  /* true if the units are elements of a vectorized loop, which all take the same time */
+  /* true if the units are elements of a vectorized loop, so that all units take the same time */
   bool is_even;
 } kj_cpu_work;
 
@@ -51,8 +51,8 @@ typedef struct kj_spread {
   kj_width width;
   bool is_timed;   /* the caller has to call kj_note_time */
   bool is_trial;   /* whether the launch measures a width other than the best known width */
-  bool has_lead;   /* true if one thread first runs kj_count_lead blocks (the lead); then
-                      kj_follow_lead decides how the remaining blocks are spread */
+  bool has_lead;   /* true if one thread first runs kj_count_lead blocks (the lead). kj_follow_lead
+                      then decides how many threads run the remaining blocks */
   double alone_ns; /* estimated time of one thread, or 0 if unknown */
 } kj_spread;
 
@@ -73,7 +73,7 @@ typedef struct kj_cpu_launch {
   const void *parameters;
   kj_cpu_grid grid;
   uint64_t scratch_bytes; /* scratch memory of one worker, including dynamic shared memory */
-  /* offset from which on the scratch memory is zeroed before a worker's first block; scratch_bytes
+  /* the scratch memory from this offset on is zeroed before a worker's first block; scratch_bytes
    * means that nothing is zeroed */
   uint64_t zeroed_from;
   bool is_cleared; /* true if all scratch memory of a worker is zeroed, so that guests cannot read
@@ -81,12 +81,12 @@ typedef struct kj_cpu_launch {
   uint32_t stack_bytes; /* see kj_code */
   bool is_interruptible;
   bool is_cooperative; /* true if all blocks form one group of fibers that wait for each other */
-  /* true if blocks or warps are fibers, see kj_code; grid.cluster is then set */
+  /* true if blocks or warps are fibers, see kj_code; if so, grid.cluster is set */
   kj_cpu_fibers parts;
 } kj_cpu_launch;
 
 /* Implements the device's launch. The parameters are already marshalled. Divides the grid if the
- * code allows it, runs all blocks and returns when they are done. Any number of threads may call
+ * code allows this, runs all blocks and returns when all have ended. Any number of threads may call
  * this at once. Errors: MEMORY; LAUNCH if a group has too many fibers; KERNEL for a deadlock;
  * MISUSE of the application's executor. */
 kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
@@ -94,8 +94,8 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
 /* Frees the scratch buffers that launches have kept for reuse. */
 void kj_free_scratch(kjit_device *device);
 
-/* ---- parts.c: blocks and warps that wait for each other. Each is a fiber with its own stack, and
- * the fibers of a group take turns on one core ---- */
+/* ---- parts.c: blocks and warps that wait for each other. Each block or warp is a fiber with its
+ * own stack, and the fibers of a group take turns on one core ---- */
 
 /* the fibers of one group: a block, a cluster or the whole grid */
 typedef struct kj_crowd kj_crowd;

@@ -24,8 +24,8 @@ static uint32_t count_workers(const kjit_config *config)
   return !count ? 1 : count < KJ_MOST_WORKERS ? count : KJ_MOST_WORKERS;
 }
 
-/* Reads "model name" of /proc/cpuinfo. Other architectures use other names, and the result is then
- * "CPU". */
+/* Reads "model name" of /proc/cpuinfo. This line has another name on other architectures; the
+ * result is then "CPU". */
 static void read_processor_name(char *name, size_t size_bytes)
 {
   char line[512];
@@ -159,8 +159,8 @@ static kjit_status allocate_mapping(kj_allocation *allocation)
   size_t size_bytes = allocation->size_bytes ? allocation->size_bytes : 1;
   int file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   void *memory = MAP_FAILED;
-  /* Other processes open the file for writing. The seals prevent them from changing its size: if
-   * the file became shorter, accesses to the array would fault in this process. */
+  /* Other processes open the file for writing. The seals prevent them from changing its size,
+   * because accesses to the array in this process would fault if the file became shorter. */
   if (file >= 0 && !ftruncate(file, (off_t)size_bytes) &&
       !fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -49,7 +49,7 @@ typedef struct loader {
   size_t strings_bytes;
   outside *outsides; /* an entry for each symbol */
   size_t outside_count;
-  const kj_outside *outside; /* the functions outside of the object that it may call */
+  const kj_outside *outside; /* the functions outside of the object that the object may call */
   char *memory;
   size_t code_bytes, total_bytes; /* code_bytes is the offset of the first page with data */
   const char *reason, *unknown;   /* unknown: the name of a function that does not exist, or NULL */

@@ -20,8 +20,8 @@ typedef struct kj_relocation {
 
 /* Applies a relocation. Returns NULL, or the reason for failure in static storage. */
 const char *kj_relocate(const kj_relocation *r);
-/* Writes a stub that jumps to the address in the slot. Both lie in one mapping of less than 1 GiB,
- * and the stub is aligned to its size, a power of two. */
+/* Writes a stub that jumps to the address in the slot. Stub and slot lie in one mapping of less
+ * than 1 GiB. The stub is aligned to its size, which is a power of two. */
 extern const size_t kj_stub_bytes;
 void kj_write_stub(char *stub, const char *slot);
 

@@ -1,11 +1,11 @@
-/* Runs the blocks and warps of a launch that wait for each other. Each is a fiber (a coroutine with
- * a stack), which this code calls a part.
+/* Runs the blocks and warps of a launch that wait for each other. Each block or warp is a fiber (a
+ * coroutine with a stack), which this code calls a part.
  *
  * A fiber runs until it has to wait; then the next fiber that can continue runs. All fibers of a
- * group run on one thread, so nothing here is atomic. A barrier waits only for fibers that have not
- * ended, because a thread that has left the kernel takes no part in barriers. If no fiber of a
- * group can continue, the kernel is deadlocked, and the launch returns an error with the locations
- * at which the fibers wait. On a GPU such a kernel would hang. */
+ * group run on one thread, so this file needs no atomic accesses. A barrier waits only for fibers
+ * that have not ended, because a thread that has left the kernel takes no part in barriers. If no
+ * fiber of a group can continue, the kernel is deadlocked, and the launch returns an error with the
+ * locations at which the fibers wait. On a GPU such a kernel would hang. */
 #include "cpu/cpu.h"
 
 #include <stdio.h>
@@ -50,8 +50,8 @@ typedef enum part_state {
 } part_state;
 
 typedef struct part {
-  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to this grid to
-                       `wait` and `leave` */
+  kj_cpu_grid grid; /* must be the first member: the kernel passes a pointer to this grid to `wait`
+                       and `leave` */
   kj_crowd *crowd;
   ucontext_t context;
   void *scratch;
@@ -62,7 +62,7 @@ typedef struct part {
   kj_cpu_wait what;
   const barrier *at; /* for AT_BARRIER: the fiber waits until at->round differs from `round` */
   uint32_t round;
-  /* for AT_PHASE and TRYING: the mbarrier word, and the parity of the phase */
+  /* for AT_PHASE and TRYING: the word of the mbarrier, and the parity of the phase */
   const uint64_t *word;
   uint64_t parity;
   uint32_t id, tries;
@@ -290,7 +290,7 @@ static void run_part(unsigned low, unsigned high)
   go_home(p);
 }
 
-/* Computes the position in the grid of block `i` of the group, and its cluster. The blocks of a
+/* Computes the position of block `i` of the group in the grid, and its cluster. The blocks of a
  * cluster are adjacent in scratch memory. */
 static void place_block(const kj_crowd *crowd, uint64_t group, uint32_t i, part *p)
 {
@@ -360,7 +360,7 @@ static bool can_go_on(const part *p)
   return false;
 }
 
-/* Makes the waiting mbarrier_try_wait calls return false, because their threads may then do other
+/* Lets the waiting mbarrier_try_wait calls return false, because their threads may then do other
  * work. Returns whether a thread was waiting in such a call. */
 static bool wake_one_that_tries(kj_crowd *crowd)
 {
@@ -412,12 +412,12 @@ kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *
       if (!can_go_on(p)) continue;
       has_moved = true;
       resume(crowd, p);
-      /* no fiber continues; their stacks contain no resources that would have to be released */
+      /* no fiber continues; the stacks need not be unwound, because they contain no resources */
       if (crowd->is_interrupted) return KJ_GROUP_INTERRUPTED;
     }
     if (has_moved || wake_one_that_tries(crowd)) continue;
     describe_stuck(crowd, stuck, stuck_bytes);
-    return KJ_GROUP_STUCK; /* the stacks contain no resources that would have to be released */
+    return KJ_GROUP_STUCK; /* the stacks need not be unwound, because they contain no resources */
   }
   for (uint32_t i = 0; KJ_HAS_ASSERTIONS && i < crowd->parts; i++)
     KJ_ASSERT(crowd->all[i].state == PART_ENDED);

@@ -1,7 +1,7 @@
 /* Runs the grid of a launch on the CPU. Each worker first runs its own share of the blocks in
- * order, and then takes blocks from the shares of other workers. Fixed shares keep data in a
- * worker's cache from one launch to the next. If the blocks take different times, workers that have
- * finished their shares take blocks of other workers. */
+ * order, and then takes blocks from the shares of other workers. Each worker has the same share in
+ * each launch, so the data of the share stays in the worker's cache from one launch to the next. If
+ * blocks take different times, workers that have completed their shares take blocks from others. */
 #include "cpu/cpu.h"
 
 #include <fenv.h>
@@ -77,10 +77,10 @@ typedef struct crew {
 
 /* ---- interrupts ---- */
 
-/* A call of interruptible code. The code can leave the call by longjmp, because it owns no
+/* A call of interruptible code. The code can leave this call by longjmp, because it owns no
  * resources. */
 typedef struct interruptible_call {
-  kj_cpu_grid grid; /* must be the first member, because the kernel passes a pointer to this grid to
+  kj_cpu_grid grid; /* must be the first member: the kernel passes a pointer to this grid to
                        `leave` */
   jmp_buf left;
 } interruptible_call;
@@ -117,8 +117,8 @@ static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t las
     }
 }
 
-/* Runs pieces of a share until none is left. Returns false if this worker has to stop early and
- * leave the remaining pieces to other workers. */
+/* Runs chunks of a share until no chunk is left. Returns false if this worker has to stop early and
+ * leave the remaining chunks to other workers. */
 static bool work_on(crew *crew, share *share, bool is_helper, kj_crowd *crowd, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
@@ -166,7 +166,7 @@ static void run_kernel(crew *crew, size_t worker)
   }
   void *scratch = take_scratch(crew->device, crew->scratch_bytes);
   if (!scratch) {
-    /* without memory this worker stops, and the other workers run its share */
+    /* a worker without memory stops, and the other workers run its share */
     atomic_store(&crew->is_out_of_memory, true);
     return;
   }
@@ -290,7 +290,7 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
 }
 
 /* Runs a launch on the chosen number of threads, which may depend on the time of its first blocks.
- * The time of an interrupted launch is not recorded. */
+ * Does not record the time of an interrupted launch. */
 static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
                               const kj_cpu_work *work, kj_spread *spread, kj_cpu_cost *cost,
                               uint64_t blocks, kj_diagnostics *diagnostics)
@@ -339,8 +339,8 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
   enum { SOME_ELEMENTS = 1 << 16 };
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
-  /* A launch of one thread is not divided, because the thread's variables can carry values from one
-   * element to the next. */
+  /* a launch of one thread is not divided, because its variables can carry values from one element
+   * to the next */
   bool is_one_thread =
          blocks == 1 && (uint64_t)call->block[0] * call->block[1] * call->block[2] == 1,
        is_cut = code->is_range_only && !is_one_thread;
@@ -364,8 +364,8 @@ static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
   launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
 }
 
-/* If the kernel is compiled with the checks of uninitialized memory and races, adds memory after
- * the block's scratch memory for the state of each element. */
+/* Adds memory after the block's scratch memory for the state of each element, if the kernel is
+ * compiled with the checks of uninitialized memory and races. */
 static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
 {
   uint64_t bytes = launch->scratch_bytes;

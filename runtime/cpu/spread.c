@@ -1,12 +1,13 @@
 /* Chooses how many threads run a launch on the CPU, by measuring which number was fastest for
  * earlier launches of a similar size.
  *
- * For each size class (a factor of 2), a specialization stores the measured time per unit of work
- * for three widths: one thread, the largest number of threads for which each share of the work is
- * worth waking a thread (GRAIN_NS), and all threads. The fastest width is chosen. Measured times,
- * unlike estimates from instructions and bytes, account for contention between workers, memory
- * bandwidth and other processes on the cores, and they follow changes. Each width is first measured
- * a few times and later tried again from time to time.
+ * A width is a number of threads. For each size class (launches whose sizes differ by less than a
+ * factor of 2), a specialization stores the measured time per unit of work for three widths: one
+ * thread; the largest number of threads for which each share of the work is worth waking a thread
+ * (GRAIN_NS); and all threads. Launches use the fastest width. Measured times, unlike estimates
+ * from instructions and bytes, account for contention between workers, memory bandwidth and other
+ * processes on the cores, and they follow changes. Each width is first measured a few times, and
+ * later again from time to time.
  *
  * A stored time is a running estimate of the median, because on a busy machine single launches can
  * take a thousand times longer than usual. */
@@ -21,8 +22,8 @@
 #endif
 
 /* Waking a thread costs the launching thread some microseconds, and the woken thread starts some
- * microseconds later. A launch that takes less than WORTH_NS is initially not spread. GRAIN_NS is
- * the minimum work for one worker. */
+ * microseconds later. A launch that takes less than WORTH_NS initially runs on one thread. GRAIN_NS
+ * is the minimum work for one worker. */
 static const double GRAIN_NS = KJ_GRAIN_NS, WORTH_NS = 2 * KJ_GRAIN_NS, LEAST_PIECE_NS = 1000,
                     /* all longer launches are timed, because reading the clock costs less than 1 %
                      * of them */
@@ -33,13 +34,13 @@ static const double GRAIN_NS = KJ_GRAIN_NS, WORTH_NS = 2 * KJ_GRAIN_NS, LEAST_PI
   STATIC_ELEMENT_NS = 0.25;
 
 enum {
-  LEAD = 32,  /* 1/LEAD of the blocks run first on one thread, to measure their time (the lead) */
-  PIECES = 8, /* pieces for each worker, if the runtime divides the range */
+  LEAD = 32,  /* the lead: one thread first runs 1/LEAD of the blocks, to measure their time */
+  PIECES = 8, /* number of chunks for each worker, if the runtime divides the range */
   LEAST_ELEMENTS = 256, /* minimum elements in a piece of a vectorized loop */
   FIRST_TRY = 8,        /* number of timed launches after which another width is tried, */
   TRY_EVERY = 256,      /* then after twice that number, and so on; later after each TRY_EVERY timed
                          * launches */
-  SAMPLE_EVERY = 32,    /* about one in SAMPLE_EVERY launches of a thread is timed */
+  SAMPLE_EVERY = 32,    /* about one of SAMPLE_EVERY launches of a thread is timed */
   FEW = 4,              /* number of measurements after which a stored time is trusted */
   MOST_SURPRISES = 48,
   SURPRISE = 16
@@ -51,8 +52,8 @@ static double read_figure(const kj_cost *cost)
   return (double)atomic_load_explicit(&cost->unit_ns, memory_order_relaxed);
 }
 
-/* Moves the stored time towards the median in steps of 1/16. Of the first FEW measurements it keeps
- * the smallest, because first launches are slowed by cold caches. Concurrent updates may lose a
+/* Moves the stored time towards the median in steps of 1/16. Of the first FEW measurements, keeps
+ * the smallest, because the caches are cold in first launches. Concurrent updates may lose a
  * measurement. */
 static void follow(kj_cost *cost, double measured)
 {
@@ -72,8 +73,8 @@ static bool is_new(const kj_cost *cost)
 }
 
 /* Updates the time of a width that is tried only from time to time. The stored time may have been
- * measured while the cores were busy. A much smaller measurement therefore changes the stored time
- * by more than one step. */
+ * measured while the cores were busy, so a much smaller measurement changes it by more than one
+ * step. */
 static void follow_trial(kj_cost *cost, double measured)
 {
   double known = read_figure(cost);
@@ -126,7 +127,7 @@ static bool is_varied(const kj_cpu_cost *cost)
 }
 
 /* Returns a width other than `best` if this width should be measured again now, and otherwise NONE.
- * One thread is tried often at first, because its first measurements may be bad. */
+ * The width of one thread is measured often at first, because its first measurements may be bad. */
 enum { NONE = KJ_WIDTHS };
 static kj_width take_turn(kj_cost_of_size *of, kj_width best)
 {
@@ -140,9 +141,9 @@ static kj_width take_turn(kj_cost_of_size *of, kj_width best)
   return (kj_width)((best + 1 + turn % (KJ_WIDTHS - 1)) % KJ_WIDTHS);
 }
 
-/* Returns whether a launch may try a width that is not measured yet, or that is not the best one.
- * One thread is tried only for short launches. If is_turn is set, launches may be somewhat
- * longer. */
+/* Returns whether a launch may use a width that is not measured yet, or that is not the best one. A
+ * launch may run on one thread for this purpose only if it is short; if is_turn is set, it may be
+ * somewhat longer. */
 static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
                             bool is_turn)
 {
@@ -170,7 +171,7 @@ static kj_width choose_width(const kj_cost_of_size *of, const kj_cpu_work *work,
   return best;
 }
 
-/* No time is known: uses all threads, or a lead if the launch has many units. */
+/* Chooses the spread if no time is known: all threads, or a lead if the launch has many units. */
 static kj_spread explore(kj_spread spread, const kj_cpu_work *work, uint32_t most)
 {
   spread.width = KJ_ALL;
@@ -207,7 +208,8 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   if (unit_ns == 0 && work->is_even) unit_ns = STATIC_ELEMENT_NS;
   if (unit_ns == 0) unit_ns = read_figure(&of->widths[KJ_ALL]);
   if (unit_ns == 0) return explore(spread, work, most);
-  /* the limit makes sure that one thread is tried again after a single bad measurement */
+  /* the limit ensures that the width of one thread is measured again after a single bad
+   * measurement */
   double all = read_figure(&of->widths[KJ_ALL]);
   if (all > 0 && unit_ns > all * most) unit_ns = all * most;
   spread.alone_ns = unit_ns * (double)work->size;

@@ -11,8 +11,8 @@
 #include "native/architecture.h"
 
 /* Properties of GPUs that kjit and its algorithms use, by compute capability: values of the CUDA
- * programming guide, and the multiprocessors of a typical model. A newer architecture uses the last
- * row that is not newer than it. */
+ * programming guide, and the number of multiprocessors of a typical model. An architecture that is
+ * not in the table uses the last row of an older architecture. */
 static const struct {
   uint32_t arch, shared_bytes, threads, multiprocessors;
 } gpus[] = {
@@ -21,8 +21,8 @@ static const struct {
   { 100, 232448, 2048, 148 }, { 110, 232448, 1536, 20 }, { 120, 101376, 1536, 170 },
 };
 
-/* Returns whether the text names a target device. Other functions accept "cpu" as a target, but
- * kjit_config.target "cpu" means this machine. */
+/* Returns whether the text names a target device. Returns false for "cpu", which other functions
+ * accept as a target: kjit_config.target "cpu" means this machine. */
 static bool is_target(const char *text, kj_target *target)
 {
   return kj_read_target(text, target) && (target->kind != KJ_TARGET_CPU || target->level);
@@ -153,7 +153,7 @@ static kjit_status launch(kjit_device *device, const kj_device_code *loaded, con
 
 static kj_device_operations cpu_operations, gpu_operations;
 
-/* Fills in the tables. Operations that are not set here are the same as for the CPU. */
+/* Fills in the tables. Operations that this function does not set are those of the CPU. */
 static void fill_tables(void)
 {
   cpu_operations = kj_cpu_operations;

@@ -1,20 +1,20 @@
 /* The pool of worker threads for launches on the CPU. The pool belongs to the process, not to a
- * context. Application threads that launch at the same time therefore share it, and at most one
- * thread runs on each core.
+ * context. So application threads that launch at the same time use the same workers, and at most
+ * one thread runs on each core.
  *
  * A launch publishes an offer and runs its own share of the work. An idle worker joins the offer at
  * any time. When the launch has no work left to distribute, it withdraws the offer and waits only
- * for the workers that have joined. On a loaded machine it can happen that no worker joins; the
- * launch is then as fast as on one thread.
+ * for the workers that have joined. If no worker joins, because the machine is loaded, the launch
+ * is as fast as on one thread.
  *
  * If launches follow each other closely, an idle worker spins for a while before it sleeps, unless
- * other threads need its core. It spins on a variable of its own, the box, into which the launch
- * writes the offer. So spinning workers do not contend for the mutex.
+ * other threads need its core. It spins on its own variable, the box, to which the launch writes
+ * the offer. So spinning workers do not contend for the mutex.
  *
  * Workers start when an offer needs them, sleep while no offer exists, and are joined when the last
- * device of the process is closed, because the application may unload the library afterwards.
- * Waking a thread takes the waking thread 1 to 2 us, so a launch wakes FAN workers, and each of
- * them wakes FAN more. */
+ * device of the process is closed, because the application may unload the library afterwards. It
+ * takes 1 to 2 us to wake a thread, so a launch wakes only FAN workers, and each of these wakes FAN
+ * more. */
 #include "cpu/cpu.h"
 
 #include <errno.h>
@@ -35,12 +35,12 @@ enum {
    * itself. */
   STACK_BYTES = 2 << 20,
   /* Number of times that the launching thread checks for unfinished workers before it sleeps. The
-   * checks take about as long as one sleep and wake-up. */
+   * checks take about as long as one sleep with its wake-up. */
   TURNS = 200,
   FAN = 3, /* maximum number of threads that one thread wakes at a time */
-  /* LOOKING_NS is how long a worker spins for the next launch; launches count as frequent if they
-   * follow each other within this time. If the time between two clock readings exceeds
-   * LOST_CORE_NS, another thread used the core, and for CROWDED_NS no worker spins. */
+  /* LOOKING_NS is the time for which a worker spins until the next launch; launches that follow
+   * each other within this time count as frequent. If more than LOST_CORE_NS pass between two clock
+   * readings, another thread has used the core, and no worker spins for CROWDED_NS. */
   LOOKING_NS = 50 * 1000,
   LOST_CORE_NS = 20 * 1000,
   CROWDED_NS = 10 * 1000 * 1000,
@@ -57,15 +57,16 @@ typedef struct offer {
   size_t count, begun;
   _Atomic uint32_t inside; /* number of workers that run the body, plus the flag IS_WAITING */
   bool is_over;            /* the launching thread has no work left to distribute */
-  /* indices that workers returned early (kj_leave_work) and other workers can take */
+  /* indices that workers have returned early (kj_leave_work), so that other workers can take
+   * them */
   uint32_t left_count;
   uint8_t left[MOST_THREADS];
 } offer;
 
-/* The box of a worker contains its state, in a cache line of its own. */
+/* The box of a worker contains its state, in a separate cache line. */
 typedef struct box {
   _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the address of the offer that the
-                                         * worker has to join */
+                                         * worker must join */
   /* the worker's index in that offer; written before `state` while the mutex is held */
   size_t index;
 } box;
@@ -76,17 +77,18 @@ static struct {
   uint32_t users;
   pthread_mutex_t mutex; /* protects the fields below; never held while a body runs */
   offer *offers, **end;  /* linked list, oldest offer first */
-  /* maximum number of threads that run bodies at once, launching threads included; only grows while
-   * anything runs */
+  /* maximum number of threads that run bodies at a time, including launching threads; it only grows
+   * while a body runs */
   _Atomic uint32_t most;
   _Atomic uint32_t running; /* number of threads that run bodies; also read without the mutex */
   _Atomic uint32_t listed;  /* number of listed offers */
-  uint32_t sleeping, woken; /* sleeping workers; how many of them were woken but do not run yet */
+  uint32_t sleeping, woken; /* number of sleeping workers; number of those that were woken and do
+                             * not run yet */
   uint32_t thread_count;
   uint64_t ended_ns;        /* end of the last launch, by kj_clock_ns() */
   _Atomic bool is_frequent; /* launches follow each other closely, so workers spin */
   _Atomic uint64_t crowded_until_ns;
-  uint32_t asked;  /* number of workers that the current launches could use */
+  uint32_t asked;  /* number of workers that the current launches can use */
   cpu_set_t cores; /* union of the affinity masks of the threads that opened devices */
   bool is_closing;
   _Atomic uint32_t changes; /* futex on which idle workers sleep */
@@ -95,8 +97,8 @@ static struct {
 } pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER,
            .mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP };
 
-/* Checks the invariants of the pool, with the mutex held. Atomic counts that other threads change
- * without the mutex are not checked for exact values. */
+/* Checks the invariants of the pool, with the mutex held. Does not check exact values of atomic
+ * counts that other threads change without the mutex. */
 static void check_pool(void)
 {
   uint32_t listed = 0;
@@ -124,9 +126,9 @@ static void unlock_pool(void)
   kj_unlock(&pool.mutex, KJ_LOCK_WORKERS);
 }
 
-/* sleep_on and wake ignore errors of the futex call. The word may have changed, or the memory that
- * contains it may have been freed. The kernel uses only its address, and woken threads check the
- * condition again. */
+/* sleep_on and wake ignore errors of the futex call. The word may have changed, or its memory may
+ * have been freed. This is harmless: the operating system uses only the address of the word, and
+ * woken threads check the condition again. */
 static void sleep_on(_Atomic uint32_t *word, uint32_t seen)
 {
   (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
@@ -172,8 +174,8 @@ static size_t take_index(offer *made)
   return index;
 }
 
-/* Makes the index of a worker that left early available again, because the launch may run long
- * after the machine is no longer overloaded. */
+/* Makes the index of a worker that left early available to other workers. This is needed because
+ * the launch may run long after the overload of the machine has ended. */
 static void return_index(offer *made, size_t index)
 {
   if (made->is_over) return;
@@ -183,9 +185,9 @@ static void return_index(offer *made, size_t index)
   if (!made->place) list_offer(made);
 }
 
-/* Returns how many sleeping workers the caller has to wake, and counts them as woken. From now on
- * no worker falls asleep before it has checked the offers, so at least this number of workers will
- * join. */
+/* Returns how many sleeping workers the caller has to wake, and counts them as woken. No worker
+ * falls asleep after this call without checking the offers again, so at least this number of
+ * workers will join. */
 static uint32_t announce(void)
 {
   KJ_ASSERT(kj_is_locked_here(&pool.mutex));
@@ -222,8 +224,8 @@ static void hand_out(offer *made)
   }
 }
 
-/* Takes the offer back from spinning workers that have not reacted to it, perhaps because another
- * thread uses their core. The caller does not hold the mutex. */
+/* Takes the offer back from spinning workers that have not reacted to it, for example because
+ * another thread uses their core. The caller does not hold the mutex. */
 static void take_from_boxes(offer *made, uint32_t thread_count)
 {
   for (uint32_t i = 0; i < thread_count; i++) {
@@ -260,8 +262,8 @@ static void take_part(offer *made, size_t index)
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
 }
 
-/* Stops the body if more threads run than allowed, because other launches have begun on their own
- * threads. */
+/* A body stops early if more threads run than allowed, because other launches have begun on their
+ * own threads. */
 bool kj_leave_work(void)
 {
   uint32_t running = atomic_load_explicit(&pool.running, memory_order_relaxed);
@@ -302,8 +304,8 @@ static void look_around(box *own)
   }
 }
 
-/* Runs the body of the oldest offer. The caller holds the mutex; the function releases it while the
- * body runs. */
+/* Runs the body of the oldest offer. The caller holds the mutex, which the function releases while
+ * the body runs. */
 static void join_in(box *own)
 {
   offer *made = pool.offers;
@@ -319,8 +321,8 @@ static void join_in(box *own)
   lock_pool();
 }
 
-/* Sleeps until pool.changes changes. The caller holds the mutex; the function releases it while the
- * worker sleeps. */
+/* Sleeps until pool.changes changes. The caller holds the mutex, which the function releases while
+ * the worker sleeps. */
 static void wait_for_change(void)
 {
   uint32_t seen = atomic_load(&pool.changes);
@@ -338,8 +340,8 @@ static void wait_for_change(void)
 static void *run_worker(void *own)
 {
   lock_pool();
-  /* A new thread inherits the affinity of the first launching thread, which may be bound to one
-   * core. */
+  /* a new thread inherits the affinity of the first launching thread, which may be bound to a
+   * single core */
   if (CPU_COUNT(&pool.cores)) (void)sched_setaffinity(0, sizeof pool.cores, &pool.cores);
   for (;;) {
     if (pool.offers && pool.running < pool.most) join_in(own);
@@ -351,8 +353,8 @@ static void *run_worker(void *own)
 }
 
 /* Blocks all signals in workers, so that the application's threads handle them. Signals that the
- * code itself raises stay unblocked: an application's handler has to run on the thread that
- * faulted. */
+ * code itself raises stay unblocked, because an application's handler must run on the thread with
+ * the fault. */
 static void block_signals(sigset_t *previous)
 {
   static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
@@ -427,7 +429,7 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
   pool.ended_ns = kj_clock_ns();
-  /* other launches may have waited for a free core, so their workers are woken */
+  /* other launches may have waited for a free core, so wakes workers for them */
   wanted = announce();
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);

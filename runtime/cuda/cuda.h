@@ -142,13 +142,13 @@ kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int re
 /* ---- the device's context on this thread ---- */
 
 /* Makes the device's primary context current, or returns DEVICE if the device is lost.
- * kj_leave_device restores `previous`, so that the application's own context stays current and an
- * operation on another GPU does not change the GPU of other libraries on this thread. */
+ * kj_leave_device restores `previous`, so that the application's own context stays current, and
+ * other libraries on this thread continue to use their GPU. */
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
 
-/* Calls a driver function and, if it fails for lack of memory, returns cached memory to the driver
- * and calls it once more. */
+/* Calls a driver function. If it fails because no memory is left, returns cached memory to the
+ * driver and calls the function once more. */
 #define KJ_ASK_TWICE(result, device, call) \
   do { \
     (result) = (device)->driver->call; \

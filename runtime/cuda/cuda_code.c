@@ -74,8 +74,8 @@ static kjit_status read_attributes(kjit_device *device, kj_device_code *function
   return KJIT_OK;
 }
 
-/* Allows a kernel to use all dynamic shared memory of the device. Done when the code is loaded, so
- * that launches need no driver call for it. */
+/* Allows a kernel to use all dynamic shared memory of the device. Called when the code is loaded,
+ * so that launches need no driver call for this. */
 static kjit_status allow_dynamic_shared(kjit_device *device, kj_device_code *function,
                                         kj_diagnostics *diagnostics)
 {
@@ -166,9 +166,9 @@ kjit_status kj_cuda_count_resident(kjit_device *device, const kj_device_code *fu
   return status;
 }
 
-/* Block sizes in order of preference, for equal occupancy. Large blocks are not preferred, because
- * a multiprocessor is half empty at the end of a launch. Small blocks are not, because starting
- * them takes more time. */
+/* Block sizes in order of preference, if they have equal occupancy. Large blocks are less
+ * preferred, because multiprocessors are then half empty at the end of a launch. Small blocks are
+ * less preferred, because starting many blocks takes more time. */
 kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *function,
                                    uint64_t dynamic_shared_bytes, uint32_t most,
                                    kj_diagnostics *diagnostics, uint32_t *threads)

@@ -18,8 +18,8 @@ kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, vo
 }
 
 /* Restores the context that was current before. If no context was current, the context of GPU 0 may
- * stay current: libraries that use CUDA's runtime take the current context as the choice of a GPU,
- * and choose GPU 0 if there is none. */
+ * stay current: libraries that use CUDA's runtime use the GPU of the current context, and GPU 0 if
+ * no context is current. */
 void kj_leave_device(kjit_device *device, void *previous)
 {
   if (previous == device->primary || (!previous && !device->info.ordinal)) return;
@@ -45,8 +45,8 @@ static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  /* PTX version that every architecture accepts; a driver that is newer than the table supports
-   * every version that its GPUs need */
+  /* PTX version that every architecture accepts; a driver that is newer than the table supports all
+   * versions that its GPUs need */
   enum { ALWAYS_ENOUGH = 80 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;
@@ -150,8 +150,8 @@ static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
 #define TRY_DRIVER(device, diagnostics, name, ...) \
   kj_check_driver((device)->driver, NULL, (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
 
-/* Releases the faulty context, retains a new one and tests it, because after a fault some drivers
- * do not let the process use the device again. */
+/* Releases the faulty context and retains a new one. Tests the new context, because some drivers do
+ * not let a process use the device again after a fault. */
 static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
 {
   uint64_t probe = 0;
@@ -235,8 +235,8 @@ static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
   return status;
 }
 
-/* Peer access belongs to the primary context, so the application or another kjit context may have
- * changed it already. */
+/* Peer access belongs to the primary context, so the application or another kjit context may
+ * already have changed it. */
 static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bool is_on,
                                       kj_diagnostics *diagnostics)
 {
@@ -252,7 +252,7 @@ static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bo
                          is_on ? "cuCtxEnablePeerAccess" : "cuCtxDisablePeerAccess", diagnostics);
 }
 
-/* ---- stack of GPU threads: the driver cannot determine the stack that recursive functions need
+/* ---- stack of GPU threads: the driver cannot determine how much stack recursive functions need
  * ---- */
 
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */

@@ -50,8 +50,8 @@ static int launch_once(const kjit_device *device, const kj_device_code *function
 
 /* Returns whether a launch failed because a thread needs too much local memory. A thread can have
  * 512 KiB of local memory, of which driver 580 reserves about 1 KiB. The driver loads code that
- * needs more than the rest, but the launch then fails with the misleading error that its values are
- * invalid. */
+ * needs more than the remaining local memory, but the launch fails with the misleading error that
+ * its values are invalid. */
 static bool needs_too_much_local(const kj_device_code *function, int result)
 {
   enum { SURELY_LAUNCHED = 508 * 1024 };
@@ -68,9 +68,9 @@ static kjit_status report_local(const kjit_device *device, const kj_device_code 
                   function->mark->name, kj_device_text(device, place), function->local_bytes);
 }
 
-/* Repeats a launch with the device's context current. Tests with driver 580 show that a function
- * never runs in a context other than its own, and that passing a stream of this context selects the
- * context. The first launch may have failed because another context was current. */
+/* Repeats a launch with the device's context current. The first launch may have failed because
+ * another context was current. Tests with driver 580 show that a function never runs in a context
+ * other than its own, and that a stream of this context selects the context. */
 kjit_status kj_cuda_retry(kjit_device *device, const kj_device_code *function,
                           const kj_device_launch *launch, int result, kj_diagnostics *diagnostics)
 {
@@ -78,8 +78,8 @@ kjit_status kj_cuda_retry(kjit_device *device, const kj_device_code *function,
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   if (previous != device->primary || result == KJ_CU_INVALID_CONTEXT || result == KJ_ELSEWHERE)
     result = launch_once(device, function, launch);
-  /* the first launch of a kernel can run out of memory, because the driver allocates the local
-   * memory of its threads */
+  /* the first launch of a kernel can exhaust the memory, because the driver then allocates the
+   * local memory of the kernel's threads */
   if (result == KJ_CU_OUT_OF_MEMORY) {
     kj_relieve_device(device);
     result = launch_once(device, function, launch);
@@ -109,7 +109,7 @@ kjit_status kj_cuda_launch(kjit_device *device, const kj_device_code *function, 
 /* ---- tensor maps ---- */
 
 /* Returns the CUtensorMapDataType of an element. For most types it depends only on the size. Floats
- * need their own type, because fills and reductions depend on it. */
+ * need separate types, because fills and reductions depend on the type. */
 static int data_type(kjit_type type, uint32_t size_bytes)
 {
   enum { U8, U16, U32, I32, U64, I64, F16, F32, F64, BF16 };

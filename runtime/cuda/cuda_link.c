@@ -1,5 +1,6 @@
 /* Links the PTX of a kernel with the code that the application has bound to its extern funcs. The
- * result is machine code. The driver links, or nvJitLink if the driver does not accept the code. */
+ * result is machine code. The driver is the linker; if it does not accept the code, nvJitLink
+ * is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagno
   return KJIT_OK;
 }
 
-/* CUjitInputType of each format, or -1 if the driver does not accept it. */
+/* CUjitInputType of each format, or -1 if the driver does not accept the format. */
 static const int input_types[] = {
   [KJIT_LINK_DETECT] = -1, [KJIT_LINK_CUDA_C] = -1, [KJIT_LINK_CUBIN] = 0,   [KJIT_LINK_PTX] = 1,
   [KJIT_LINK_FATBIN] = 2,  [KJIT_LINK_OBJECT] = 3,  [KJIT_LINK_ARCHIVE] = 4, [KJIT_LINK_LTOIR] = -1

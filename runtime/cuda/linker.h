@@ -14,7 +14,8 @@ typedef struct kj_link_target {
   const char *name; /* for example "sm_90a" */
   kjit_debug debug;
   int driver_version; /* 12080 for CUDA 12.8; 0 if no driver has to load the result */
-  uint32_t ptx_limit; /* newest PTX version that the driver accepts, 90 for PTX 9.0; 0 means any */
+  uint32_t ptx_limit; /* newest PTX version that the driver accepts (90 means PTX 9.0); 0 means any
+                       * version */
 } kj_link_target;
 
 /* A library of a CUDA toolkit. */
@@ -24,14 +25,14 @@ typedef struct kj_toolkit_library {
   const char *packages; /* names of the Python packages that contain the library, for messages */
 } kj_toolkit_library;
 
-/* Opens the library in the driver's version of CUDA, or else in another version. Asks the dynamic
- * loader first, which finds a library that the process has already opened, then searches the
- * directories of toolkits and of Python packages next to kjit. need names the reason in messages,
+/* Opens the library in the driver's version of CUDA or, if this fails, in another version. Asks the
+ * dynamic loader first, which finds a library that the process has already opened. Then searches
+ * the directories of toolkits, and of Python packages next to kjit. need: the reason for messages,
  * such as "f.cu is CUDA C". Errors: NO_COMPILER. The library stays open. */
 kjit_status kj_open_toolkit_library(const kj_toolkit_library *library, const kj_link_target *target,
                                     const char *need, kj_diagnostics *diagnostics, void **handle);
-/* Finds a function of an open library. If it is missing, the library has the wrong version. Errors:
- * NO_COMPILER. */
+/* Returns a function of an open library. If the function is missing, the library has the wrong
+ * version. Errors: NO_COMPILER. */
 kjit_status kj_find_toolkit_entry(void *handle, const kj_toolkit_library *library,
                                   const char *symbol, kj_diagnostics *diagnostics, void **entry);
 
@@ -55,7 +56,7 @@ kjit_status kj_link_by_library(const kj_link_target *target, const kj_link_input
 typedef struct kj_prepared_inputs {
   kj_link_input *items;
   size_t count;
-  char **made; /* the PTX of each item that was CUDA C, otherwise NULL */
+  char **made; /* for each item that was CUDA C, its PTX; NULL for other items */
 } kj_prepared_inputs;
 kjit_status kj_prepare_inputs(const kj_link_target *target, const kj_link_input *inputs,
                               size_t count, kj_diagnostics *diagnostics,

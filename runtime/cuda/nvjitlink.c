@@ -47,7 +47,8 @@ static kjit_status open_library(const kj_link_target *target, const char *need,
 
 /* ---- inputs that need the library ---- */
 
-/* Returns the version of PTX (90 for PTX 9.0), or 0 if the text does not contain it. */
+/* Returns the PTX version of the text (90 for PTX 9.0), or 0 if the text does not contain a
+ * version. */
 static uint32_t read_ptx_version(const char *ptx)
 {
   static const char word[] = ".version";

@@ -72,8 +72,8 @@ static void end_option(option_list *list)
   list->count++;
 }
 
-/* Adds the option for the target architecture. If NVRTC does not support it, adds the newest
- * supported architecture before it, without a suffix. */
+/* Adds the option for the target architecture. If NVRTC does not support this architecture, adds
+ * the option for the newest supported architecture that precedes it, without a suffix. */
 static void add_architecture(const nvrtc *library, const char *target, option_list *list)
 {
   enum { PREFIX = 3 }; /* length of "sm_" */
@@ -108,8 +108,8 @@ static char *find_file(const nvrtc *library)
 }
 
 /* Lists the folders of headers of the toolkit that contains the library: an installed toolkit, or
- * the Python packages for CUDA 13 or CUDA 12. The folders of the usual toolkit are the last ones,
- * for headers of Python packages that are not installed, such as CCCL's. */
+ * the Python packages for CUDA 13 or CUDA 12. The folders of the usual toolkit come last; they
+ * provide headers whose Python packages are not installed, such as CCCL's. */
 static void list_headers(const nvrtc *library, kj_buffer *folders)
 {
   static const char *const places[] = { "/../include", "/../include/cccl",
@@ -176,8 +176,8 @@ static void add_option(const char *option, option_list *list)
   list->count++;
 }
 
-/* Lists the options for NVRTC. Relocatable code is needed, because NVRTC otherwise removes
- * functions that no kernel calls. */
+/* Lists the options for NVRTC. Requests relocatable code, because NVRTC otherwise removes functions
+ * that no kernel calls. */
 static void list_options(const nvrtc *library, const kj_link_target *target, const char *given,
                          option_list *list)
 {

@@ -1,6 +1,6 @@
 /* Finds and renames the symbols that PTX defines for other PTX. Renaming prevents collisions in a
  * linker if several inputs, or an input and a kernel, have functions or variables with the same
- * name. If names have to stay, a name that two inputs define is rejected. */
+ * name. If symbols must keep their names, a name that two inputs define is an error. */
 #include "cuda/ptx_symbols.h"
 
 #include <ctype.h>
@@ -13,8 +13,9 @@
 
 /* ---- words ---- */
 
-/* A NAME can be a symbol, a register or a label. Other words are directives and parts of
- * instructions (`.func`), numbers, strings and comments, and single characters. */
+/* A NAME can be a symbol, a register or a label. The other words are DIRECTIVE (directives and
+ * parts of instructions, such as `.func`) and OTHER (numbers, strings, comments and single
+ * characters). */
 typedef enum word_kind { END, NAME, DIRECTIVE, OTHER } word_kind;
 typedef struct word {
   word_kind kind;
@@ -85,7 +86,7 @@ static word take_definition(const char **text)
 }
 
 /* Finds the next definition that is visible to other PTX, and moves *text to the end of its name.
- * *is_only is set if no other input may define the name. */
+ * Sets *is_only if no other input may define the same name. */
 static word next_definition(const char **text, bool *is_only)
 {
   for (word w = read_word(*text); w.kind != END; w = read_word(*text)) {
@@ -149,8 +150,8 @@ kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
 
 /* ---- uses ---- */
 
-/* State while a statement is read. The first word of a statement, after a label or predicate, is an
- * instruction and no symbol, although a function may have the same name. */
+/* State while a statement is read. The first word of a statement, after labels and predicates, is
+ * an instruction. It is no symbol, although a function may have the same name. */
 typedef struct statement {
   word first;      /* length 0 at the beginning of a statement */
   bool is_initial; /* set after `=`, which the initial values of a variable follow */

@@ -12,7 +12,7 @@
 char *kj_rename_ptx_symbols(const char *ptx, const char *suffix, size_t *size_bytes);
 
 /* Returns COMPILE if two PTX inputs define the same `.visible` symbol. nvJitLink 13.5 does not
- * report this and ends the process when it is asked for the cubin. */
+ * report this error, and ends the process when kjit requests the cubin. */
 kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
                                      kj_diagnostics *diagnostics);
 

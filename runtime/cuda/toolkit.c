@@ -134,7 +134,8 @@ static bool open_ends(const kj_process *process, ends *e)
 
 /* How a program ended. */
 typedef struct outcome {
-  /* is_unknown: another part of the application has taken the exit status */
+  /* is_unknown: the exit status is unknown, because another part of the application has waited for
+   * the child */
   bool is_late, is_too_long, is_unknown;
   int status;
 } outcome;
@@ -160,8 +161,8 @@ static void read_some(int *end, kj_buffer *text, size_t limit_bytes, bool *is_to
   kj_append(text, bytes, (size_t)got < room ? (size_t)got : room);
 }
 
-/* Reads both pipes at once, because a program blocks if the pipe that it writes to is full. Only
- * the beginning of the standard error output is kept. */
+/* Reads both pipes at the same time, because a program blocks if the pipe to which it writes is
+ * full. Keeps only the beginning of the standard error output. */
 static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_buffer *out,
                   kj_buffer *err, outcome *how)
 {

@@ -1,5 +1,5 @@
 /* Finds programs of a CUDA toolkit (ptxas, disassemblers), runs them without a shell and collects
- * their output, for users who inspect code. Code that is executed goes through the driver instead
+ * their output, for users who inspect code. Code that runs is translated by the driver instead
  * (cuda_code.c). */
 #ifndef KJ_CUDA_TOOLKIT_H
 #define KJ_CUDA_TOOLKIT_H
@@ -24,7 +24,7 @@ typedef struct kj_process {
   const char *const *arguments; /* arguments[0] is the path; NULL ends the list */
   const void *input;
   size_t input_bytes;
-  /* the output is the file KJ_PROCESS_RESULT; otherwise it is standard output */
+  /* the output is the file KJ_PROCESS_RESULT; if false, it is standard output */
   bool has_result;
   /* maximum run time and output size; the program is killed if it exceeds them */
   uint32_t limit_ms, limit_bytes;
@@ -41,10 +41,10 @@ kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostic
 /* ---- PTX to machine code, and machine code to text ---- */
 
 typedef struct kj_assembly {
-  const char *ptxas;  /* path, or NULL to search for it */
+  const char *ptxas;  /* path of ptxas, or NULL to search for it */
   const char *target; /* for example "sm_90a" */
   kjit_debug debug;
-  bool is_part; /* the code consists of functions that other code calls, and is linked later */
+  bool is_part; /* the code consists of functions that other code calls, so it is linked later */
 } kj_assembly;
 
 /* kj_assemble converts PTX to machine code, and kj_disassemble converts machine code to text. The

@@ -1,7 +1,7 @@
 /* Copies validity bitmaps for runs on the CPU. Kernels use 64-bit words, starting with row 0. An
- * application's bitmaps may begin at any bit and end at any byte, so kjit copies them to words; the
- * copy has one byte for eight rows. If each kernel handled arbitrary bitmaps itself, this code
- * would take longer to compile than the formula. */
+ * application's bitmaps may begin at any bit and end at any byte, so kjit copies them to words,
+ * which takes one byte for eight rows. Kernels do not handle arbitrary bitmaps themselves, because
+ * the code for this would take longer to compile than the formula. */
 #include <string.h>
 
 #include "formula/formula.h"
@@ -9,8 +9,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a word has its lowest bit first");
 
-/* Reads the 64 bits that begin `shift` bits after `bits`, an array of `bytes` bytes. Bits after its
- * end are 0. */
+/* Reads the 64 bits that begin `shift` bits after the start of `bits`, an array of `bytes` bytes.
+ * Bits after the end of the array are 0. */
 static uint64_t read_word(const uint8_t *bits, int64_t bytes, uint32_t shift)
 {
   uint64_t word = 0;

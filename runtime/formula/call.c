@@ -283,8 +283,9 @@ static bool takes_texts(kf_rule rule)
          rule == KF_MATCH || rule == KF_WHERE || rule == KF_COALESCE;
 }
 
-/* Converts the arguments of `where` and `coalesce` from `first` on to a common type. At least one
- * argument is a timestamp, duration or text. The result has the kind of *model. */
+/* Converts the arguments of `where` and `coalesce`, starting with argument `first`, to a common
+ * type. At least one argument is a timestamp, duration or text. The result has the kind of
+ * *model. */
 static void unify(kf_writer *w, arguments *a, size_t first, kf_value *model)
 {
   if (kf_are_texts(a->items + first, a->count - first)) {
@@ -405,7 +406,7 @@ kf_value kf_call(kf_writer *w, const ki_expr *call)
   const function_row *row = find_function(name);
   if (!row) refuse_name(w, callee->location, name, true);
   check_count(w, row, call);
-  if (row->rule == KF_IS_IN) /* the generated code compares with each value */
+  if (row->rule == KF_IS_IN) /* the generated code compares the column with each value */
     kf_count_operations(w, (uint32_t)call->args.count - 2, call->location);
   arguments a = { .row = row, .call = call, .count = call->args.count };
   a.items = KJ_NEW_ARRAY(w->arena, kf_value, a.count);

@@ -59,8 +59,8 @@ static void add_words(run *r, arguments *a, const uint64_t *words)
   add_tensor(r, a, words, KJIT_U64, (r->rows + 63) >> 6);
 }
 
-/* Adds a bitmap: on the CPU the words of the rows, on a GPU the bytes that contain their bits, and
- * the bit position of the first row. */
+/* Adds a bitmap: on the CPU, the words of the rows; on a GPU, the bytes with the bits of the rows,
+ * and the position of the first row's bit. */
 static void add_bits(run *r, arguments *a, const uint8_t *bits, int64_t offset)
 {
   const int64_t first = offset & 7;
@@ -179,8 +179,8 @@ static void join_validity(run *r, const kf_form *form)
   kf_write_bits(r->result->validity, valid, r->rows);
 }
 
-/* Chooses the form of the kernels: the form without bitmaps if no column has nulls in these
- * rows. */
+/* Chooses the form of the kernels. The form without bitmaps is sufficient if no column has nulls in
+ * these rows. */
 static const kf_form *choose_form(const run *r)
 {
   const kjit_formula *formula = r->formula;
@@ -254,7 +254,8 @@ static kjit_status find_devices(run *r)
   return KJIT_OK;
 }
 
-/* kjit repeats captured work of the CPU itself. A GPU's capture records its launches. */
+/* kjit itself repeats captured work of the CPU. On a GPU, the capture records the launches of this
+ * call. */
 static kjit_status check_capture(run *r)
 {
   kj_diagnostics diagnostics = { 0 };

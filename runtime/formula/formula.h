@@ -26,9 +26,9 @@ enum { KF_MOST_COLUMNS = 1000 };
 
 /* ---- nulls ---- */
 
-/* The conditions under which a value is not null; all of them must hold. A number below
- * KF_FIRST_TERM denotes a column and means that the row's bit in its bitmap is set. Another number
- * denotes a bool variable of the func. */
+/* The conditions under which a value is not null; all of them must be true. A condition is a
+ * number. A number below KF_FIRST_TERM is a column: the row's bit in the column's bitmap must be
+ * set. Another number is a bool variable of the func, which must be true. */
 enum { KF_FIRST_TERM = KF_MOST_COLUMNS, KF_ALWAYS_NULL = 0x7fffffff };
 typedef struct kf_conditions {
   const uint32_t *items; /* in ascending order */
@@ -43,8 +43,8 @@ typedef enum kf_kind {
   KF_TIMESTAMP, /* the time since 1970 */
   KF_DURATION,
   KF_TEXT,  /* a column of texts: an index into `texts` */
-  KF_STRING /* a string literal, which is converted to a timestamp if the other operand is one;
-             * `text` is the string */
+  KF_STRING /* a string literal, which is converted to a timestamp if the other operand is a
+             * timestamp; `text` is the string */
 } kf_kind;
 typedef enum kf_unit {
   KF_DAYS,
@@ -61,16 +61,16 @@ typedef struct kf_value {
   kjit_type type;
   __int128 integer; /* value of a weak integer */
   double number;    /* value of a weak float */
-  const char *text; /* name or literal in the kernel IR, for other values */
+  const char *text; /* for other values: the name or the literal in the kernel IR */
   kf_conditions valid;
   kf_kind kind;
   kf_unit unit;                    /* unit of a timestamp or duration */
   const kjit_formula_texts *texts; /* dictionary of a KF_TEXT */
-  size_t own_count; /* for KF_TEXT: number of texts from the column; literals follow them in the
-                       dictionary */
+  size_t own_count; /* for KF_TEXT: how many texts of the dictionary come from the column; literals
+                       follow them */
 } kf_value;
 
-/* State while the func is written. It is written once for columns with nulls and once for rows
+/* State while the func is written. The func is written twice: for columns with nulls, and for rows
  * without nulls. */
 typedef struct kf_writer {
   kj_arena *arena;
@@ -83,7 +83,7 @@ typedef struct kf_writer {
   uint32_t operation_limit;
   bool with_nulls;
   bool checks_division; /* true if a division by 0 raises an error, except in rows that are null */
-  const char *file;     /* quoted name of the text in line directives */
+  const char *file;     /* name of the formula's text in line directives, quoted */
   kj_buffer *body;      /* body of the func */
   uint32_t name_count, operation_count;
   uint32_t range_count; /* number of dictionary ranges with which the func compares indices */
@@ -123,7 +123,7 @@ kf_value kf_let(kf_writer *w, kjit_type type, kf_conditions valid, const char *t
 /* Returns the conjunction of two sets of conditions. */
 kf_conditions kf_join(kf_writer *w, kf_conditions x, kf_conditions y);
 bool kf_same_conditions(kf_conditions x, kf_conditions y);
-/* Returns an expression of the kernel IR that is true if all conditions hold. */
+/* Returns an expression of the kernel IR that is true if all conditions are true. */
 const char *kf_condition_text(kf_writer *w, kf_conditions conditions);
 /* Returns a condition whose value an expression computes. */
 kf_conditions kf_let_condition(kf_writer *w, const char *text);
@@ -141,7 +141,7 @@ kf_value kf_negate_date(kf_writer *w, kf_value x, kj_location location);
 /* Converts the values to i64 in the finest of their units and returns this unit. Nulls stay
  * nulls. */
 kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_location location);
-/* Implements the functions `days` and `as_days`, and the same for other units. */
+/* Implements the functions `days` and `as_days`, and the same functions for other units. */
 kf_value kf_make_duration(kf_writer *w, const char *name, kf_value x);
 kf_value kf_change_unit(kf_writer *w, const char *name, kf_value x, kj_location location);
 
@@ -206,11 +206,12 @@ typedef struct kf_parameter {
 /* The kernels of a formula for rows with nulls, or for rows without nulls. */
 typedef struct kf_form {
   kjit_module *module;
-  /* `values` computes whole elements. If it is NULL, several rows share bytes of bitmaps: `groups`
-   * computes 64 rows at a time, and `warps` does the same on a GPU. */
+  /* `values` computes whole elements. If `values` is NULL, the bits of several rows are in one
+   * byte: `groups` computes 64 rows at a time, and on a GPU `warps` computes 32. */
   kjit_kernel *values, *groups, *warps;
   /* for a GPU: computes the bitmap of the result from the bitmaps of the columns. NULL if `groups`
-   * and `warps` do this or if the result is never null. The CPU needs no kernel for it. */
+   * and `warps` compute this bitmap, or if the result is never null. The CPU needs no kernel for
+   * this. */
   kjit_kernel *validity;
   bool writes_validity; /* `groups` and `warps` write the bitmap of the result */
   kf_parameter *parameters, *validity_parameters; /* malloc'd */
@@ -252,8 +253,8 @@ kjit_status kf_record_run(const kjit_formula *formula, const kjit_column *column
 
 /* ---- bitmaps.c ---- */
 
-/* Copies the bits of `rows` rows (at least one) from bit `offset` on to words of 64 rows. Bits
- * after the last row are undefined. bits NULL means that all bits are 1. */
+/* Copies the bits of `rows` rows (at least one), starting at bit `offset`, to words of 64 rows.
+ * Bits after the last row are undefined. bits: NULL means that all bits are 1. */
 void kf_read_bits(uint64_t *words, const uint8_t *bits, int64_t offset, int64_t rows);
 /* Computes the bitwise and of two bitmaps. */
 void kf_join_bits(uint64_t *words, const uint64_t *other, int64_t rows);

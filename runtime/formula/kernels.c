@@ -7,8 +7,8 @@
  * c0 is the value of column 0, and k0 is true if this value is valid (not null). If neither the
  * func nor the result uses bits of a row, `formula_values` computes the values, and on a GPU
  * `formula_validity` computes the bitmap of the result, 8 rows at a time. Otherwise one iteration
- * handles all rows whose bits share a word: on the CPU an iteration of `formula_groups` computes
- * the 64 rows of a word, and on a GPU a warp of `formula_warps` computes 32 rows. */
+ * handles all rows whose bits are in the same word: on the CPU an iteration of `formula_groups`
+ * computes the 64 rows of a word, and on a GPU a warp of `formula_warps` computes 32 rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +72,8 @@ static void write_row(const kernel_text *t, const char *body)
 /* ---- kernels ---- */
 
 /* Writes the parameters for the columns, in the order of form->parameters; they follow the result's
- * parameters. After a bitmap that is not passed as words comes a parameter with the bit position of
- * row 0. */
+ * parameters. A bitmap that is not passed as words is followed by a parameter with the bit position
+ * of row 0. */
 static void write_parameters(const kernel_text *t, bool has_words)
 {
   const kf_writer *w = t->w;
@@ -229,7 +229,7 @@ kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *
   };
   t.value = kf_convert(w, value, type);
   t.writes_validity = has_term(t.valid);
-  /* called only for its side effect: it marks the columns that the condition uses */
+  /* called for its side effect, which is to mark the columns that the condition uses */
   if (t.writes_validity) (void)kf_condition_text(w, t.valid);
   bool has_rows = has_bits || t.writes_validity, has_validity = has_bitmap && !t.writes_validity;
   for (size_t i = 0; i < w->column_count; i++)

@@ -119,7 +119,8 @@ static kjit_type common_number(kf_writer *w, kjit_op op, const kf_value *x, cons
   return type;
 }
 
-/* Replaces the divisor in rows that are null, so that a 0 there does not cause an error. */
+/* Replaces the divisor in rows that are null, so that a divisor of 0 in such a row does not cause
+ * an error. */
 static kf_value guard_divisor(kf_writer *w, const kf_value *x, kf_value y, kjit_type type)
 {
   kf_conditions valid = kf_join(w, x->valid, y.valid);

@@ -1,6 +1,6 @@
 /* Translates operations on columns of texts. Such a column holds indices into a dictionary. A
- * comparison with a literal is true for some texts of the dictionary. This file finds the ranges of
- * their indices, and the kernel compares the index with these ranges. */
+ * comparison with a literal is true for some texts of the dictionary. This file finds the index
+ * ranges of these texts, and the kernel compares the index of a row with these ranges. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@
 enum {
   MOST_RANGES = 1000, /* maximum number of ranges of one comparison */
   MOST_RANGES_OF_FORMULA = 4000,
-  RANGES_OF_STATEMENT = 16 /* number of comparisons in one expression, which limits its depth */
+  RANGES_OF_STATEMENT = 16 /* number of comparisons in one expression; it limits the depth of the
+                            * expression */
 };
 
 /* ---- tests of texts ---- */
@@ -143,7 +144,7 @@ static size_t find_text(const kjit_formula_texts *texts, size_t first, const cha
   return i < texts->count ? i : texts->count;
 }
 
-/* Returns the column's texts, which are the first texts in the dictionary of a value. */
+/* Returns the texts of the column, which are the first texts in the dictionary of the value. */
 static kjit_formula_texts own_texts(const kf_value *x)
 {
   return (kjit_formula_texts){ x->texts->items, x->own_count };
@@ -193,7 +194,7 @@ static const kjit_formula_texts *join_texts(kf_writer *w, const kf_value *items,
 }
 
 /* Converts the indices of a value to indices into a dictionary that begins with the texts of the
- * same column. An index outside of the value's dictionary becomes -1. */
+ * same column. Every index that is not in the value's dictionary becomes -1. */
 static kf_value renumber(kf_writer *w, const kf_value *x, const kjit_formula_texts *all,
                          kj_location location)
 {

@@ -1,5 +1,6 @@
 /* Translates operations on timestamps and durations, which are integers that count a unit. Values
- * with different units are converted exactly; if this is not possible, the formula is rejected. */
+ * with different units are converted exactly. A formula for which this is not possible is
+ * rejected. */
 #include <string.h>
 
 #include "formula/formula.h"
@@ -103,7 +104,7 @@ static bool read_fraction(const char **at, __int128 *count, kf_unit *unit)
 }
 
 /* Reads for example "2024-01-31", "2024-01-31 12:30" or "2024-01-31T12:30:00.5". The unit is the
- * coarsest one that represents the time exactly. */
+ * coarsest unit that represents the time exactly. */
 static bool read_timestamp(const char *at, __int128 *count, kf_unit *unit)
 {
   int year = read_digits(&at, 4);
@@ -127,7 +128,7 @@ static bool read_timestamp(const char *at, __int128 *count, kf_unit *unit)
   return read_fraction(&at, count, unit) && !*at;
 }
 
-/* Converts a string to a timestamp if the other operand is one. */
+/* Converts a string to a timestamp if the other operand is a timestamp. */
 static kf_value resolve_text(kf_writer *w, kf_value x, const kf_value *other, kj_location location)
 {
   if (x.kind != KF_STRING) return x;
@@ -237,8 +238,8 @@ static kjit_op mirrored(kjit_op op)
   }
 }
 
-/* Compares x with y, which has a coarser unit, without converting y: x < y * factor is the same as
- * floor(x / factor) < y. */
+/* Compares x with y, which has a coarser unit, without converting y, which could overflow: x < y *
+ * factor is the same as floor(x / factor) < y. */
 static kf_value compare_with_coarser(kf_writer *w, kjit_op op, const kf_value *x, const kf_value *y)
 {
   int64_t factor = factor_between(y->unit, x->unit);

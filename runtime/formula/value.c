@@ -70,7 +70,8 @@ static kjit_type common_mixed(kjit_type integer, kjit_type real)
   }
 }
 
-/* A literal takes the type of the other value if this type can represent it. */
+/* The common type with a literal is the type of the other value if this type can represent the
+ * literal. */
 static kjit_type common_with_literal(const kf_value *literal, kjit_type type)
 {
   if (literal->type == KJ_WEAK_INT) {

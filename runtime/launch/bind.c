@@ -248,8 +248,8 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   if (bound->value.type == KJIT_ANY)
     return mismatch(call, index, "an integer, a float or a bool, because the parameter is const",
                     "a value with several components", diagnostics);
-  /* A whole number that is compiled into the code is exact in any type. A number that is passed to
-   * the kernel at run time has the type that a literal would have. */
+  /* A whole number that is compiled into the code is represented exactly in any type. A number that
+   * the kernel receives at run time gets the type that a literal would have. */
   ki_value integer;
   /* kjit_arg_real makes a float literal, also of a whole number */
   bool may_be_integer = argument->type != KJIT_F64;
@@ -397,7 +397,7 @@ static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
 
 /* Converts a scalar to the type of an annotated parameter. The parameter accepts every number that
  * its type can represent, and rounds floats. The scalar's own type does not matter, so calls with
- * scalars of different types share one specialization. */
+ * scalars of different types use the same specialization. */
 static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
                                   kj_diagnostics *diagnostics)
 {

@@ -33,7 +33,8 @@ note_uses(const kj_launch_table *table, const kjit_stream *stream, const kjit_ar
 }
 
 /* Compares the arrays with the table if all of them are kjit arrays that were passed without an
- * explicit type or access. The differences of all arrays are combined with `or` and tested once. */
+ * explicit type or access. Combines the differences of all arrays with `or`, and tests the
+ * combination once. */
 static inline bool walk_arrays(const kj_launch_table *table, const kjit_stream *stream,
                                const kjit_arg *arguments, char *parameters, span *spans)
 {
@@ -223,8 +224,8 @@ static inline void bind(const kj_launch_table *table, uint32_t index, const kjit
 
 /* ---- relations between arrays ---- */
 
-/* Fast test for disjoint arrays: takes the arrays in the recorded order of addresses, and checks
- * that each array ends before the next one begins. */
+/* Fast test for disjoint arrays: goes through the arrays in the recorded order of their addresses,
+ * and tests whether each array ends before the next one begins. */
 static bool are_in_order(const kj_launch_table *table, const span *spans)
 {
   KJ_ASSERT(!table->order_count || table->order_count == table->array_count);
@@ -304,9 +305,9 @@ static inline bool is_on_device(const kjit_launch_config *config, const kj_launc
          (config->device ? config->device == device : stream || table->is_default_device);
 }
 
-/* Returns whether the arguments match the key of the specialization; the launch shape is compared
- * separately. Writes addresses, scalars and extents to the parameter block, and the inputs of the
- * shape after it. */
+/* Returns whether the arguments match the key of the specialization. Does not compare the launch
+ * shape. Writes addresses, scalars and extents to the parameter block, and the inputs of the shape
+ * after it. */
 static inline bool follow_arguments(const kj_launch_table *table, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
@@ -355,9 +356,9 @@ static void note_shape(kj_known_shape *known, const kjit_specialization *special
 }
 
 /* Computes the launch shape in the same way as the slow path, for arguments that have matched the
- * tables. Binds the arguments that this computation needs. If the launch needs nothing but its
- * shape, sets *is_plain and stores the shape in *known. Returns OTHER_WAY if the call has a
- * different key or no valid shape. */
+ * tables. Binds the arguments that this computation needs. If the launch needs only its shape and
+ * its parameters, sets *is_plain and stores the shape in *known. Returns OTHER_WAY if the call has
+ * a different key or no valid shape. */
 static int decide(const kj_launch_table *table, kjit_specialization *specialization, kj_call *call,
                   const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
                   bool *is_plain)

@@ -2,12 +2,12 @@
  * launch of the same kernel. The fast path compares the arguments with the tables and writes the
  * parameter block directly from the arguments. It binds no arguments and builds no key.
  *
- * The fast path gives the same result as the slow path (launch.c), or it declines and the slow path
- * runs. Builds with assertions run both and compare their decisions.
+ * The fast path either gives the same result as the slow path (launch.c), or gives up, and the slow
+ * path runs. Builds with assertions run both and compare their decisions.
  *
- * Between two launches the driver replaces the contents of the CPU's caches and branch predictor.
- * So the cache lines and branches that a launch needs cost as much as its computations;
- * test/bench/launch_cost.py prints these numbers. */
+ * The driver fills the CPU's caches and branch predictor with its own data in each launch. So the
+ * number of cache lines and branches that the next launch needs matters as much as its
+ * computations; test/bench/launch_cost.py prints these numbers. */
 #ifndef KJ_LAUNCH_FAST_PATH_H
 #define KJ_LAUNCH_FAST_PATH_H
 
@@ -16,8 +16,8 @@
 enum {
   KJ_MOST_TABLE_ARRAYS = 64,
   KJ_TABLE_BYTES = 2560, /* size of a parameter block */
-  /* Two areas follow the parameter block: a dummy location, to which the fast path writes values
-   * that the kernel ignores, and the values on which the launch shape depends. */
+  /* Two areas follow the parameter block: NOWHERE, to which the fast path writes values that the
+   * kernel does not need, and INPUTS, the values on which the launch shape depends. */
   KJ_TABLE_NOWHERE = KJ_TABLE_BYTES,
   KJ_TABLE_INPUTS = KJ_TABLE_NOWHERE + sizeof(uint64_t),
   KJ_TABLE_ROOM = KJ_TABLE_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)
@@ -43,15 +43,15 @@ typedef struct kj_table_tensor {
   uint64_t place, type; /* device type and number; rank and element type */
 } kj_table_tensor;
 
-/* Marks the row of an untyped number. No argument has this head. The type of an untyped number
- * depends on its value. */
+/* The head in the row of an untyped number. No argument has this head; it is needed because the
+ * type of an untyped number depends on its value. */
 #define KJ_TABLE_NUMBER UINT64_MAX
 
 /* A scalar argument that the kernel receives at run time. */
 typedef struct kj_table_scalar {
   uint64_t head; /* kind, access and type of the argument as one word; or KJ_TABLE_NUMBER */
-  /* For an untyped number with limits: the smallest allowed value, and the largest minus the
-   * smallest allowed value. Otherwise the range contains every value. */
+  /* For an untyped number with limits: the smallest allowed value, and the difference between the
+   * largest and the smallest allowed value. For other scalars, the range contains every value. */
   uint64_t least, span;
   uint16_t to;
   uint8_t index, size_bytes;
@@ -61,15 +61,15 @@ typedef struct kj_table_scalar {
                      parameter has no type */
 } kj_table_scalar;
 
-/* An extent that a launch copies to the parameter block, or to the inputs that the launch shape
- * depends on. */
+/* An extent that a launch copies to the parameter block, or to the inputs on which the launch shape
+ * depends. */
 typedef struct kj_table_extent {
   uint8_t argument, dimension;
   uint16_t to;
   bool is_wide;
 } kj_table_extent;
 
-/* Indices of two arrays, and how the memory of these arrays is related. */
+/* Indices of two arrays, and the relation between the memory of these arrays. */
 typedef struct kj_table_pair {
   uint8_t i, j, relation;
 } kj_table_pair;
@@ -88,14 +88,14 @@ typedef struct kj_launch_table {
   bool is_default_device, notes_uses;
   uint8_t argument_count, array_count, scalar_count, same_count, extent_count, input_count;
   uint16_t pair_count;
-  uint32_t forks; /* number of forks before the context's process; it identifies the process */
+  uint32_t forks; /* value of kj_forks when the context was created, which identifies the process */
   kjit_device *device;
   uint64_t place; /* number of the device */
   kj_table_array *arrays;
   kj_table_scalar *scalars;
   kj_table_pair *pairs;
   /* the arrays in the order of their addresses, if this order shows that they are disjoint; if
-   * order_count is 0, the pairs are compared */
+   * order_count is 0, the fast path compares the pairs */
   uint8_t *order;
   kj_table_extent *extents;
   kj_table_tensor *tensors;
@@ -113,9 +113,9 @@ typedef struct kj_launch_table {
   _Alignas(uint64_t) char memory[]; /* memory of all tables */
 } kj_launch_table;
 
-/* Tries to launch the specialization that this thread launched last for the kernel, by its tables.
- * Returns a kjit_status, or KJ_OTHER_WAY if the tables do not apply. In this case nothing was
- * launched, and the slow path must run. */
+/* Tries to use the tables for launching the specialization that this thread launched last for the
+ * kernel. Returns a kjit_status, or KJ_OTHER_WAY if the tables do not apply. In this case nothing
+ * was launched, and the slow path must run. */
 enum { KJ_OTHER_WAY = -1 };
 int kj_launch_by_table(kjit_kernel *kernel, const kjit_launch_config *config,
                        const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
@@ -128,8 +128,8 @@ bool kj_follow_table(kjit_specialization *specialization, const kjit_launch_conf
  * call has tried this (launch_table.c). */
 void kj_make_launch_table(const kj_call *call, kjit_specialization *specialization,
                           const kjit_arg *arguments, size_t count);
-/* For assertions: returns whether the slow path makes the same decisions as the fast path about
- * key, grid, block, clusters, shared memory and parameter block. */
+/* For assertions: returns whether the slow path decides the same as the fast path about key, grid,
+ * block, clusters, shared memory and parameter block. */
 bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
                const kjit_arg *arguments, size_t count);
 

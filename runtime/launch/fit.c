@@ -58,10 +58,10 @@ static kjit_status count_resident(const kj_call *call, kjit_specialization *spec
 
 /* ---- block and grid ---- */
 
-/* Chooses the block. For a launch with a number of threads it is the block with the highest
- * occupancy. For a grid_range it is the default block, unless the kernel needs too many registers
- * for this block. Kernels with a grid_range are usually limited by memory, and are fastest with
- * small blocks. */
+/* Chooses the block. If the launch specifies a number of threads, this is the block with the
+ * highest occupancy. For a grid_range it is the default block, unless the kernel needs too many
+ * registers for this block. Kernels with a grid_range are usually limited by memory, and are
+ * fastest with small blocks. */
 static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
                              kj_diagnostics *diagnostics)
 {
@@ -75,7 +75,7 @@ static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
   uint64_t count = call->config->threads ? call->config->threads : call->elements;
   bool has_count = call->config->threads || (call->is_chosen && call->has_elements);
   uint32_t blocks = has_count ? kj_count_blocks(call->device, count, threads) : call->grid[0];
-  /* with this block, the launch would lose a fact that the code relies on */
+  /* with this block, the launch would lose a fact on which the code relies */
   if ((call->facts & KJ_CALL_FACT_GRID32) && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
   KJ_ASSERT(threads <= call->device->info.max_threads_per_block && blocks);
   call->block[0] = threads;
@@ -246,14 +246,14 @@ static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Returns the minimum size in bytes of the shared array that is declared without an extent, for a
- * launch with this block. Returns 0 if the kernel has no such array. */
+/* Returns how many bytes a launch with this block needs at least for the shared array that is
+ * declared without an extent. Returns 0 if the kernel has no such array. */
 static uint64_t own_shared_need(const kj_code *code, const uint32_t block[3])
 {
   const uint32_t *need = code->own_shared_need;
   const uint64_t bases[KJ_SHARED_NEEDS] = { 1, block[0], block[1], block[2],
                                             (uint64_t)block[0] * block[1] * block[2] };
-  uint64_t most = 1; /* at least one element if the kernel declares the array */
+  uint64_t most = 1; /* at least one element, because the kernel declares the array */
   if (!code->uses_dynamic_shared) return 0;
   for (int i = 0; i < KJ_SHARED_NEEDS; i++)
     if (need[i] && bases[i] + need[i] - 1 > most) most = bases[i] + need[i] - 1;

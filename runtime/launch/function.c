@@ -41,8 +41,8 @@ static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *functi
 
 /* ---- a call ---- */
 
-/* An argument in the form that libffi needs. An array takes the largest number of values: a
- * pointer, extents and strides. */
+/* A C argument as libffi needs it. An array takes the largest number of C arguments: a pointer,
+ * extents and strides. */
 enum { MOST_PARTS = 1 + 2 * KJ_MAX_RANK };
 typedef struct frame {
   ffi_type **types;
@@ -137,8 +137,8 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
 
 /* A call of interruptible code, which can be left by longjmp. */
 typedef struct interruptible_call {
-  kj_interruptible_call call; /* must be the first member, because the code passes a pointer to this
-                                 grid to the function `leave` */
+  kj_interruptible_call call; /* must be the first member: the code passes a pointer to this grid to
+                                 the function `leave` */
   jmp_buf left;
 } interruptible_call;
 
@@ -235,7 +235,7 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     kj_bound *bound = &call->bound[i];
     if (bound->kind == KJ_ARGUMENT_ARRAY) bound->target = bound->address;
-    /* no other operand determines the type of an untyped integer, so it is an i64 */
+    /* an untyped integer is an i64 here, because no other operand determines its type */
     if (bound->kind == KJ_ARGUMENT_NUMBER && bound->type == KJ_WEAK_INT) bound->type = KJIT_I64;
     if (!kj_describe_argument(kernel, bound, &described[i]))
       return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -288,14 +288,15 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   uint32_t own = kj_slot();
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = call_in_memory(context, function, arguments, count, result);
-  /* after this statement another thread may destroy the context */
+  /* another thread may destroy the context after this statement */
   kj_count_up(&context->launches[own].ended, own);
   return status;
 }
 
 /* ---- C function pointers ---- */
 
-/* Rejects types that C functions cannot pass; only kjit_call_function can. */
+/* Rejects types that C functions cannot pass. Only kjit_call_function can pass values of these
+ * types. */
 static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what,
                                 kj_diagnostics *diagnostics)
 {

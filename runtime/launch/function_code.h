@@ -15,7 +15,7 @@ typedef enum kj_best {
 } kj_best;
 
 struct kj_function_code {
-  kj_job job; /* plain code: compiles the best code; must be the first member */
+  kj_job job; /* for plain code: the job that compiles the best code; must be the first member */
   kj_function_code *next;
   kjit_kernel *kernel;
   kj_code code;
@@ -38,9 +38,9 @@ typedef struct kj_function_key {
   bool is_interruptible;
 } kj_function_key;
 
-/* Finds the code or compiles it. allowed: the plain code that the call may run until a background
- * thread has compiled the best code. The code is valid as long as the module. The caller holds no
- * lock. Errors: see kjit_call_function. */
+/* Finds the code or compiles it. allowed: the kinds of plain code that the call may run until a
+ * background thread has compiled the best code. The code is valid as long as the module. The caller
+ * holds no lock. Errors: see kjit_call_function. */
 kjit_status kj_get_function_code(kjit_kernel *kernel, const kj_function_key *key, kj_plain allowed,
                                  kj_diagnostics *diagnostics, kj_function_code **code);
 
@@ -55,7 +55,8 @@ bool kj_make_function_key(const kjit_kernel *kernel, const kj_compile_request *r
  * its status. Returns false if the cache has neither, or if the code cannot be loaded. */
 bool kj_fetch_function(const kj_compile_request *request, const kj_disk_key *key,
                        kj_function_code *made, kj_diagnostics *diagnostics, kjit_status *status);
-/* Stores compiled code if a new process can load it. code.data of `made` is still there. */
+/* Stores compiled code if a new process can load it. Must be called while code.data of `made` still
+ * exists. */
 void kj_publish_function(const kj_compile_request *request, const kj_disk_key *key,
                          kj_function_code *made);
 /* Stores the error of a failed compilation, if applications may handle it. The messages of the

@@ -1,8 +1,8 @@
 /* Keeps the code of funcs that the application calls in the disk cache, so that a new process
- * compiles nothing. The key has the same parts as the key of a kernel, with a stage of its own,
- * because a func is compiled as a C function here. Plain code is not stored.
+ * compiles nothing. The key has the same parts as the key of a kernel. Its stage is "function",
+ * because the func is compiled as a C function. Plain code is not stored.
  *
- * An error with a code (error_codes.def) is stored, too, in place of code. An application may
+ * An error with a code (error_codes.def) is stored in place of code, because an application may
  * handle such an error and run the func in another way. Its next process then gets the error
  * without loading the compiler. */
 #include <stdlib.h>
@@ -133,7 +133,7 @@ static bool load_image(const kjit_module *module, const kj_code *code, kj_image 
   return is_loaded;
 }
 
-/* Finds the number that the result type has in this process. */
+/* Finds the number of the result type in this process. */
 static bool read_result(const kj_compile_request *request, kj_code *code)
 {
   if (code->result_text) return kj_read_result(request, code->result_text, &code->result);
@@ -193,8 +193,8 @@ bool kj_fetch_function(const kj_compile_request *request, const kj_disk_key *key
 
 /* ---- storing ---- */
 
-/* Returns whether the loader for stored code accepts the object; otherwise storing it would be
- * useless. */
+/* Returns whether the loader for stored code accepts the object. If not, the object is not
+ * stored. */
 static bool can_be_loaded(const kjit_module *module, const kj_code *code)
 {
   kj_image *image = NULL;

@@ -1,5 +1,5 @@
-/* kjit_launch: the stages of a call in their order. On a cache hit no step allocates, takes a lock,
- * formats text or calls the driver except for the launch. */
+/* kjit_launch: the stages of a call in order. On a cache hit, no stage allocates memory, takes a
+ * lock, formats text or calls the driver, except for the launch itself. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void count_launch(const kj_call *call)
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics)
 {
-  /* a target device (kjit_config.target) runs nothing, so it needs no copies and has no driver */
+  /* a target device (kjit_config.target) runs nothing and has no driver, so it needs no copies */
   const bool is_staged = call->has_host_arrays && !call->device->is_target;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
   if (!call->has_nothing)
@@ -68,7 +68,7 @@ static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnost
     KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT
              ? kj_specialize_later(call, hash, diagnostics, specialization)
              : kj_specialize(call, hash, diagnostics, specialization));
-    /* if this fails, the code was evicted again meanwhile */
+    /* a failure means that the code has been evicted again, so the loop continues */
     if (kj_hold(*specialization)) return KJIT_OK;
   }
 }
@@ -86,8 +86,9 @@ static uint64_t make_key(kj_call *call)
   return kj_hash_key(call->key, call->key_count);
 }
 
-/* Compiles code that relies on all facts of the call. Without a compiler, searches imported code
- * also without the fact that results are large. */
+/* Compiles code that relies on all facts of the call. If there is no compiler, searches the
+ * imported code for this code, and for code that does not rely on the fact that results are
+ * large. */
 static kjit_status make_fast(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                              kjit_specialization **specialization)
 {
@@ -98,8 +99,8 @@ static kjit_status make_fast(kj_call *call, uint64_t hash, kj_diagnostics *diagn
   return make_specialization(call, make_key(call), diagnostics, specialization);
 }
 
-/* Compiles code that relies on all facts of the call. Without a compiler, fetches imported code
- * that relies on no facts. */
+/* Compiles code that relies on all facts of the call. If there is no compiler, fetches imported
+ * code that relies on no facts. */
 static kjit_status make_or_fetch(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                                  kjit_specialization **specialization)
 {
@@ -126,12 +127,11 @@ kj_plain kj_get_plain_kind(const kjit_context *context)
   return kinds[atomic_load_explicit(&context->plain_code, memory_order_relaxed)];
 }
 
-/* Returns whether a call must run the best code, not plain code. Three kinds of calls must. The
- * first are captured launches, because the graph would keep the plain code. The second are launches
- * on a GPU whose shape depends on the registers of the code (cooperative launches, and launches for
- * which kjit chooses the block from a number of threads), because results may depend on the shape.
- * The third are kernels that are linked with code of the application, because plain code is not
- * linked. */
+/* Returns whether a call must not run plain code. Captured launches must not, because the graph
+ * would keep the plain code. Launches on a GPU must not if their shape depends on the registers of
+ * the code (cooperative launches, and launches for which kjit chooses the block from a number of
+ * threads), because results may depend on the shape. Kernels that are linked with code of the
+ * application must not, because plain code is not linked. */
 static bool needs_best(const kj_call *call)
 {
   const kjit_launch_config *given = call->config;
@@ -145,7 +145,8 @@ static bool needs_best(const kj_call *call)
 }
 
 /* Decides which kind of plain code a compilation for this call may produce. Sealed kernels and
- * contexts without background threads get none, because the best code could never replace it. */
+ * contexts without background threads get no plain code, because the best code could never replace
+ * it. */
 static kj_plain choose_plain(const kj_call *call)
 {
   bool can_use = !call->is_sealed && !call->device->is_target &&
@@ -192,8 +193,8 @@ static kjit_status find_one(kj_call *call, kj_diagnostics *diagnostics,
 }
 
 /* Finds or compiles the code of a call. In a context that compiles for other machines, a call with
- * large results also compiles the code for small results. The other machine may have no compiler,
- * and its calls may have results of any size. */
+ * large results also compiles the code for small results. The code for small results is needed
+ * because the other machine may have no compiler, and its calls may have results of any size. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
                                        kjit_specialization **specialization)
 {
@@ -346,7 +347,7 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
   status = kj_end_launch(context, status, &diagnostics);
-  /* after this line another thread may destroy the context */
+  /* another thread may destroy the context after this line */
   kj_count_up(&context->launches[own].ended, own);
   return status;
 }

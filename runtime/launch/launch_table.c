@@ -16,7 +16,7 @@ static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *ar
   const kj_bound *bound = &call->bound[index];
   const kj_parameter_row *row = &call->kernel->parameters[index];
   const kjit_tensor *tensor = kj_tensor_of(argument);
-  /* a tensor does not tell whether a GPU accesses it in place */
+  /* the fields of a tensor do not say whether a GPU accesses its memory in place */
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
   /* access to the memory of another device may be revoked */
   bool is_peers =
@@ -242,8 +242,8 @@ static bool is_plain(const kj_call *call, const kj_code *code, const kj_launch_t
          !made->other_count;
 }
 
-/* Returns whether a call without device and stream runs on this device, because all its arrays are
- * in its memory. */
+/* Returns whether a call without device and stream would run on this device, because the memory of
+ * all its arrays belongs to this device. */
 static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
 {
   const kjit_device_info *info = &call->device->info;
@@ -295,8 +295,8 @@ static kj_launch_table *make(uint32_t count, uint32_t parameters)
   kj_launch_table *made = aligned_alloc(_Alignof(kj_launch_table), round_up(sizeof *made + bytes));
   if (!made) return NULL;
   memset(made, 0, sizeof *made);
-  /* the tables that launches read most come first; all tables of 64-bit words come before smaller
-   * ones, so all are aligned */
+  /* first the tables that launches read most; tables of 64-bit words precede tables of smaller
+   * items, so that all are aligned */
   made->arrays = (kj_table_array *)made->memory;
   made->scalars = (kj_table_scalar *)(made->arrays + count);
   made->tensors = (kj_table_tensor *)(made->scalars + scalars);
@@ -341,7 +341,8 @@ static kj_launch_table *record_call(const kj_call *call, const kjit_specializati
 {
   const kj_code *code = &specialization->code;
   uint32_t parameters = call->kernel->parameter_count;
-  /* an extent count is one byte, which must be enough for all parameters and shape inputs */
+  /* counts of extents have one byte, which must be sufficient for all parameters and shape
+   * inputs */
   if (parameters > KJ_MOST_TABLE_ARRAYS || code->parameter_bytes > KJ_TABLE_BYTES ||
       code->parameter_count > UINT8_MAX - KJ_MOST_SHAPE_INPUTS)
     return NULL;

@@ -7,9 +7,10 @@
 #include "launch/steps.h"
 #include "code/specialization.h"
 
-/* Distances between an argument and the corresponding parameter of a signature. The signature with
- * the smallest sum over all arguments wins. The values differ so much that one mismatch of a worse
- * kind weighs more than mismatches of lesser kinds in all other arguments. */
+/* Distances between an argument and the corresponding parameter of a signature. kjit chooses the
+ * signature with the smallest sum over all arguments. The values are so far apart that a single
+ * mismatch of one kind counts more than mismatches of the preceding kinds in all other
+ * arguments. */
 enum { EXACT = 0, OTHER_LAYOUT = 1, WIDER = 1 << 12, HOLDS = 1 << 24 };
 static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 
@@ -43,7 +44,7 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
   if (bound->value.type == KJIT_ANY || !ki_fit_argument(bound->value, wanted->type, &converted))
     return unfit;
   if (bound->kind ==
-      KJ_ARGUMENT_NUMBER) { /* the type that a literal has if nothing else determines its type */
+      KJ_ARGUMENT_NUMBER) { /* the type of a literal, if nothing else determines it */
     kjit_type natural = bound->type == KJ_WEAK_INT     ? KJIT_I32
                         : bound->type == KJ_WEAK_FLOAT ? KJIT_F64
                                                        : bound->type;
@@ -95,8 +96,8 @@ static bool have_same_types(const kj_signature *a, const kj_signature *b)
   return true;
 }
 
-/* Entries are freed only with their kernel, and the signature that they were compiled for never
- * changes. */
+/* This function reads entries without a lock: entries are freed only with their kernel, and the
+ * signature for which they were compiled never changes. */
 static bool is_candidate(const kj_call *call, const kjit_specialization *entry)
 {
   return entry->is_explicit && entry->device == call->device;
@@ -208,11 +209,11 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
   return status;
 }
 
-/* The stored last launches may have specializations that match no signature of the sealed kernel,
- * so they are discarded and later launches search again. If a concurrent launch stores its
- * specialization before this function discards the stored ones, it is discarded with them. If the
- * launch stores it later, the launch then sees that the kernel is sealed, and discards the
- * specialization itself. */
+/* The specializations of the last launches are stored. They may match no signature of the sealed
+ * kernel, so this function discards them, and later launches search again. A concurrent launch may
+ * store its specialization before this function discards the stored ones; then this function
+ * discards it as well. If the launch stores its specialization later, it sees that the kernel is
+ * sealed and discards the specialization itself. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

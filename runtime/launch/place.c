@@ -4,11 +4,11 @@
  * Arrays with overlapping memory form a group. The copy of a group contains the bytes of all its
  * arrays at the same relative positions, so two arrays that are equal, overlap or are disjoint on
  * the host have the same relation on the GPU. Each copy has the same address modulo 256 as its
- * original, so facts about alignment stay true. All groups share one block of GPU memory, which
- * begins with the groups that are copied in. If the block is small, the groups are first copied to
- * a pinned host block with the same layout. The launch then needs only one transfer in each
- * direction, and the driver need not pin memory. The driver copies larger groups directly from the
- * application's memory, which is as fast as a copy through pinned memory. */
+ * original, so facts about alignment stay true. All groups are in one block of GPU memory, first
+ * the groups that are copied to the GPU before the launch. If the block is small, the groups are
+ * first copied to a pinned host block with the same layout. The launch then needs only one transfer
+ * in each direction, and the driver need not pin memory. The driver copies larger groups directly
+ * from the application's memory, which is as fast as a copy through pinned memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_t
          atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
 }
 
-/* Stores properties of an argument that only kjit arrays have. */
+/* Stores the properties of an array argument that only kjit arrays have. */
 static void note_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument)
 {
   if (argument->kind != KJIT_ARG_ARRAY) return;
@@ -170,8 +170,8 @@ struct kj_staging {
   group groups[];
 };
 
-/* Returns whether an array is copied. An array is not copied if the kernel reads only its
- * extents. */
+/* Returns whether an array is copied. An array of which the kernel reads only the extents is not
+ * copied. */
 static bool is_staged(const kj_call *call, uint32_t index)
 {
   const kj_bound *bound = &call->bound[index];
@@ -193,7 +193,8 @@ static void add_range(kj_staging *staging, group added)
     }
     added.low = added.low < other->low ? added.low : other->low;
     added.high = added.high > other->high ? added.high : other->high;
-    /* the group is copied in, because its arrays may not cover the whole byte range */
+    /* the group is copied to the GPU before the launch, because its arrays may not cover the whole
+     * byte range */
     added.copy_in = true;
     *other = staging->groups[--staging->count];
     i = 0;
@@ -204,8 +205,9 @@ static void add_range(kj_staging *staging, group added)
   staging->groups[staging->count++] = added;
 }
 
-/* Adds a byte range. If two arguments pass the same array, the range is added once. The range is
- * copied in unless both arguments promise that the kernel overwrites the whole array. */
+/* Adds a byte range. If two arguments pass the same array, adds the range only once. The range is
+ * copied to the GPU before the launch, unless both arguments promise that the kernel overwrites the
+ * whole array. */
 static void merge_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count; i++) {
@@ -335,7 +337,7 @@ kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics
   *staging = calloc(1, sizeof **staging + (count + 1) * sizeof *(*staging)->groups);
   if (!*staging) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   find_groups(call, *staging);
-  /* work that is already queued may still write to pinned host memory */
+  /* queued work may still write to pinned host memory */
   KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
   KJ_TRY(take_memory(call, *staging, diagnostics));
   (*staging)->is_queued = true;
@@ -409,7 +411,7 @@ static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
   return status;
 }
 
-/* Copies the range from the first to the last written byte in one transfer. */
+/* Copies the bytes from the first written byte to the last one in a single transfer. */
 static kjit_status fetch_pinned(const kj_call *call, void *stream, const kj_staging *staging,
                                 kj_diagnostics *diagnostics)
 {

@@ -1,7 +1,8 @@
-/* Implements prepared launches. A prepared launch keeps the arguments of a launch, together with
- * the specialization, grid and parameter block that were determined for them. Replacing a run-time
- * scalar that no extent depends on writes the value to the parameter block. After any other
- * argument is replaced, the next run checks all facts again and may find another specialization. */
+/* Implements prepared launches. A prepared launch keeps the arguments of a launch, and the
+ * specialization, grid and parameter block for these arguments. If the application replaces a
+ * run-time scalar on which no extent depends, kjit writes the new value to the parameter block. If
+ * it replaces any other argument, the next run checks all facts again and may find another
+ * specialization. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +24,9 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
-/* Called after the call was prepared or has run, while the specialization is still held. If the
- * specialization were not held, its code could be evicted meanwhile. Its fields would then be zero,
- * as in code that needs only grid, block and parameters. */
+/* Called after the call was prepared or has run, while the specialization is still held. Without
+ * the hold, the code could be evicted at the same time, and its fields would be zero, as in code
+ * that needs only grid, block and parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
@@ -46,8 +47,8 @@ static void set_ready(kjit_prepared *prepared)
   ready->shape.specialization = NULL; /* the inputs of the shape are not recorded */
 }
 
-/* After an argument was replaced: tries the tables of the current code (see kj_follow_table) on
- * the new arguments. */
+/* After an argument was replaced: tests whether the tables of the current code (see
+ * kj_follow_table) apply to the new arguments. */
 static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {
   kj_ready_launch *ready = &prepared->ready;
@@ -57,7 +58,7 @@ static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kji
   bool is_open =
     prepared->is_sealed == atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire);
   if (!is_open || !kj_hold(known)) return false;
-  /* if no specialization was found, the parameter block still has its initial capacity */
+  /* the parameter block has its initial capacity if no specialization was found */
   ready->is_ready = known->code.parameter_bytes <= prepared->call.parameter_room &&
                     kj_follow_table(known, &config, prepared->arguments, prepared->count,
                                     &ready->shape, prepared->call.parameters);
@@ -81,7 +82,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
   kjit_status status =
     kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found);
   if (status != KJIT_OK) {
-    /* the other fields may be incomplete; the next run sets them before it reads them */
+    /* the other fields may be incomplete; the next run sets these fields before it reads them */
     call->device = device;
     return status;
   }
@@ -246,7 +247,7 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   /* replaced arrays can be on another device than the stream */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
-  /* the uses are recorded before the launch, because a launch that fails may have queued the
+  /* this is recorded before the launch, because a launch that reports a failure may have queued the
    * kernel */
   if (status == KJIT_OK && prepared->call.device->operations->is_queued)
     note_uses(prepared, stream);
@@ -289,15 +290,15 @@ static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared
   return kj_end_launch(prepared->kernel->context, status, &diagnostics);
 }
 
-/* Runs on the slow path. All launches on the CPU take this path and have finished when the call
- * returns. */
+/* Runs the launch on the slow path. Launches on the CPU always take this path, and have ended when
+ * the call returns. */
 static kjit_status run_in_call(kjit_prepared *prepared, kjit_stream *stream, uint32_t own)
 {
   kjit_context *context = prepared->kernel->context;
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = run_by_rules(prepared, stream);
-  kj_count_up(&context->launches[own].ended, own); /* after this, another thread may destroy the
-                                                    * context */
+  kj_count_up(&context->launches[own].ended, own); /* another thread may destroy the context after
+                                                    * this statement */
   return status;
 }
 
@@ -330,9 +331,9 @@ typedef struct launch_operation {
 
 /* Runs a captured launch when its graph is launched. Only one thread at a time can run a prepared
  * launch. If another thread is running it, or if its kernel calls application code that launches
- * the graph again, this function makes an ordinary launch, because it must not wait for the
- * application. The stream may be destroyed before the graph is launched; a device on which kjit
- * repeats operations does not need it. */
+ * the graph again, this function makes an ordinary launch instead of waiting, because it must not
+ * wait for the application. The application can destroy the stream before it launches the graph; a
+ * device on which kjit repeats operations does not need the stream. */
 static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;
@@ -341,7 +342,8 @@ static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
   if (atomic_exchange(&launch->is_running, true))
     return kjit_launch(prepared->kernel, &prepared->config, prepared->arguments, prepared->count);
   kjit_status status = kjit_run_prepared(launch->prepared, NULL);
-  KJ_ASSERT(atomic_load(&launch->is_running)); /* no other run has cleared the flag */
+  KJ_ASSERT(atomic_load(&launch->is_running)); /* the flag must still be set, because no other run
+                                                * can clear it */
   atomic_store(&launch->is_running, false);
   return status;
 }

@@ -4,8 +4,8 @@
 
 #include "launch/steps.h"
 
-/* A copy of the data that an argument points to. The copy is necessary because tensors and values
- * need to exist only during the call. */
+/* A copy of the data that an argument points to. The copy is necessary because the application may
+ * free tensors and values after the call. */
 typedef struct kj_kept_argument {
   kjit_tensor tensor;
   int64_t extents[2 * KJ_MAX_RANK];
@@ -44,7 +44,8 @@ struct kjit_prepared {
   bool is_sealed; /* whether the kernel was sealed when the slow path found the specialization */
 };
 
-/* The current arguments do not belong to `call`, so the next run checks them again. */
+/* Marks that the current arguments differ from those of `call`, so that the next run checks them
+ * again. */
 static inline void kj_set_stale(kjit_prepared *prepared)
 {
   prepared->is_stale = true;

@@ -1,6 +1,6 @@
-/* Arguments of prepared launches. They outlive the call of kjit_prepare_launch. Replacing a
- * run-time scalar that no extent depends on writes the value to the parameter block. Replacing any
- * other argument makes the next run check all facts again. */
+/* Arguments of prepared launches. A prepared launch keeps copies of its arguments. If a run-time
+ * scalar on which no extent depends is replaced, its value is written to the parameter block. If
+ * any other argument is replaced, the next run checks all facts again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,7 +162,7 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
 {
   kj_kept_argument *kept = &prepared->kept[index];
   kjit_arg *own = &prepared->arguments[index];
-  /* a launch that does nothing may have no parameter block */
+  /* a launch that does nothing has no parameter block */
   bool is_made = (prepared->ready.is_ready || !prepared->is_stale) && !prepared->call.has_nothing;
   bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
                   own->kind == KJIT_ARG_VALUE;

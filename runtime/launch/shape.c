@@ -52,7 +52,7 @@ static void multiply(uint64_t *count, int64_t extent)
 }
 
 /* Computes the product of a grid_range's extents. Returns false if the extents are not known before
- * the launch, or if the kernel may compute other values. */
+ * the launch, or if the kernel may compute other values for them. */
 static bool count_range(const kj_call *call, uint32_t range, uint64_t *count)
 {
   const ki_exprs *extents = &call->kernel->ranges[range]->args;
@@ -84,8 +84,8 @@ static void count_elements(kj_call *call)
     if (is_known && count > call->elements) call->elements = count;
   }
   call->has_nothing = kernel->is_range_only && all_known && call->elements == 0;
-  /* a grid_range with unknown extents may be larger than the others, so the grid is chosen to fill
-   * the device */
+  /* a grid_range with unknown extents may be larger than the others, so the grid that fills the
+   * device is chosen */
   if (!all_known && call->elements < KJ_DEFAULT_BLOCK) call->has_elements = false;
 }
 
@@ -124,7 +124,8 @@ static kjit_status report_missing(const kj_call *call, kj_diagnostics *diagnosti
                                 : "@block and @grid");
 }
 
-/* Takes the shape from the attribute. If the configuration gives a shape too, they must be equal.
+/* Takes the shape from the attribute. If the configuration also gives a shape, both shapes must be
+ * equal.
  */
 static kjit_status take_attribute(const kj_call *call, const ki_attribute *attribute,
                                   const uint32_t *block, bool is_given, kj_diagnostics *diagnostics,
@@ -241,7 +242,7 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics)
   KJ_TRY(choose_block(call, has_range, diagnostics));
   if (has_range) count_elements(call);
   KJ_TRY(choose_grid(call, has_range, diagnostics));
-  /* @grid(ceil_div(n, b)) gives a grid without blocks for n = 0, and such a launch does nothing */
+  /* @grid(ceil_div(n, b)) gives a grid without blocks for n = 0; such a launch does nothing */
   if (kernel->grid && kj_volume(call->grid) == 0) {
     call->has_nothing = true;
     for (int i = 0; i < 3; i++) call->grid[i] = call->grid[i] ? call->grid[i] : 1;

@@ -52,8 +52,8 @@ kjit_status kj_bind_arguments(kj_call *call, const kjit_arg *arguments, size_t c
 /* Binds a tensor: computes its layout, byte range and facts. */
 kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *tensor,
                            kjit_type given, kj_diagnostics *diagnostics);
-/* Chooses the device from the configuration or else from the arrays, and checks that every array
- * can be used there. */
+/* Chooses the device: the device of the configuration or, if it has none, the device of the arrays.
+ * Checks that every array can be used there. */
 kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics);
 /* Rejects the call if the code may write to an array that is read-only. Called if
  * call->has_read_only. Errors: ARGUMENT. */
@@ -65,7 +65,7 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
                                kj_diagnostics *diagnostics);
 
 /* ---- shape.c, fit.c: grid, block, clusters and dynamic shared memory. shape.c computes the values
- * that the key contains; fit.c computes those that depend on the compiled code ---- */
+ * that the key contains, and fit.c the values that depend on the compiled code ---- */
 
 static inline uint64_t kj_volume(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
 
@@ -80,16 +80,16 @@ static inline uint32_t kj_count_blocks(const kjit_device *device, uint64_t count
   return blocks == 0 ? 1 : blocks > most ? (uint32_t)most : (uint32_t)blocks;
 }
 
-/* Chooses grid and block. Reads only bound arguments of parameters that are shaping. Errors:
- * LAUNCH, ARGUMENT, without a report if diagnostics is NULL. */
+/* Chooses grid and block. Reads only bound arguments of parameters for which is_shaping is set.
+ * Errors: LAUNCH, ARGUMENT, without a report if diagnostics is NULL. */
 kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics);
-/* Chooses the block by occupancy if kjit chooses it, reduces a chosen grid if a thread handles
- * several elements, computes the dynamic shared memory, and checks limits. Errors: LAUNCH,
- * DEVICE. */
+/* Chooses the block by occupancy if the call leaves the block to kjit, and reduces a grid that kjit
+ * has chosen if a thread handles several elements. Computes the dynamic shared memory, and checks
+ * limits. Errors: LAUNCH, DEVICE. */
 kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
                          kj_diagnostics *diagnostics);
 /* Reports an error such as "kernel `k`: the launch has 5 blocks, but cuda:0 allows at most 4".
- * `what` is the counted noun. `whose` is the subject that has the limit; NULL means the device. */
+ * what: the noun after the number. whose: the owner of the limit; NULL means the device. */
 kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit,
                       const char *whose, kj_diagnostics *diagnostics);
 /* Reports LAUNCH with "kernel `k`: ...". If diagnostics is NULL, only returns the status. */
@@ -113,8 +113,8 @@ static inline bool kj_has_limits(const kj_parameter *parameter)
 {
   return parameter->least.type || parameter->most.type;
 }
-/* Checks that the untyped numbers of the call fit the types to which the code converts them.
- * Errors: ARGUMENT, located at the conversion. */
+/* Checks that each untyped number of the call fits the types to which the code converts it. Errors:
+ * ARGUMENT, located at the conversion. */
 kjit_status kj_check_limits(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics);
 
 /* ---- launch.c ---- */
@@ -124,8 +124,8 @@ kj_plain kj_get_plain_kind(const kjit_context *context);
 /* Binds the arguments and chooses device and shape, which determine the key. */
 kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,
                           kj_diagnostics *diagnostics);
-/* Binds the arguments like the function above, and then finds or compiles the code. On success the
- * caller holds the specialization. NOT_READY has no report. */
+/* Does what kj_shape_call does, and then finds or compiles the code. On success the caller holds
+ * the specialization. NOT_READY has no report. */
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
                             kj_diagnostics *diagnostics, kjit_specialization **specialization);
 /* Write one parameter, or all parameters of the code, from bound arguments. kj_start writes the
@@ -156,8 +156,8 @@ kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specializati
 
 /* Attaches the layer to a runtime. */
 kjit_status kj_open_launches(kj_runtime *runtime, kj_diagnostics *diagnostics);
-/* prepared.c: records a launch instead of running it, for a stream on which kjit itself builds the
- * graph (kj_is_recorded). Reports errors to the context. */
+/* prepared.c: records a launch instead of running it, for a captured stream on which kjit itself
+ * builds the graph (kj_is_recorded). Reports errors to the context. */
 kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
                              const kjit_launch_config *config, const kjit_arg *arguments,
                              size_t count);
@@ -167,7 +167,8 @@ kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
 /* Stores the shape of a call that was fitted. */
 void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specialization,
                    const kj_call *call);
-/* Handles an error number that kj_start_plainly has returned. */
+/* Continues a launch for which kj_start_plainly has returned an error number: launches again if
+ * that is possible, or reports the error. */
 kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
                              kjit_stream *stream, char *parameters, int result,
                              kj_diagnostics *diagnostics);
@@ -215,7 +216,7 @@ static inline int kj_start_plainly(const kjit_specialization *specialization,
 }
 
 /* Ends a public call and passes its diagnostics to the context. NOT_READY, FORKED and success have
- * no report. An error without a message, for lack of memory, has only a status. */
+ * no report. If memory was exhausted, the error may have no message. */
 static inline kjit_status kj_end_launch(kjit_context *context, kjit_status status,
                                         kj_diagnostics *diagnostics)
 {

@@ -23,7 +23,7 @@ void kj_drop_array(kjit_array *array)
   free(kj_block_of_aligned(array));
 }
 
-/* Checks an array that the application, a view or a graph references. */
+/* Checks an array to which the application, a view or a graph refers. */
 static void check_array(const kjit_array *array)
 {
   const kj_array_line *line = &array->line;
@@ -69,7 +69,7 @@ static void destroy_array(kj_object *object)
 /* ---- memory ---- */
 
 /* Allocates the memory of an array. On a device that queues work, device memory comes from the
- * pool. If `content` is not 0, the array may already have a block with this content. */
+ * pool. If `content` is not 0, the array may get a block that already has this content. */
 static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
                             kj_diagnostics *diagnostics)
 {
@@ -242,7 +242,7 @@ kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array *
   if (!config) return KJIT_ERROR_MISUSE;
   if (ki_read_sized(NULL, call, KI_ARRAY_CONFIG, config, &read) != KJIT_OK) {
     /* if size_bytes is 0, the application has only forgotten to set it, and the other fields are
-     * valid; with any other invalid size nothing is known about the fields */
+     * valid; any other invalid size says nothing about the other fields */
     kjit_device *device = config->size_bytes ? read.device : config->device;
     return device ? ki_read_sized(device->context, call, KI_ARRAY_CONFIG, config, &read)
                   : KJIT_ERROR_MISUSE;
@@ -272,8 +272,8 @@ kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int6
   return kjit_create_array_with(&config, array);
 }
 
-/* Returns the stream, retained because the application may destroy it meanwhile. Returns NULL for
- * the default stream or a destroyed stream. */
+/* Returns the stream and retains it, because the application may destroy the stream at the same
+ * time. Returns NULL for the default stream or a destroyed stream. */
 static kjit_stream *hold_own_stream(const kjit_array *owner)
 {
   kjit_stream *threads = NULL;

@@ -18,8 +18,9 @@ typedef struct kj_view {
 } kj_view;
 
 static inline bool kj_is_on_host(const kj_view *view) { return view->kind == KJIT_DEVICE_CPU; }
-/* Makes a view of a tensor. element is the type that the application specified, or KJIT_ANY. `what`
- * names the tensor in messages. Errors: ARGUMENT if no array can have this form. */
+/* Makes a view of a tensor. element is the type that the application specified, or KJIT_ANY. what:
+ * name of the tensor in messages. Errors: ARGUMENT if no array can have such a shape, strides and
+ * element type. */
 kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,
                            const char *what, kj_diagnostics *diagnostics, kj_view *view);
 /* Strides of a row-major contiguous array. */
@@ -58,8 +59,9 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
 kjit_status kj_create_array_with(const kjit_array_config *config, uint64_t content,
                                  kj_diagnostics *diagnostics, kjit_array **array,
                                  bool *has_content);
-/* Releases the array and keeps its memory in the pool under this number. The caller is the only
- * owner, and all work that writes the content is queued on the array's stream. */
+/* Releases the array and keeps its memory in the pool under this number. The caller must be the
+ * only owner of the array, and all work that writes the content must be queued on the array's
+ * stream. */
 void kj_release_array_with(kjit_array *array, uint64_t content);
 /* Marks the array as complete, so that it can be passed to the application. */
 void kj_publish_array(kjit_array *array);
@@ -90,13 +92,13 @@ kjit_status kj_make_view_at(kjit_array *array, kjit_type element, const int64_t 
 kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
                                 kj_diagnostics *diagnostics, kj_view *view);
 /* Records that work on the stream will use the argument, if it is an array. The caller queues the
- * work afterwards. The application must not release the memory on another thread meanwhile. device
- * is NULL if no work is queued. */
+ * work afterwards. Between this call and the queueing, the application must not release the memory
+ * on another thread. device is NULL if no work is queued. */
 kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
                              const kjit_device *device, kj_diagnostics *diagnostics);
 /* Copies between views in host memory. If the stream is captured, the copy happens when the graph
- * is launched, otherwise immediately. If value is not NULL, the source is in these two words, and
- * the function copies them. */
+ * is launched, otherwise immediately. If value is not NULL, the source consists of these two words,
+ * which the function copies. */
 kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const kj_view *to,
                                const kj_view *from, const uint64_t value[2],
                                kj_diagnostics *diagnostics);

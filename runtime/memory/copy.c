@@ -2,8 +2,8 @@
  *
  * Both sides are simplified to as few dimensions as possible (kj_simplify_views). The device copies
  * contiguous elements and long rows. Non-contiguous host elements are first copied to host memory
- * in the device's order. A kernel of kjit's library copies non-contiguous device elements; if the
- * other side is not on this device, it copies through device memory from the pool. */
+ * in the device's order. A kernel of kjit's library copies non-contiguous device elements. If the
+ * other side is not on this device, the copy goes through device memory from the pool. */
 #include "memory/array.h"
 #include "stream/stream.h"
 
@@ -155,7 +155,7 @@ static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_vie
 
 /* Copies between strided host memory and contiguous device memory. An asynchronous copy releases
  * the intermediate memory in stream order. After a failure, the function first waits for the part
- * that is already queued. */
+ * of the copy that is already queued. */
 static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from,
                                 kj_diagnostics *diagnostics)
 {
@@ -170,7 +170,7 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
   kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
                                            : copy_out(job, to, from, pinned, diagnostics);
   if (status == KJIT_OK && job->is_async) return KJIT_OK;
-  /* if this fails, the block is parked until its uses have finished */
+  /* after a failure, the block is parked until its uses have ended */
   if (status != KJIT_OK) (void)wait(job, NULL);
   kj_note_waited(&pinned->use, *job->waited);
   kj_release_block(pinned);
@@ -245,7 +245,7 @@ static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_dense = kj_is_row_major(&job->to) && kj_is_row_major(&job->from);
   if (job->source_device != job->device) {
-    /* wait for both default streams, in the same order as for copies within one GPU */
+    /* waits for both default streams, in the same order as copies within one GPU */
     if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
     if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
     return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
@@ -374,7 +374,7 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
                                kj_diagnostics *diagnostics)
 {
   if (!stream || !atomic_load(&stream->capture)) return kj_copy_host(to, from, diagnostics);
-  KJ_ASSERT(kj_is_recorded(stream)); /* a device that captures by itself does not record host
+  KJ_ASSERT(kj_is_recorded(stream)); /* a capture of the device itself does not record host
                                       * copies */
   copy_operation *copy = calloc(1, sizeof *copy);
   if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -432,7 +432,8 @@ kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
                                                  : KJIT_OK;
 }
 
-/* Returns the device of a kjit array, wherever its memory is, if its work is queued. */
+/* Returns the device of a kjit array if the device queues work, even if the array's memory is
+ * elsewhere. */
 static kjit_device *find_queue(const kjit_arg *argument)
 {
   kjit_device *device =
@@ -475,7 +476,7 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
   copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   if (job.device && !is_async) kj_deliver_lines(job.device);
-  /* no diagnostic exists if the call succeeded, or if there was no memory for the diagnostic
+  /* there is no diagnostic if the call has succeeded, or if memory for the diagnostic was exhausted
    * (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

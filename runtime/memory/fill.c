@@ -1,7 +1,7 @@
 /* Implements kjit_fill, which stores one value in every element, and launches kjit's own kernels
  * that copy and fill strided elements on a device. The kernels handle elements as words of their
  * size. Contiguous elements need no kernel: the device sets words of up to 4 bytes. A larger
- * element is set once and then copied repeatedly, so that the filled part doubles each time. */
+ * element is set once; then copies repeatedly double the size of the filled part. */
 #include <string.h>
 
 #include "memory/array.h"
@@ -127,7 +127,7 @@ static uint32_t word_bytes(const kj_view *to, const kj_view *from)
   return (uint32_t)(all & (~all + 1));
 }
 
-/* Turns elements of several words into one more dimension of words. */
+/* Replaces elements of several words by words, with one more dimension. */
 static void split_elements(kj_view *view, uint32_t bytes)
 {
   uint32_t words = view->element_bytes / bytes;
@@ -158,8 +158,7 @@ kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_vie
                             kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   uint32_t bytes = word_bytes(to, from);
-  /* the kernel has no dimension left for the words, so this loop runs over the outermost
-   * dimension */
+  /* the view has no dimension left for the words, so this loop handles the outermost dimension */
   bool needs_rows = to->rank == KJ_MAX_RANK && bytes != to->element_bytes;
   for (int64_t i = 0; needs_rows && i < to->shape[0]; i++) {
     kj_view to_row = take_row(to, i), from_row = take_row(from, i);
@@ -335,7 +334,7 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
                                                       : NULL;
   if (job->stream) KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   if (!job->to.count) return KJIT_OK;
-  /* the host itself fills host memory, so no work is queued that uses the array */
+  /* the host itself fills host memory, so no queued work uses the array */
   const bool is_on_host = kj_is_on_host(&job->to);
   KJ_TRY(kj_note_argument(destination, job->stream, is_on_host ? NULL : job->device, diagnostics));
   kj_view same = job->to;
@@ -357,7 +356,7 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
   if (job.device) kj_deliver_lines(job.device);
-  /* no diagnostic exists if the call succeeded, or if there was no memory for the diagnostic
+  /* there is no diagnostic if the call has succeeded, or if memory for the diagnostic was exhausted
    * (diagnostics.c) */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

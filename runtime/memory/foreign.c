@@ -18,9 +18,9 @@ _Static_assert(offsetof(kjit_managed_tensor_versioned, flags) == 24 &&
 
 /* ---- memory of other owners ---- */
 
-/* Returns whether the tensor is on one of several CPU devices. Other libraries know only one CPU
- * device. An array that kjit_export_dlpack has passed to them therefore returns with their device
- * number. Host memory has number 0. */
+/* Returns whether the tensor is on one of several CPU devices. Other libraries have only one CPU
+ * device. If such a library returns an array that kjit_export_dlpack has passed to it, the tensor
+ * has the device number of the library. Host memory has number 0. */
 static bool is_of_cpu_device(kj_runtime *runtime, const kjit_tensor *tensor)
 {
   return tensor->device_type == KJIT_DEVICE_CPU && tensor->device_id > 0 &&
@@ -182,12 +182,12 @@ kjit_status kjit_take_dlpack_versioned(kjit_context *context,
 
 /* ---- export to other libraries ---- */
 
-/* An exported tensor. It is an object of the context, so that a consumer that outlives the context
- * finds nothing to release. */
+/* An exported tensor. It is an object of the context. So if the consumer releases the tensor after
+ * the context has ended, nothing is left to release. */
 typedef struct export
 {
   kj_object object;
-  _Atomic(kjit_array *) array; /* NULL after the context and its memory are gone */
+  _Atomic(kjit_array *) array; /* NULL after the end of the context and of its memory */
   union {
     kjit_managed_tensor plain;
     kjit_managed_tensor_versioned versioned;
@@ -213,8 +213,8 @@ static void end_export(export *given)
 static void end_plain(kjit_managed_tensor *self) { end_export(self->manager); }
 static void end_versioned(kjit_managed_tensor_versioned *self) { end_export(self->manager); }
 
-/* Orders the consumer's stream after the array's work. The consumer's stream is usually wrapped for
- * this call, but it can also be a stream of kjit on the same GPU. */
+/* Makes the consumer's stream wait for the array's work. The consumer's stream is usually wrapped
+ * for this call, but it can also be a kjit stream of the same GPU. */
 static kjit_status order_consumer(kjit_array *array, kjit_stream *consumer,
                                   kj_diagnostics *diagnostics)
 {
@@ -290,8 +290,8 @@ typedef struct contents {
 static const char magic[8] = "kjitarr\1";
 _Static_assert(sizeof(contents) <= sizeof(kjit_array_handle), "a handle holds its contents");
 
-/* Waits for the array's work, because the importing process has no order with streams of this
- * process. Other devices may have used the array as well. */
+/* Waits for the array's work, because the importing process cannot order its work after streams of
+ * this process. Other devices may have used the array as well. */
 static kjit_status wait_for_array(kjit_array *array, kj_diagnostics *diagnostics)
 {
   kjit_device *device = array->object.device;

@@ -1,5 +1,5 @@
-/* Orders streams. Memory that several streams have used can be used again or freed in the order of
- * a single stream, because this file lets streams wait for each other.
+/* Orders streams. If several streams have used memory, this file lets streams wait for each other,
+ * so that a single stream can use the memory again or free it.
  * docs/architecture/memory-and-streams.md explains why these waits are sufficient. */
 #include "memory/order.h"
 
@@ -167,7 +167,7 @@ void kj_release_stream(kjit_stream *stream)
 
 /* ---- captures ---- */
 
-/* Asks the driver whether a stream is being captured. kjit does not see captures that the
+/* Asks the driver whether a stream is being captured. kjit does not know the captures that the
  * application makes itself, and an event can include any stream of any device in such a capture. */
 static kjit_status ask_driver(kjit_device *device, void *native, kj_diagnostics *diagnostics,
                               bool *is_captured)
@@ -185,9 +185,9 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
   return ask_driver(stream->object.device, stream->native, diagnostics, is_captured);
 }
 
-/* Returns an error if a stream of the device is being captured. The default stream stands for the
- * per-thread streams. While a stream that is ordered with the default stream is captured, the
- * driver does not report on the default stream. */
+/* Returns an error if a stream of the device is being captured. The query about the default stream
+ * covers the per-thread streams: while a stream that is ordered with the default stream is
+ * captured, the driver rejects this query. */
 static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostics)
 {
   char place[24];
@@ -244,9 +244,9 @@ static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
   return kj_error(diagnostics, KJIT_ERROR_MISUSE, "cannot wait for a stream: %s", why);
 }
 
-/* Finds the stream for an id. The default stream has taken over the order of a stream that was
- * destroyed. The per-thread stream of another thread can only be reached through the default
- * stream, which is ordered with it. */
+/* Finds the stream for an id. A destroyed stream is replaced by the default stream, which has
+ * waited for its work. The per-thread stream of another thread is replaced by the default stream as
+ * well, because both are ordered with each other. */
 static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnostics *diagnostics,
                               place *place)
 {
@@ -328,10 +328,10 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Lets `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
- * already waits for its work. If a per-thread stream of another thread uses the memory, the default
- * stream waits for an event that is recorded on the default stream itself, because this orders it
- * after all per-thread streams. */
+/* Makes `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
+ * already waits for its work. If the use is by a per-thread stream of another thread, the default
+ * stream waits for an event that is recorded on the default stream itself, because this event is
+ * ordered after the work of all per-thread streams. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {
@@ -352,8 +352,8 @@ static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_
   KJ_TRY(find_place(runtime, *next, diagnostics, &place));
   if (place.has_passed) return refuse(diagnostics, "the waiting stream was lost");
   /* In place of a per-thread stream, the default stream waits, and per-thread streams are ordered
-   * after it. Other threads cannot name this per-thread stream, so they could not order their work
-   * after a wait of this stream alone. */
+   * after it. Other threads have no handle of this per-thread stream, so they could not order their
+   * work after a wait of this stream alone. */
   bool is_threads = *next & KJ_STREAM_THREADS;
   if (is_threads) place.native = NULL;
   KJ_ASSERT(place.device == device);
@@ -462,7 +462,7 @@ static void unlink_stream(kjit_stream *stream)
 typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_state;
 
 /* Returns the state of a stream that is being destroyed. If the stream is or may be in a capture,
- * kjit does not query it, because that would break the capture. */
+ * the function does not query the driver, because a query would break the capture. */
 static stream_state state_of(const kjit_stream *stream)
 {
   kjit_device *device = stream->object.device;
@@ -478,7 +478,7 @@ static stream_state state_of(const kjit_stream *stream)
   return state;
 }
 
-/* Lets the default stream wait for the work that the stream has queued. The caller holds
+/* Makes the default stream wait for the work that is queued on the stream. The caller holds
  * streams_mutex. */
 static bool hand_over(const kjit_stream *stream)
 {

@@ -27,8 +27,8 @@ struct kj_memory {
   kjit_stream *streams;
   uint64_t stream_count;
   /* Not 0 if a stream was destroyed while its work was unfinished, and the default stream could not
-   * be made to wait for this work. In this case only a wait for the device orders the work. The
-   * value is the number of waits at that time. */
+   * be made to wait for this work. In this case, only a wait for the device orders the work.
+   * The value is the number of waits at that time. */
   uint64_t lost_order;
   void *join_event; /* created when first needed */
 };
@@ -44,8 +44,8 @@ void kj_add_stream(kjit_stream *stream);
 typedef enum kj_stream_end {
   KJ_STREAM_PASSED,  /* the host has waited for it */
   KJ_STREAM_ORDERED, /* the default stream waits for it */
-  /* neither PASSED nor ORDERED holds, or the object stands for a default stream, which stays
-   * alive */
+  /* neither PASSED nor ORDERED is true, or the object represents a default stream, which is never
+   * destroyed */
   KJ_STREAM_LOST
 } kj_stream_end;
 kj_stream_end kj_end_stream(kjit_stream *stream);
@@ -61,7 +61,7 @@ void kj_release_stream(kjit_stream *stream);
 bool kj_is_waitable(kjit_device *device);
 /* Returns MISUSE if the application captures a stream of the device itself, without kjit. */
 kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics);
-/* Stores whether this stream is being captured, by kjit or by the application. */
+/* Stores whether kjit or the application is capturing this stream. */
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
                            bool *is_captured);
 /* Returns UNSUPPORTED with the message `refusal` if the stream is being captured. */
@@ -76,27 +76,28 @@ typedef struct kj_waited {
   kj_stream_id stream;
 } kj_waited;
 
-/* Waits for a stream, or for the default stream if it is NULL. Reports faults. */
+/* Waits for a stream, or for the default stream if stream is NULL. Reports faults. */
 kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics,
                            kj_waited *waited);
 /* Creates a stamp in a function that the stream calls (cuLaunchHostFunc) after all work that was
  * queued on it before. */
 kj_waited kj_passed_in_order(kj_stream_id stream);
 void kj_note_waited(kj_last_use *use, kj_waited waited);
-/* Removes the uses that have finished, because kjit has waited for a whole device since. */
+/* Removes the uses that have ended because kjit has waited for a whole device since. */
 void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp);
-/* Notes that all work queued on the device before the wait with this number began has finished. */
+/* Records that all work on the device that was queued before the wait with this number has
+ * ended. */
 void kj_note_wait(kjit_device *device, uint64_t number);
 
 /* Makes future work of `next` wait for the uses. If `next` was destroyed, the device's default
- * stream replaces it, because it has taken over the order of its work. If `next` is a per-thread
- * default stream, the default stream waits, and so the per-thread stream waits as well. The
- * function fails during captures and if a driver call fails; `next` may then wait for a part of the
- * uses already. */
+ * stream waits instead, because it was ordered after the work of `next`. If `next` is a per-thread
+ * default stream, the default stream waits, and therefore the per-thread stream waits as well. The
+ * function fails during captures and if a driver call fails; in this case, `next` may wait for some
+ * of the uses. */
 kjit_status kj_join_uses(kjit_device *device, const kj_last_use *use, kj_stream_id *next,
                          kj_diagnostics *diagnostics);
-/* Makes the host wait for the uses, and removes them. After an error, the uses that were not waited
- * for are left. */
+/* Makes the host wait for the uses, and removes them. After an error, the set still contains the
+ * uses for which the host has not waited. */
 kjit_status kj_wait_uses(kjit_device *device, kj_last_use *use, kj_diagnostics *diagnostics);
 /* Makes the default stream of one GPU wait for the work queued on the default stream of another
  * GPU. */

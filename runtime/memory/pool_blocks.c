@@ -3,10 +3,10 @@
  *
  * A cached block is free in the order of one stream: a new owner can use it at once on this stream,
  * after the work that is queued there. After the host has waited for the device, the block is free
- * for every stream. A block of another stream is taken only if the driver has no memory left; an
- * event then orders the two streams. A cached block is used for a request if it is only slightly
- * larger, so that at most about a fifth of the memory is wasted. No driver call is made while a
- * pool's mutex is held, because host callbacks of the driver release blocks, too. */
+ * for every stream. A new owner takes a block of another stream only if the driver has no memory
+ * left; an event then orders the two streams. A cached block is used for a request if it is only
+ * slightly larger, so that at most about a fifth of the memory is wasted. No driver call is made
+ * while a pool's mutex is held, because host callbacks of the driver release blocks, too. */
 #include "memory/pool_lists.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static void free_own(kj_block *block)
 static void cache_block(kj_block *block)
 {
   kj_pool *pool = block->data;
-  if (kj_is_gone(block)) { /* after a reset, its streams no longer exist */
+  if (kj_is_gone(block)) { /* after a reset, the block's streams no longer exist */
     kj_drop_block(block);
     return;
   }
@@ -63,8 +63,8 @@ static void cache_block(kj_block *block)
   kj_unlock_pool(pool);
 }
 
-/* Returns the block's stream and retains it, because the application could destroy the stream in
- * the meantime. */
+/* Returns the block's stream and retains it, because the application could destroy the stream at
+ * the same time. */
 kjit_stream *kj_hold_stream(const kj_block *block)
 {
   kj_runtime *runtime = block->device->runtime;
@@ -102,9 +102,9 @@ static const kj_block_kind hosts_kind = { .is_in_order = true,
 
 /* ---- release ---- */
 
-/* Orders the uses of a block so that only uses remain that its kind allows: no use, or the use by
- * its own stream. The block's stream still exists if it existed when the block was taken, and no
- * stream of the device was destroyed since. */
+/* Orders the uses of a block. Afterwards only uses remain that the kind of the block allows: no
+ * use, or the use by its own stream. The block's stream certainly exists if it existed when the
+ * block was taken and no stream of the device was destroyed since. */
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;
@@ -116,7 +116,7 @@ static bool order_uses(kj_block *block)
   KJ_ASSERT(!block->stream || block->stream == KJ_STREAM_ALL ||
             block->stream >> KJ_STREAM_BITS == device->number);
   if (is_alive && kj_is_only_use(&block->use, stream)) return true;
-  if (kj_is_gone(block)) return true; /* after a reset, its streams no longer exist */
+  if (kj_is_gone(block)) return true; /* after a reset, the block's streams no longer exist */
   stream = block->stream;
   if (!block->kind->is_in_order || kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
     return false;
@@ -185,8 +185,8 @@ kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind,
   return made;
 }
 
-/* Returns whether the status means that the device has no memory left. Such an error was not
- * reported yet. */
+/* Returns whether the status means that the device has no memory left. The functions that return
+ * such a status have not reported an error. */
 static bool is_out(kjit_status status)
 {
   return status == KJIT_ERROR_DEVICE_MEMORY || status == KJIT_ERROR_MEMORY;
@@ -332,7 +332,8 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   char place[24];
   kj_assert_no_locks();
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
-  /* first, memory that only waits for its last uses is returned to the application's allocator */
+  /* memory that is free except for its last uses is first returned to the application's
+   * allocator */
   if (!memory && atomic_load(&device->runtime->parked)) {
     kj_flush_pools(device, true);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
@@ -363,7 +364,7 @@ static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
   KJ_ASSERT(!block->next && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
-  /* a cached block has at most one use: the stream in whose order it was free */
+  /* a cached block has at most one use: that of the stream in whose order the block is free */
   block->use.streams[0] = stream;
   block->content = 0;
 }
@@ -397,8 +398,8 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   KJ_ASSERT(memory && kind < KJ_POOL_COUNT && rounded >= size_bytes && rounded);
   kj_stream_id id = kind == KJ_POOL_PINNED ? KJ_STREAM_NONE : kj_id_of(stream, device);
   KJ_TRY(kj_check_device(device, diagnostics));
-  /* A captured launch runs later and concurrently with work that is queued on the stream now, so
-   * only unused memory is suitable. */
+  /* a captured launch runs later, possibly at the same time as work that is queued on the stream
+   * now, so only unused memory is suitable */
   bool is_captured = false;
   if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
   uint32_t forgotten = atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
@@ -419,7 +420,8 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   }
   KJ_ASSERT((*block)->size_bytes >= size_bytes && (*block)->device == device);
   note_taken(*block, id, forgotten);
-  /* the application's allocator does not receive a per-thread stream when it gets memory back */
+  /* the application's allocator is never called with a per-thread stream when memory is returned to
+   * it */
   if (is_hosts && id & KJ_STREAM_THREADS) (*block)->stream = kj_id_of(NULL, device);
   return KJIT_OK;
 }

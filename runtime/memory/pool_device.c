@@ -35,7 +35,7 @@ static void *begin_wait(kj_attachment *attachment)
   return (void *)(uintptr_t)atomic_fetch_add(&attachment->runtime->waits, 1);
 }
 
-/* Returns an error if the application captures a stream itself, because a wait for the device would
+/* Returns an error if the application itself captures a stream, because a wait for the device would
  * break this capture. */
 static kjit_status check_wait(kj_attachment *attachment, kj_diagnostics *diagnostics)
 {
@@ -60,7 +60,7 @@ static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics
 }
 
 /* Begins a new generation after a reset, which has freed the device's memory. If two resets
- * overlap, the second one finds the pool up to date. */
+ * overlap, the second call finds the pool up to date. */
 static void begin_generation(kj_pool *pool, uint32_t generation)
 {
   kj_block *lost = NULL;

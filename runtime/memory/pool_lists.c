@@ -73,8 +73,8 @@ void kj_count_used(kj_pool *pool, const kj_block *block)
     pool->count.peak_bytes = pool->count.used_bytes;
 }
 
-/* Returns whether all streams have finished with the block. This is so if no stream used the block
- * when it was released, or if the host has waited for the device since. */
+/* Returns whether all streams have finished with the block. They have if no stream used the block
+ * when it was released, or if the host has waited for the device since then. */
 static bool is_idle(const kj_block *block)
 {
   return !block->stream ||
@@ -111,7 +111,8 @@ kj_block *kj_find_content(kj_pool *pool, size_t size_bytes, kj_stream_id stream,
            : find_in_class(pool, class_ + 1, size_bytes, stream, content);
 }
 
-/* Finds a cached block, preferably one without content that a later launch could reuse. */
+/* Finds a cached block. Prefers a block without content, because a later launch could use the
+ * content again. */
 kj_block *kj_find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream)
 {
   kj_block *block = kj_find_content(pool, size_bytes, stream, 0);

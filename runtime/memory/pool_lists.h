@@ -10,11 +10,11 @@ enum { KJ_POOL_CLASSES = 8 * 40 };
 typedef struct kj_pool {
   pthread_mutex_t mutex;
   /* Generation of the device at the last reset that the pool has seen. Blocks of an earlier
-   * generation are neither cached nor counted. A reset increments the device's number before it
+   * generation are neither cached nor counted. A reset increments the device's generation before it
    * informs the pools. */
   uint32_t generation;
   /* Free blocks by size class. Only work on a block's own stream can still use the block. If the
-   * host has waited since, no work uses it. */
+   * host has waited for the device since the release, no work uses the block. */
   kj_block *cached[KJ_POOL_CLASSES];
   kjit_memory_statistics count; /* counts of this pool, in all fields except pinned_... */
 } kj_pool;
@@ -28,17 +28,18 @@ void kj_unlock_pool(kj_pool *pool);
 /* The caller of the following functions holds the pool's mutex. */
 void kj_count_used(kj_pool *pool, const kj_block *block);
 void kj_count_unused(kj_pool *pool, const kj_block *block);
-/* Take a block with this content, or any block, preferably one without content, that the stream may
- * use now, out of the lists. Return NULL if there is none. stream ALL accepts a block of any stream
- * that can still be in use. */
+/* Remove a block from the lists that the stream may use now, and return it, or NULL if there is no
+ * such block. kj_find_content returns a block with this content; kj_find_cached prefers a block
+ * without content. stream ALL accepts a block of any stream that can still be in use. */
 kj_block *kj_find_content(kj_pool *pool, size_t size_bytes, kj_stream_id stream, uint64_t content);
 kj_block *kj_find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream);
 void kj_add_cached(kj_pool *pool, kj_block *block);
-/* Takes cached blocks out of the lists, large ones first, until at most keep_bytes remain. */
+/* Removes cached blocks from the lists, large ones first, until at most keep_bytes remain. */
 kj_block *kj_detach_cached(kj_pool *pool, uint64_t keep_bytes);
-/* Like the function above, for a caller that does not hold the mutex. */
+/* Like kj_detach_cached, for a caller that does not hold the mutex. */
 kj_block *kj_detach_blocks(kj_pool *pool, uint64_t keep_bytes);
-/* Takes the first block out of a list of the caller. Returns NULL if the list is empty. */
+/* Removes the first block from a list of the caller, and returns it. Returns NULL if the list is
+ * empty. */
 kj_block *kj_pop_block(kj_block **list);
 
 /* Frees a list of blocks that never had memory, or whose memory a reset has freed. */

@@ -3,8 +3,8 @@
 
 #include "memory/array.h"
 
-/* Computes the lowest and highest element index that strided extents reach, relative to the first
- * element. */
+/* Computes the lowest and the highest element index of an array with this shape and these strides,
+ * relative to its first element. */
 static bool find_span(const int64_t *shape, const int64_t *strides, uint32_t rank, __int128 *low,
                       __int128 *high)
 {

@@ -35,7 +35,7 @@ static bool measure(kj_view *view)
         __builtin_add_overflow(span, steps, &span))
       return false;
   }
-  /* so that no code uses invalid strides of an empty view */
+  /* no code must use invalid strides of an empty view */
   for (uint32_t i = 0; i < view->rank && is_empty; i++) view->strides[i] = 1;
   view->count = is_empty ? 0 : count;
   return !__builtin_mul_overflow(span, (int64_t)view->element_bytes, &span) &&
