@@ -335,7 +335,7 @@ class Result(unittest.TestResult):
         seen = error[1]
         while seen is not None and not isinstance(seen, OutOfScope):
             seen = seen.__cause__ or seen.__context__
-        inside = numba_cpu_internals.REASONS.get(FILE, {}).get(name_of(test))
+        inside = numba_cpu_internals.reason_of(FILE, name_of(test), f"{type(error[1]).__name__}: {error[1]}")
         reason = inside if seen is None else str(seen)
         self.worst = ("fail", first_line(error[1])) if reason is None else ("out", reason)
 
