@@ -65,9 +65,9 @@ def wrong_name():
     return np.zeros(3, "ABC")
 
 
-def wrong_bound(x):
+def wrong_count(x):
     y = np.zeros(3)
-    return np.clip(y, x, 2)
+    return np.roll(y, x)
 
 
 def wrong_store(x):
@@ -83,7 +83,7 @@ def of_program(x):
 
 def calls(x):
     y = np.zeros(2)
-    return y, wrong_bound(x)
+    return y, wrong_count(x)
 
 
 def wrong_callback(x):
@@ -93,7 +93,7 @@ def wrong_callback(x):
 
 for function, args, words, line in (
     (wrong_name, (), "ABC", 1),
-    (wrong_bound, ("x",), "clip", 2),
+    (wrong_count, ("x",), "unsupported operand", 2),
     (wrong_store, (2j,), "a complex number cannot be stored in an array of float64", 2),
     (wrong_callback, (5,), "subscriptable", 2),
 ):
@@ -125,9 +125,9 @@ try:
     njit(calls)("x")
     raise SystemExit("no error")
 except kjit.SourceError as error:
-    assert error.line == wrong_bound.__code__.co_firstlineno + 2, error  # the innermost function
+    assert error.line == wrong_count.__code__.co_firstlineno + 2, error  # the innermost function
 try:
-    njit(wrong_bound)(1, 2)
+    njit(wrong_count)(1, 2)
     raise SystemExit("no error")
 except TypeError as error:
     assert "argument" in str(error), error

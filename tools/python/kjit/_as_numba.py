@@ -136,7 +136,7 @@ def header_names_of_bf16():
 
 # Modules of Numba's names: name -> a module of kjit, or a function that gives names.
 def _modules():
-    from . import _njit, cuda
+    from . import _njit, _numpy_types, cuda
     from .cuda import cudadrv
 
     extending = _names_of_extending("extending")
@@ -154,6 +154,7 @@ def _modules():
         "numba.core.typing": {"signature": lambda result, *args: result(*args)},
         "numba.np": {},
         "numba.np.numpy_support": support,
+        "numba.np.extensions": {"cross2d": _numpy_types.cross2d},
         "numba.core.dispatcher": {"Dispatcher": _njit.Njit},
         "numba.core.registry": {"CPUDispatcher": _njit.Njit},
         "numba.core.extending": extending,

@@ -8,7 +8,16 @@ import operator
 import sys
 import types
 
-from . import _aligned, _algorithms, _functions, _interpreted_errors, _kjit, _numpy_arguments, _numpy_types
+from . import (
+    _aligned,
+    _algorithms,
+    _functions,
+    _interpreted_errors,
+    _kjit,
+    _missing,
+    _numpy_arguments,
+    _numpy_types,
+)
 from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
 from .frontend import elementwise, interpreted_types, parallel, static, whole_arrays
 
@@ -129,7 +138,8 @@ def _as_lambda(expression):
     class Functions(ast.NodeTransformer):
         def visit_Call(self, node):
             name = f"function_{len(space)}"
-            space[name] = node.func.value
+            thing = node.func.value
+            space[name] = _numpy_types.CONVERSIONS.get(thing, thing) if isinstance(thing, type) else thing
             made = ast.Call(ast.Name(name, ast.Load()), [self.visit(a) for a in node.args], [])
             return ast.copy_location(made, node)
 
@@ -186,6 +196,7 @@ class _Rewriter(ast.NodeTransformer):
             and not getattr(thing, "runs_in_python", False)
             and not _is_numpys(thing)
         ):
+            _missing.refuse_stub(thing, node, self.whole._splitter.source)
             node.func = self.keep(
                 "function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"})
             )
@@ -199,7 +210,7 @@ class _Rewriter(ast.NodeTransformer):
         )
         if _numpy_arguments.is_checked(thing):
             report = functools.partial(self.whole._splitter.source.error, node)
-            own = _numpy_arguments.checked(thing, own or thing, report)
+            own = _numpy_arguments.checked(thing, own or thing, report, self.constants_of(node))
         if own:
             node.func = self.keep("numpy", own)
         elif (
@@ -208,6 +219,11 @@ class _Rewriter(ast.NodeTransformer):
             method = self.keep("method", _numpy_types.method_of(node.func.attr))
             node = ast.copy_location(ast.Call(method, [node.func.value, *node.args], node.keywords), node)
         return self.generic_visit(node)
+
+    def constants_of(self, call):
+        """Returns the positions and the names of the arguments of a call that are constants."""
+        places = [*enumerate(call.args), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+        return frozenset(place for place, value in places if self.finder.names.value(value) is not static.UNKNOWN)
 
     def visit_Compare(self, node):
         """Compares the identity of arrays as Numba does: by their memory, shape and type."""
@@ -257,7 +273,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _is_numpys(function):
-    return (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy"
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy" or _numpy_types.is_cross2d(function)
 
 
 def _binary(node, left, right):
@@ -376,15 +392,15 @@ def _without_fields(array):
 
 
 def plain(result):
-    """Converts NumPy scalars to Python numbers, as Numba's functions return them, also inside
-    tuples."""
+    """Converts NumPy scalars to Python numbers, bytes and strings, as Numba's functions return them,
+    also inside tuples."""
     if isinstance(result, tuple):
         items = map(plain, result)
         return type(result)._make(items) if hasattr(result, "_fields") else tuple(items)
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return result
-    if isinstance(result, (numpy.number, numpy.bool_)) and not isinstance(result, numpy.timedelta64):
+    if isinstance(result, (numpy.number, numpy.bool_, numpy.character)) and not isinstance(result, numpy.timedelta64):
         return result.item()
     if isinstance(result, numpy.recarray):
         result = _without_fields(result)
@@ -453,7 +469,7 @@ def _call(loop, name):
     for made in loop.temporaries:
         dtype = ast.Constant(None) if made.dtype is None else copy.deepcopy(made.dtype)
         values.append(ast.Tuple([copy.deepcopy(made.shape), dtype], ast.Load()))
-    values += [ast.Name(n, ast.Load()) for n in loop.inputs]
+    values += [_later(n) if n in loop.unset else ast.Name(n, ast.Load()) for n in loop.inputs]
     call = ast.Call(ast.Name(name, ast.Load()), [*copy.deepcopy(loop.bounds or []), *values], [])
     targets = [ast.Name(n, ast.Store()) for n in loop.outputs]
     if not targets:

@@ -1,5 +1,7 @@
 """Compiled parts of a function made by kjit.njit that stays in Python: its loops and expressions."""
 
+import ast
+
 from . import _aligned, _functions, _kjit, _overloading, _state, dtypes
 from ._composed import Composed
 from ._errors import Error, NotCompiledError
@@ -226,9 +228,36 @@ class SerialLoop(SerialPart):
 
     def run(self, *values):
         """Runs the loop. values has a pair (shape, type) for each array that the loop creates,
-        followed by the loop's inputs."""
+        followed by the loop's inputs. An input that may have no value is a function that returns it."""
         if self.is_uncompiled:
             raise Uncompiled
+        if self.loop.unset:
+            return self._run_set(values)
+        return self._run(values)
+
+    def _run_set(self, values):
+        """Runs the loop without the inputs that have no value. As in Numba, such a variable is 0 if the loop does not assign it."""
+        number, missing, given = len(self.loop.temporaries), [], []
+        for name, value in zip(self.loop.inputs, values[number:]):
+            try:
+                given.append(value() if name in self.loop.unset else value)
+            except NameError:
+                missing.append(name)
+        return self._without(tuple(missing))._run((*values[:number], *given))
+
+    def _without(self, missing):
+        """Returns the loop in which these inputs are variables without a value."""
+        if not missing:
+            return self
+        with _state.lock():
+            made = self.__dict__.setdefault("_of_missing", {})
+            if missing not in made:
+                copy = self._copy()
+                copy.__dict__["node"] = _without_parameters(self.node, missing)
+                made[missing] = copy
+            return made[missing]
+
+    def _run(self, values):
         for value in values:
             if type(value) in _OF_PYTHON:
                 self._leave(f"it takes {_OF_PYTHON[type(value)]}, which compiled code does not have", None)
@@ -250,6 +279,15 @@ class SerialLoop(SerialPart):
         self.whole.warn_of_interpreter(statement, reason, None if is_allowed else error)
         self.is_uncompiled = True
         raise Uncompiled from None
+
+
+def _without_parameters(node, names):
+    """Returns the function without some of its parameters."""
+    fields = dict(ast.iter_fields(node))
+    fields["args"] = ast.arguments(
+        posonlyargs=[], args=[a for a in node.args.args if a.arg not in names], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    return ast.copy_location(type(node)(**fields), node)
 
 
 def _one_or_all(outputs):

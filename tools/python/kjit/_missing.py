@@ -34,6 +34,27 @@ def text_of(thing):
     return text if isinstance(text, str) else None
 
 
+def _stub():
+    pass
+
+
+def _documented_stub():
+    """has a docstring"""
+
+
+_STUBS = _stub.__code__.co_code, _documented_stub.__code__.co_code
+
+
+def refuse_stub(function, node, source):
+    """Rejects the call of a function of Numba whose body is empty, because Numba's compiler implements it."""
+    code = getattr(function, "__code__", None)
+    packages = str(getattr(function, "__module__", "")).split(".")
+    is_of_numba = packages[0] == "numba" and packages[1:2] != ["tests"]  # numba.tests has programs for the compiler
+    if code is not None and is_of_numba and code.co_code in _STUBS and {*code.co_consts} <= {None, function.__doc__}:
+        name = f"{function.__module__}.{function.__name__}"
+        raise source.error(node, f"{name}: the body of this function is empty, because only Numba's compiler implements it")
+
+
 def _same(thing, *rest, **keywords):
     return thing
 
@@ -145,7 +166,7 @@ numba.core.imputils numba.core.ir numba.core.ir_utils numba.core.runtime numba.c
 numba.core.untyped_passes numba.core.typeinfer numba.core.typing.templates numba.core.typing.typeof numba.core.unsafe
 numba.core.unsafe.refcount numba.core.utils numba.core.caching numba.core.codegen numba.core.cpu numba.core.target_extension
 numba.core.ccallback numba.np.arrayobj numba.np.unsafe numba.np.unsafe.ndarray numba.np.npyimpl numba.np.linalg numba.np.arraymath
-numba.np.ufunc numba.np.extensions numba.parfors numba.parfors.parfor numba.pycc numba.stencils numba.stencils.stencil numba.cpython
+numba.np.ufunc numba.parfors numba.parfors.parfor numba.pycc numba.stencils numba.stencils.stencil numba.cpython
 numba.cpython.unsafe numba.cpython.unsafe.tuple numba.cpython.unsafe.numbers numba.cpython.unicode numba.typed.typedlist
 numba.typed.typeddict""".split()
 

@@ -38,6 +38,8 @@ def _conversion(kind):
 def _where(condition, *operands):
     import numpy
 
+    if not operands:
+        return _FUNCTIONS["nonzero"](condition)
     if len(operands) != 2 or not any(
         isinstance(operand, numpy.ndarray) and operand.shape for operand in (condition, *operands)
     ):
@@ -47,6 +49,35 @@ def _where(condition, *operands):
         return numpy.where(condition, x, y)
     dtype = numpy.promote_types(x.dtype, y.dtype)
     return numpy.where(condition, x.astype(dtype), y.astype(dtype))
+
+
+def _contiguous_places(name):
+    def places(*args, **keywords):
+        """Returns the indices as contiguous arrays. NumPy's arrays are columns of one array."""
+        import numpy
+
+        found = getattr(numpy, name)(*args, **keywords)
+        return tuple(map(numpy.ascontiguousarray, found))
+
+    return places
+
+
+def cross2d(a, b):
+    """numba.np.extensions.cross2d: the cross products of vectors with two components."""
+    import numpy
+
+    if any(isinstance(value, (set, frozenset, dict, str, bytes, type(None))) for value in (a, b)):
+        raise TypeError("cross2d: Inputs must be array-like.")
+    a, b = numpy.asarray(a), numpy.asarray(b)
+    if not a.shape or not b.shape or a.shape[-1] != 2 or b.shape[-1] != 2:
+        raise ValueError("Incompatible dimensions for 2D cross product\n(dimension must be 2 for both inputs)")
+    return numpy.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
+
+
+def is_cross2d(thing):
+    """Returns whether an object is kjit's or Numba's cross2d. The body of Numba's is empty, because Numba's compiler implements it."""
+    is_numbas = getattr(thing, "__name__", None) == "cross2d" and str(thing.__module__).startswith("numba.np.")
+    return thing is cross2d or is_numbas
 
 
 def are_identical(a, b):
@@ -105,9 +136,17 @@ def _quantile(name):
     return quantile
 
 
+def _refuse_array(word, values):
+    """Raises an error for the conversion of an array to a number, which Numba rejects also for arrays with one element."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and any(isinstance(value, numpy.ndarray) for value in values):
+        raise TypeError(f"{word}() of an array: index its element, a[0] or a[()]")
+
+
 def _as_int(*values):
     """Python's int, which leaves the type of a NumPy integer as it is."""
     numpy = sys.modules.get("numpy")
+    _refuse_array("int", values)
     is_integer = (
         len(values) == 1
         and numpy is not None
@@ -120,21 +159,32 @@ def _as_int(*values):
 def _as_float(*values):
     """Python's float, which leaves the type of a float of NumPy as it is."""
     numpy = sys.modules.get("numpy")
+    _refuse_array("float", values)
     is_float = len(values) == 1 and numpy is not None and isinstance(values[0], numpy.floating)
     return values[0] if is_float else float(*values)
 
 
-CONVERSIONS = {int: _as_int, float: _as_float}
-_FUNCTIONS = {"where": _where}
+def _type_of(*values):
+    """Python's type. A Python number takes the place of a NumPy scalar of the same type, and arrays have no type that could be called."""
+    numpy = sys.modules.get("numpy")
+    if len(values) == 1 and numpy is not None and isinstance(values[0], numpy.ndarray):
+        raise TypeError("type() of an array is not supported: `x.dtype.type(v)` converts to the type of its elements")
+    return type(*values)
+
+
+CONVERSIONS = {int: _as_int, float: _as_float, type: _type_of}
+_FUNCTIONS = {"where": _where, "nonzero": _contiguous_places("nonzero")}
 _FUNCTIONS |= {name: _scan(name) for name in ("cumsum", "cumprod")}
 _FUNCTIONS |= {name: _moment(name) for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")}
 _FUNCTIONS |= {name: _quantile(name) for name in ("percentile", "quantile", "nanpercentile", "nanquantile")}
 _FUNCTIONS |= {name: _made(name) for name in ("empty", "zeros", "ones", "full")}
-METHODS = frozenset(("cumsum", "cumprod", "mean", "var", "std"))
+METHODS = frozenset(("cumsum", "cumprod", "mean", "var", "std", "nonzero"))
 
 
 def function_of(thing):
     """Returns Numba's variant of a NumPy function, or None if both are the same."""
+    if is_cross2d(thing):
+        return cross2d
     name = getattr(thing, "__name__", None)
     is_there = name in _FUNCTIONS and thing is getattr(sys.modules.get("numpy"), name, None)
     return _FUNCTIONS[name] if is_there else None

@@ -396,7 +396,10 @@ IMAG = Text(
     """
 func array_imag(a) {
   if is_struct(dtype(a)) { return a.imag }
-  if is_array(a) { return array_imag_view(a) }
+  if is_array(a) {
+    if is_complex(dtype(a)) { return array_imag_view(a) }
+    return 0 * a  # does not compile, so that NumPy makes the array of zeros
+  }
   if is_complex(dtype(a)) { return a.imag }
   return dtype(a)(0)
 }""",

@@ -19,6 +19,13 @@ func tuple_of_{count}(items) {{
   return items
 }}"""
 
+# type(x)(v) for a number x. The type of an array is no type of numbers.
+_OF_TYPE = words.Text("of_type", """
+func of_type(x, v) @numba {
+  if is_array(x) { let number: dtype(x) = x }
+  return dtype(x)(v)
+}""")
+
 
 class Resolved:
     """A resolved call of a Python function.
@@ -232,7 +239,7 @@ class Calls:
     def call_unknown(self, node):
         called = node.func
         if isinstance(called, ast.Call) and self.is_typed and self.static_value(called.func) is type and len(called.args) == 1:
-            return [self.source.place(node), "dtype(", *self.expression(called.args[0]), ")", *self.positional(node)]  # type(x)(v)
+            return self.of_type(node, called.args[0])
         if isinstance(node.func, ast.Name):
             if node.func.id not in self.parameters and node.func.id not in self.scope.names:
                 raise self.not_defined(node.func)
@@ -269,6 +276,12 @@ class Calls:
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def of_type(self, node, like):
+        """Returns the text of type(x)(v), a conversion to the type of the number x, which is the node `like`."""
+        if len(node.args) != 1 or node.keywords:
+            raise self.error(node, f"{ast.unparse(node.func)}() in a kernel takes one number, which it converts")
+        return [self.source.place(node), self.use(_OF_TYPE), "(", *self.expression(like), ", ", *self.expression(node.args[0]), ")"]
 
     def is_cffi(self, node):
         """Returns whether the node is an object `cffi.FFI()`, whose from_buffer passes the address
@@ -309,6 +322,7 @@ class Calls:
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             node = self.spread_out(node)
         python = getattr(thing, "py_func", thing)
+        _missing.refuse_stub(python, node, self.source)
         captured = {k.arg.removeprefix(closures.CAPTURED): k.value for k in node.keywords if str(k.arg).startswith(closures.CAPTURED)}
         given = {k.arg or "**": k.value for k in node.keywords if not str(k.arg).startswith(closures.CAPTURED)}
         try:

@@ -5,6 +5,15 @@ import ast
 from . import array_texts as texts
 from . import ranges, words
 
+_ENUMERATE_FROM = words.Text(
+    "enumerate_from",
+    """
+func enumerate_from(start) {
+  if not is_integer(dtype(start)) { let enumerate_start: i64 = start }
+  return start
+}""",
+)
+
 
 class Loops:
     """The part of the emitter for loops."""
@@ -96,7 +105,7 @@ class Loops:
         if kind is enumerate and 1 <= len(node.args) + len(node.keywords) <= 2 and node.args:
             start = node.args[1:] + [k.value for k in node.keywords if k.arg == "start"]
             item = self.items_of(node.args[0], counter, lengths, depth)
-            return [f"({counter} + ", *self.expression(start[0]), ")"] if start else [counter], item
+            return [f"({counter} + ", *self.start_of(start[0]), ")"] if start else [counter], item
         name = self.temporary()
         if ranges.is_range(self, node):
             self.put(depth, f"let {name} = ", ranges.value(self, node))
@@ -109,6 +118,12 @@ class Loops:
         self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node))
         lengths.append([f"len({name})"])
         return [f"refer({name}[{counter}])"]
+
+    def start_of(self, node):
+        """Returns the text of the first number of enumerate, which must be an integer."""
+        if isinstance(self.static_value(node), int):
+            return self.expression(node)
+        return [self.source.place(node), self.use(_ENUMERATE_FROM), "(", *self.expression(node), ")"]
 
     def take_item(self, statement, target, item, depth):
         if isinstance(target, (ast.Tuple, ast.List)):

@@ -19,13 +19,14 @@ class Loop:
 
     node: the compiled function
     inputs, outputs: names whose values the loop reads, and names that it assigns
+    unset: the inputs that a serial loop also assigns and that may have no value before the loop
     parts: the data for the kernel of a loop over prange
     bounds: the start, stop and step of the loop
     temporaries: the arrays that the loop makes
     """
 
-    def __init__(self, statement, node, inputs, outputs, parts=None, bounds=None, temporaries=()):
-        self.statement, self.node, self.inputs, self.outputs = statement, node, inputs, outputs
+    def __init__(self, statement, node, inputs, outputs, parts=None, bounds=None, temporaries=(), unset=()):
+        self.statement, self.node, self.inputs, self.outputs, self.unset = statement, node, inputs, outputs, unset
         self.parts, self.bounds, self.temporaries = parts, bounds, list(temporaries)
 
 
@@ -222,7 +223,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             values = [ast.Name(n, ast.Load()) for n in outputs]
             body = [*body, ast.Return(values[0] if len(values) == 1 else ast.Tuple(values, ast.Load()))]
         node = self._function(statement, "loop", [*pools, *inputs], body)
-        return self._keep(Loop(statement, node, inputs, outputs, temporaries=made))
+        unset = [n for n in inputs if n in stored and n not in self.parameters and self.scope.first(self.node.body, n) == "read"]
+        return self._keep(Loop(statement, node, inputs, outputs, temporaries=made, unset=unset))
 
     def is_set_before(self, statement, name):
         """Whether the name may have a value before the loop. If so, it keeps this value if the loop assigns none. Statements after the loop

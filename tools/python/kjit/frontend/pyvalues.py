@@ -131,7 +131,8 @@ func sum_of_items(items, start) @numba {
 _SUM_OF = words.Text("sum_of_all_items", "\nfunc sum_of_all_items(items) @numba { return sum_of_items(items, 0) }", needs=(_SUM,))
 _ANY = words.Text("any_of_items", "\nfunc any_of_items(items) @numba { for item in items { if item { return true } }\n  return false }")
 _ALL = words.Text("all_of_items", "\nfunc all_of_items(items) @numba { for item in items { if not item { return false } }\n  return true }")
-# hash() of numbers and tuples, as CPython computes it: numbers modulo the prime 2**61 - 1, and tuples by xxHash.
+# hash() of numbers and tuples, as CPython computes it: numbers modulo the prime 2**61 - 1, and tuples by xxHash. The hash of a date is its
+# count, as in Numba.
 _HASH_OF_INTEGER = words.Text(
     "hash_of_integer",
     """
@@ -177,6 +178,7 @@ func hash_of(x) @numba {
     joined = joined + (u64(len(x)) ^ 2870177450013471926u64)
     return joined == 18446744073709551615u64 ? 1546275796i64 : bitcast(i64, joined)
   }
+  if is_struct(dtype(x)) { return x.count == -1 ? -2i64 : x.count }
   if is_complex(dtype(x)) {
     let whole = hash_of_float(f64(x.real)) + hash_of_float(f64(x.imag)) * 1000003
     return whole == -1 ? -2i64 : whole

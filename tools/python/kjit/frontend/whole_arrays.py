@@ -5,7 +5,7 @@ import ast
 import random
 import types
 
-from .. import _overloading, _ufuncs
+from .. import _numpy_types, _overloading, _ufuncs
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
 
@@ -31,8 +31,10 @@ _WHY = {ast.Try: "contains `try`", ast.Raise: "raises an exception with values t
 
 
 def is_of_numpy(thing):
-    """Returns whether an object is a function, type or ufunc of NumPy. Functions of numpy.random
-    are methods of its generator."""
+    """Returns whether an object is a function, type or ufunc of NumPy, or Numba's function for whole arrays. Functions of
+    numpy.random are methods of its generator."""
+    if _numpy_types.is_cross2d(thing):
+        return True
     owner = getattr(thing, "__self__", None)
     modules = getattr(thing, "__module__", None) or type(thing).__module__, type(owner).__module__
     return any(str(module).split(".")[0] == "numpy" for module in modules) or type(thing).__name__ == "ufunc"
@@ -171,7 +173,7 @@ class WholeArrays:
         if thing is static.UNKNOWN:
             return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS
         is_ufunc = ufuncs.is_ufunc(thing) or isinstance(thing, _ufuncs.Attributes)
-        if thing is slice or getattr(thing, "runs_in_python", False) or is_ufunc or is_known_random(thing):
+        if thing is slice or getattr(thing, "runs_in_python", False) or is_ufunc or is_known_random(thing) or _numpy_types.is_cross2d(thing):
             return True
         module = str(getattr(thing, "__module__", "")).split(".")
         return module[0] == "numpy" and module[1:2] in ([], ["lib"], ["_core"], ["core"]) and thing.__name__ in FUNCTIONS

@@ -1,0 +1,176 @@
+# REQUIRES: numba
+# RUN: %numba-python %s
+"""Functions that njit once computed otherwise than Numba in silence: each call gives the value, the type and the layout that Numba gives,
+or both reject it."""
+import os
+import warnings
+
+os.environ["KJIT_DEVICE"] = "cpu"
+import kjit  # noqa: E402
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from numba.np.extensions import cross2d  # noqa: E402
+
+warnings.simplefilter("ignore")
+NUMBERS = 3.5, np.float32(2), True, np.int8(3), 1j
+DATES = [kind(value, unit) for kind in (np.datetime64, np.timedelta64) for unit in "Ds" for value in ("NaT", 5, -1, 2**61 + 7, -(2**62))]
+RECORDS = np.array([(b"ab", 3, "xy"), (b"cd", 4, "z")], [("a", "S5"), ("b", "i4"), ("c", "U3")])
+TITLED = np.array([(1, 2.0), (3, 4.0)], {"names": ["a", "b"], "formats": ["i4", "f8"], "titles": ["first", "second"]})
+ROW, MATRIX = np.array([1.0, 2.0]), np.array([[3, 5], [4, 7]])
+GRID = np.arange(6.0).reshape(2, 3)
+exec("def nothing(x):\n    'has no body'", space := {"__name__": "numba.np.made"})
+nothing = space["nothing"]
+
+
+def converted(x, v):
+    return type(x)(v)
+
+
+def converted_in_python(x, v):
+    return type(x)(v), np.zeros(2)
+
+
+def hash_of(date):
+    return hash(date)
+
+
+def hash_of_pair(date):
+    return hash((date, 3))
+
+
+def product(a, b):
+    return cross2d(a, b)
+
+
+def products_in_a_loop(a, b):
+    total = 0.0
+    for _ in range(3):
+        total += cross2d(a, b)[()]
+    return total
+
+
+def field(records):
+    return records[0].a
+
+
+def fields(records):
+    return records[1].c, records[0].b, records["a"][0]
+
+
+def titled(records):
+    return records[0].a + records[1].b, records[1]["b"]
+
+
+def places(x):
+    return np.nonzero(x), np.where(x), x.nonzero()
+
+
+def strides(x):
+    return np.nonzero(x)[0].strides, np.where(x)[0].strides, x.nonzero()[0].strides
+
+
+def set_before_the_loop(n):
+    if n > 100:
+        v = 1.0
+    made = np.zeros(3)
+    for i in range(n):
+        v = i * 0.5
+    return v, made
+
+
+def set_in_an_earlier_loop(n):
+    made = np.zeros(3)
+    if n > 2:
+        v, w = 7, 2.5
+    for i in range(n):
+        for j in range(i):
+            v = i * j
+        if i % 2:
+            w = v / 2
+    for _ in range(n):
+        made[0] += v + w
+    return v, w, made
+
+
+def enumerated(x, start):
+    total = 0.0
+    for i, v in enumerate(x, start):
+        total += i * v
+    return total
+
+
+def imaginary(x):
+    return x.imag, np.imag(x).sum()
+
+
+def as_float(x):
+    return float(x)
+
+
+def as_int(x):
+    return int(x), np.zeros(1)
+
+
+def call_of_a_stub(x):
+    return nothing(x)
+
+
+def call_of_a_stub_in_python(x):
+    return nothing(x), np.zeros(2)
+
+
+CALLS = [
+    (converted, [(x, 3) for x in NUMBERS] + [(np.int8(3), 3.7)], [(ROW, 3), ((1, 2), 3)]),
+    (converted_in_python, [(x, 3) for x in NUMBERS], [(ROW, 3)]),
+    (hash_of, [(date,) for date in DATES], []),
+    (hash_of_pair, [(DATES[1],), (DATES[-1],)], []),
+    (product, [(ROW, ROW[::-1]), (ROW, MATRIX), (MATRIX, MATRIX[::-1]), ((1, 2), (4, 5)), (MATRIX.astype("i4"), MATRIX)], [(GRID, GRID), (ROW, None)]),
+    (products_in_a_loop, [(ROW, ROW[::-1])], []),
+    (field, [(RECORDS,)], []),
+    (fields, [(RECORDS,)], []),
+    (titled, [(TITLED,)], []),
+    (places, [(GRID,), (GRID.T,), (GRID > 2,)], []),
+    (strides, [(GRID,), (GRID.T,)], []),
+    (set_before_the_loop, [(3,), (200,)], []),
+    (set_in_an_earlier_loop, [(5,), (200,)], []),
+    (enumerated, [(ROW, 3), (ROW, np.uint8(7))], [(ROW, 3.5), (ROW, 1j)]),
+    (imaginary, [(ROW,), (GRID.astype("f4"),), (ROW * 1j,)], []),
+    (as_float, [(np.float32(2.5),), (3,)], [(np.ones(1),), (np.array(2.5),)]),
+    (as_int, [(2.5,), (np.int8(3),)], [(np.ones(1),), (np.array(2.5),)]),
+    (call_of_a_stub, [], [(3,)]),
+    (call_of_a_stub_in_python, [], [(3,)]),
+]
+
+
+def same(got, expected):
+    if isinstance(expected, tuple):
+        return type(got) is tuple and len(got) == len(expected) and all(map(same, got, expected))
+    if isinstance(expected, np.ndarray):
+        is_alike = type(got) is np.ndarray and got.dtype == expected.dtype and got.strides == expected.strides
+        return is_alike and np.array_equal(got, expected)
+    return type(got) is type(expected) and got == expected
+
+
+def error_of(package, function, args):
+    try:
+        package.njit(function)(*args)
+    except Exception as error:
+        return error
+    return None
+
+
+for function, right, wrong in CALLS:
+    numbas, own = numba.njit(function), kjit.njit(function)
+    for args in right:
+        got, expected = own(*args), numbas(*args)
+        assert same(got, expected), (function.__name__, args, got, expected)
+    for args in wrong:
+        errors = [error_of(package, function, args) for package in (numba, kjit)]
+        assert all(errors) and (isinstance(errors[1], kjit.Error) or type(errors[0]) is type(errors[1])), (function.__name__, args, errors)
+
+# In Numba the value of a variable without a value is whatever is in memory; here it is 0.
+assert same(kjit.njit(set_before_the_loop)(0), (0.0, np.zeros(3)))
+
+with kjit.as_numba():
+    from numba.np.extensions import cross2d as replaced
+assert kjit.njit(lambda a, b: replaced(a, b))(ROW, ROW[::-1]) == cross2d.__globals__["_cross2d_operation"](ROW, ROW[::-1])
