@@ -5,10 +5,12 @@ A tuple with such items, and a list of constants for literal_unroll, exist only 
 outermost block, and the function only reads single items. Other uses stay, and the translation of expressions reports them."""
 
 import ast
+import sys
 
 from .scope import copied
 from .static import UNKNOWN, fold_literals
 
+_WORDS = "kjit.cuda.words"
 _OF_NUMBA = ("numba.misc.special", "literal_unroll")  # the function that programs import from numba itself
 _MOST = 1000  # items, Numba's limit for tuples
 
@@ -100,11 +102,9 @@ class _Found:
     def is_unroll(self, node):
         if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
             return False
-        from ..cuda import words
-
-        found = self.names.value(node.func)
+        found, words = self.names.value(node.func), sys.modules.get(_WORDS)  # a program without this module cannot call its form
         is_of_numba = (getattr(found, "__module__", None), getattr(found, "__name__", None)) == _OF_NUMBA
-        return is_of_numba or found is words.FORMS["literal_unroll"]
+        return is_of_numba or words is not None and found is words.FORMS["literal_unroll"]
 
     def is_special(self, node):
         """Returns whether an item of a display is a string, None or a function, or contains one."""
