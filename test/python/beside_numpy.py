@@ -3,6 +3,8 @@
 
 In a program `xp` is the namespace, `np` is NumPy, and `a` ... are arrays of `xp` with fresh random numbers. The last statement is an
 expression, whose value is compared. beside_numpy.py 3 17 runs the programs with these numbers and shows what raises an error."""
+import array
+import collections
 import copy
 import math
 import operator
@@ -112,6 +114,22 @@ float(v); int(v); complex(v); float(v[:0]); float(a.sum()); int(i[0]); operator.
 round(v[0], 1); round(v[0]); round(f.mean(), 2); math.trunc(a[0, 0]); round(a)
 x = weakref.ref(v); x() is v
 xp.round(i * 13, -1); np.round(j, -1); i.round(-2); xp.round(j, 1); xp.linspace(-1.5, 1.5, 4, dtype=int); xp.linspace([0, 1], 5.7, 4, dtype="u1"); xp.linspace(0, 5, 4, dtype=int, retstep=True)
+# Python integers that the type of the array does not have
+j < 300; j == -1; j != 256; j >= -1; 300 > j; i == 2**70; i > -2**70; xp.less(300, j); np.equal(j, -1); (j < 300) & (j > 2); 300 in j; xp.less(j, 300, out=b); b; np.greater(j, -1, out=b); b; xp.maximum(j, 300)
+xp.clip(j, -1, 300); j.clip(-5, 3); np.clip(j, 2, 999); xp.clip(j, 300, None); xp.clip(i, -2**70, 2**70)
+xp.searchsorted(xp.sort(i), 2.5); xp.searchsorted(xp.sort(j), [1.5, 300]); xp.searchsorted(xp.sort(f), 0.25, side="right"); xp.sort(i).searchsorted(-0.5); xp.searchsorted([1, 2, 3], 2.5); xp.searchsorted(xp.sort(j), 300)
+# operands of other classes
+v + array.array("d", [1, 2, 3, 4, 5]); array.array("f", [1, 2, 3, 4, 5]) * v; v - memoryview(b"abcde"); v + bytearray(5); v + like; like - v; v += like; v; v == like; v @ like; v ** like; divmod(v, like); like < v; v[:] = like; v; v[:3] = array.array("i", [1, 2, 3]); v
+v + collections.deque([1, 2, 3, 4, 5]); row * v; v / row; v[:] = row; v; xp.sin(like); xp.add(v, like); xp.sum(like); xp.mean(row); xp.stack([v, like]); xp.where(v > 0.5, like, v); xp.maximum(row, v); xp.asarray(like); v * {1: 2}; v + {1, 2}; v + b"abcde"; v + "abcde"
+v + big; big * v; v[:] = big; v; xp.add(v, big); v < big; xp.where(v > 0.5, big, 0); xp.sum(big); v + askew; askew / v; v -= askew; v; v[:] = askew; v; v + big[::-1]; i[:5] + big.astype(">i2")
+v + unlike; unlike - v; v * unlike; xp.add(v, unlike); v == other; v != other; v == unlike; v + other; other < v; 2 * numpys; v * numpys; numpys * v[0]
+# out= and where= of other kinds
+xp.add(v, 1, out=[v]); xp.add(v, 1, out="x"); xp.clip(v, 0, 1, out=3); xp.add(v, 1, where=True); xp.add(v, 1, out=v, where=[1, 0, 1, 0, 1]); v; xp.sqrt(v, out=v, where=True); v; xp.add(a, 1, out=a, where=[True, False, True, False]); a; xp.sum(a, out="x"); xp.add(v, 1, out=v, where=False); v
+# results of reductions in other types
+xp.cumsum(v * 3, out=i[:5]); i; np.add.reduce(v * 3, out=i[1, ...]); np.cumsum(i, out=f); f; xp.sum(a * 3, 0, out=i[:4]); i; np.add.accumulate(f * 9, out=i); i; xp.max(a * 9, 1, out=i[:3]); i; np.cumsum(i, dtype="f4"); xp.mean(i, dtype="i4"); xp.mean(a * 9, 0, dtype=int); i.mean(dtype="int64", keepdims=True); np.cumprod(v, out=v > 9)
+# arguments that are no numbers of elements, and kinds of errors
+xp.linspace(0, 1, 2.5); xp.linspace(f[0], 1, 3); xp.linspace(np.float32(0), 2.0, 3); xp.linspace(j[0], 9, 3); xp.arange(0, 1, 0); xp.repeat(v, -1); xp.histogram(v, 2.5); xp.sort(v[0]); v @= v; m @= v[:3]; m @= m; m; xp.can_cast("f8", "f4", "same_kind"); xp.can_cast("f8", "i4", casting="same_kind")
+str(f[0]); str(f.max()); str(i[0]); str(b[1]); str(v.mean()); a.flat.copy(); a.T.flat.copy(); xp.argmax(c); c.argmin(); xp.argmax(c.reshape(2, 2), 0)
 (a > 0) @ (a > 1).T; (a[0] > 0) @ (a[1] > 0); xp.einsum("ij,kj->ik", a > 0, a > 0); np.einsum("ij,kj->ik", a > 0, a > 1); xp.einsum("i->", b); xp.dot(b, b); xp.tensordot(a > 0, a > 0, 2); xp.inner(a > 0, a > 1); np.matmul(m > 1, m > 1, out=m > 2)
 xp.histogram(v[:0], 3); xp.histogram(v, [3, 2, 1]); xp.histogram(v, [[1, 2]]); xp.histogram(v, 0); xp.histogram(v, 3, range=(2, 1)); xp.histogram(v * xp.nan, 3); xp.bincount(i - 20); xp.bincount(a > 0); xp.bincount(j, minlength=-1); xp.bincount(j[:0]); xp.bincount([]); xp.bincount([], minlength=3); xp.average(v, weights=v * 0)
 pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v.sum() / 2; [x.sum() for x in a]; 3 in i; any(b)
@@ -119,6 +137,45 @@ pickle.loads(pickle.dumps(a)); copy.deepcopy(a); (1 < i) & (i < 5); 1 < i < 5; v
 
 
 KINDS = TypeError, ValueError, IndexError, OverflowError, AttributeError, ZeroDivisionError
+
+
+class Like:
+    """An object of which NumPy makes an array."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(5.0) if dtype is None else np.arange(5.0).astype(dtype)
+
+
+class Row:
+    """A sequence by its methods alone."""
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, place):
+        return range(1, 6)[place]
+
+
+class Unlike:
+    """An object that computes operations with arrays itself."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return ufunc.__name__
+
+
+class Other:
+    """An object that no operation accepts."""
+
+
+class Numpys(np.ndarray):
+    """A class of arrays without a priority."""
+
+
+# Operands by name: NumPy's arrays in another byte order and without alignment, and objects of other classes.
+OTHERS = {
+    "like": Like(), "row": Row(), "unlike": Unlike(), "other": Other(), "big": np.arange(1, 6, dtype=">f8"),
+    "askew": np.frombuffer(b"x" + np.arange(1.0, 6).tobytes(), "u1")[1:].view("f8"), "numpys": np.arange(5.0).view(Numpys),
+}  # fmt: skip
 
 
 def programs():
@@ -141,7 +198,8 @@ def programs():
 
 
 def outcome(statements, xp):
-    space = {"xp": xp, "np": np, "math": math, "operator": operator, "pickle": pickle, "copy": copy, "weakref": weakref}
+    space = {"xp": xp, "np": np, "math": math, "operator": operator, "pickle": pickle, "copy": copy, "weakref": weakref, "array": array, "collections": collections}
+    space |= OTHERS
     for name, x in ARRAYS.items():
         space[name] = x.copy() if xp is np else knp.asarray(x)
     try:
@@ -174,7 +232,7 @@ def difference(got, expected):
 
 
 # Programs whose results depend on the version of NumPy: numbers of Python had no types of their own before version 2.
-SINCE_2 = ("np.float64(2.5)", "np.int16(300)", "j += 300", "j += -1", "j[0] = 300")
+SINCE_2 = ("np.float64(2.5)", "np.int16(300)", "j += 300", "j += -1", "j[0] = 300", "xp.clip(j", "j.clip(-5", "np.clip(j", "xp.clip(i, -2", "xp.maximum(j, 300)", "xp.linspace(f[0]", "xp.linspace(np.float32", "v @= v", "m @= ")
 
 chosen = {int(word) for word in sys.argv[1:]}
 wrong = []
@@ -228,6 +286,18 @@ with tempfile.TemporaryDirectory() as folder:
         assert all(type(x) is kjit.Array for x in file.values())
     four.dump(path)
     assert (knp.load(path, allow_pickle=True) == four).all() and (pickle.loads(four.dumps()) == four).all()
+
+
+# Arrays with masks, and classes of NumPy's with operators of their own, are not computed without these.
+masked, three = np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False]), knp.ones(3)
+assert (three + masked).mask.tolist() == (masked + three).mask.tolist() == [True, False, False] and type(three * masked) is type(masked)
+assert (knp.ones((2, 2)) * np.matrix([[1, 2], [3, 4]])).tolist() == [[4, 6], [4, 6]]
+for call in (lambda: knp.add(three, masked), lambda: three.__setitem__(slice(None), masked), lambda: knp.maximum(masked, 0)):
+    try:
+        call()
+        raise AssertionError("no mask")
+    except TypeError as error:
+        assert "masks" in str(error), error
 
 
 class Failing:

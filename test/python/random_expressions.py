@@ -1,11 +1,14 @@
 # RUN: %kjit-python %s
 # RUN: env KJIT_CPU_DEVICES=2 KJIT_DEVICE=cpu:1 %kjit-python %s
 """Random programs with expressions of kjit.numpy against NumPy, computed at once, one by one and as fused kernels: aliases, views of views,
-updates in place, masks, arrays of indices, out= and where=, arrays without dimensions, bools.
+updates in place, masks, arrays of indices, out= and where=, arrays without dimensions, bools, operands of other classes, comparisons with
+integers that the type does not have.
 
 Results are equal bit for bit, those of floats, too: a fused kernel rounds where the single operations do.
 
     python3 test/python/random_expressions.py [programs] [steps]     # KJIT_TEST_SEED repeats a run"""
+import array
+import operator
 import os
 import random
 import sys
@@ -38,6 +41,28 @@ if ON_CPU:  # calls of NumPy's ufuncs
     for operators in BINARY.values():
         operators += [("np.subtract", np.subtract), ("np.multiply", np.multiply), ("np.maximum", np.maximum)]
 IN_PLACE = ("__iadd__", "__isub__", "__imul__")
+
+
+class Like:
+    """An object of which NumPy makes an array."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def __array__(self, dtype=None, copy=None):
+        return self.host if dtype is None else self.host.astype(dtype)
+
+
+def unaligned(host):
+    return np.frombuffer(b"x" + host.tobytes(), "u1")[1:].view(host.dtype).reshape(host.shape)
+
+
+# Objects with the elements of a NumPy array, which operators convert.
+OTHERS = (
+    lambda host: host.astype(host.dtype.newbyteorder(">")), unaligned, Like, memoryview, np.ndarray.tolist,
+    lambda host: array.array(host.dtype.char, host.tobytes()) if host.ndim == 1 else tuple(host.tolist()),
+)  # fmt: skip
+COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 
 
 class Program:
@@ -289,6 +314,46 @@ class Program:
         p &= q
         same(u, p, [*self.trace, "an update of bools"])
 
+    def other_operand(self):
+        """An operand, an assigned value or an update of another class than an array."""
+        if not ON_CPU:
+            return
+        a, x = self.pick()
+        b = self.partner(a)[0]
+        if not np.ndim(b) or np.broadcast_shapes(a.shape, b.shape) != a.shape:
+            return
+        other = self.choice.choice(OTHERS)(np.array(b, order="C"))  # a copy, because a and b can share memory
+        same_elements = np.asarray(other).astype(np.asarray(other).dtype.newbyteorder("="))
+        word, operator = self.choice.choice(BINARY[self.kind])
+        trace = [*self.trace, word, type(other).__name__]
+        same(operator(x, other), operator(a, same_elements), trace)
+        if not isinstance(other, np.ndarray):  # NumPy calls the operators of its own arrays
+            same(operator(other, x), operator(same_elements, a), trace)
+        same(knp.where(x > 2, other, 0), np.where(a > 2, same_elements, same_elements.dtype.type(0)), trace)
+        if np.can_cast(same_elements.dtype, a.dtype, "same_kind"):
+            if self.choice.random() < 0.5:
+                a[...] = same_elements
+                x[...] = other
+            else:
+                a += same_elements
+                x += other
+
+    def out_of_range(self):
+        """A comparison with an integer that the type of the array may not have, after arithmetic and within an expression."""
+        if self.kind == "f":
+            return
+        a, x = self.expression(2)
+        limits = np.iinfo(a.dtype)
+        number = self.choice.choice((limits.min - 1, limits.max + 1, limits.min, limits.max, -(2**70), 2**70, 2**64, -1, 300))
+        compare = self.choice.choice(COMPARISONS)
+        expected = np.asarray([compare(int(each), number) for each in a.flat], bool).reshape(a.shape)
+        same(compare(x, number), expected, [*self.trace, compare.__name__, number])
+        same(compare(x, number) & (x > 1), expected & (a > 1), [*self.trace, compare.__name__, number])
+        out = knp.ones(a.shape, dtype=knp.bool)
+        getattr(knp, {"lt": "less", "ge": "greater_equal", "eq": "equal"}.get(compare.__name__, "equal"))(x, number, out=out)
+        if compare.__name__ in ("lt", "ge", "eq"):
+            same(out, expected, [*self.trace, compare.__name__, number, "out="])
+
     def drop(self):
         if len(self.arrays) > len(SHAPES):
             self.arrays.pop(self.choice.randrange(len(self.arrays)))
@@ -312,7 +377,7 @@ class Program:
         statements = [self.compute] * 5 + [self.update] * 2 + [
             self.look, self.update_by_itself, self.view, self.transposed, self.store, self.store_where, self.reduce, self.drop,
             self.lend, self.write_lent, self.select, self.update_where, self.scan, self.store_at, self.take_at, self.result_in,
-            self.view_of_view, self.point, self.truths,
+            self.view_of_view, self.point, self.truths, self.other_operand, self.out_of_range,
         ]  # fmt: skip
         with np.errstate(all="ignore"):
             for _ in range(steps):

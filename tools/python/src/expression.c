@@ -198,6 +198,23 @@ static int is_in_range(PyObject *number, kjit_type type)
   }
 }
 
+/* Returns whether the operation's type has every operand that is a Python integer. Otherwise
+ * kjit.numpy computes a comparison with another number, and rejects other operations. */
+static int has_integers(const binding_operation *operation, PyObject *const *operands, int count)
+{
+  kjit_type type = operation->scalar;
+  if (type < KJIT_I8 || type > KJIT_U64) return 1;
+  for (int i = 0; i < count; i++) {
+    if (Py_TYPE(operands[i]) != &PyLong_Type || is_in_range(operands[i], type)) continue;
+    if (type != KJIT_U64) return 0;
+    if (PyLong_AsUnsignedLongLong(operands[i]) == (unsigned long long)-1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return 0;
+    }
+  }
+  return 1;
+}
+
 /* Converts a number to the operation's type: a Python number to float or int, or a Python or NumPy
  * number to a NumPy scalar. Returns a new reference, or NULL with an exception. */
 static PyObject *convert_number(const binding_operation *operation, PyObject *number)
@@ -452,7 +469,8 @@ static array_object *record(long row, PyObject *const *operands, int count)
   if (!array_count) return NULL;
   tally t;
   int number = find_operation(row, types, operands, count);
-  if (number < 0 || shorten(operands, count, &t)) return NULL;
+  if (number < 0 || !has_integers(&operations[number], operands, count)) return NULL;
+  if (shorten(operands, count, &t)) return NULL;
   array_object *made = make_pending(number, operands, count, device, &tensor, shape);
   if (!made) return NULL;
   made->pending->operation_count = t.operations;

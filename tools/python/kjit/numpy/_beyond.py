@@ -13,7 +13,7 @@ import sys
 
 from .. import _kjit
 from .._traced import is_traced
-from . import _dtypes
+from . import _dtypes, _operands
 from ._engine import LISTS, Array
 
 
@@ -59,7 +59,7 @@ def _array(x, device, takes_numbers):
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(x, numpy.ndarray) or takes_numbers and numpy is not None and isinstance(x, numpy.generic):
         return _protocols.own(x, "cpu" if x.ndim else device or "cpu")
-    return x
+    return _creation.asarray(x, device=device) if _operands.is_array_like(x) else x
 
 
 def _call_traced(name, args, options):

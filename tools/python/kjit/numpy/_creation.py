@@ -1,6 +1,7 @@
 """Functions that create arrays."""
 
 import functools
+import operator
 
 from .. import _arrays, _kjit, _state
 from . import _dtypes, _engine
@@ -173,6 +174,7 @@ def full(shape, fill_value, dtype=None, order=None, *, device=None):
     if isinstance(fill_value, _engine.LISTS):
         fill_value = asarray(fill_value, device=device)
     if dtype is None:
+        fill_value = fill_value if hasattr(fill_value, "dtype") or _dtypes.is_scalar(fill_value) else asarray(fill_value, device=device)
         is_scalar = _dtypes.is_scalar(fill_value)
         text = DEFAULTS[_dtypes.scalar_kind(fill_value)] if is_scalar else _dtypes.text_of(fill_value)
     else:
@@ -237,11 +239,11 @@ def _line(text):
 @quick("arange")
 def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     """Returns the numbers start, start + step, ... up to but not including stop. With one argument
-    the numbers go from 0 up to it. Raises ShapeError if step is 0."""
+    the numbers go from 0 up to it. Raises ZeroDivisionError if step is 0."""
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise ShapeError("arange: step must not be 0")
+        raise ZeroDivisionError("arange: step must not be 0")
     is_whole = all(isinstance(x, int) or getattr(x, "dtype", None) is not None and KIND[_dtypes.text_of(x)] in "biu" for x in (start, stop, step))
     text = _text(dtype, "i64" if is_whole else "f64")
     start, stop, step = (int(x) if is_whole else float(x) for x in (start, stop, step))
@@ -282,6 +284,7 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
     stop is an array, the result has one more dimension, at `axis`. Raises ShapeError if num is
     negative. Integers are the numbers rounded down.
     """
+    num = operator.index(num)
     if dtype is not None and KIND[_text(dtype, None)] in "iu":
         made = linspace(start, stop, num, endpoint, retstep, None, axis, device=device)
         numbers = _engine.converted(elementwise(ROWS["floor"], (made[0] if retstep else made,)), _text(dtype, None))
@@ -290,8 +293,8 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
         return _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device)
     if num < 0:
         raise ShapeError(f"linspace: the number of elements, {num}, must not be negative")
-    is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    text = _text(dtype, "c128" if is_complex else "f64")
+    text = _text(dtype, _dtypes.result_type(start, stop, 1.0).text)
+    is_complex = any(isinstance(x, complex) or hasattr(x, "dtype") and KIND[_dtypes.text_of(x)] == "c" for x in (start, stop))
     inner, python = ("c128", complex) if is_complex or KIND[text] == "c" else ("f64", float)
     start, stop = python(start), python(stop)
     parts = num - 1 if endpoint else num

@@ -174,11 +174,23 @@ def result_type(*arrays_and_dtypes):
     return BY_TEXT[result]
 
 
-def can_cast(from_, to, /):
-    """Returns whether a data type, or the data type of an array, promotes to the type `to`."""
+def can_cast(from_, to, casting="safe"):
+    """Returns whether a data type, or the data type of an array, promotes to the type `to`. casting: NumPy's name of
+    another rule, such as "same_kind"."""
     source = text_of(from_) if isinstance(from_, Array) else dtype_of(from_).text
     target = dtype_of(to).text
-    return common(source, target) == target
+    if casting == "safe":
+        return common(source, target) == target
+    return can_convert(BY_TEXT[source], BY_TEXT[target], casting)
+
+
+def can_convert(source, target, casting):
+    """Returns whether one of NumPy's rules permits the conversion from a data type to another one."""
+    import numpy
+
+    if "bf16" in (source.text, target.text):
+        return source == target or casting == "same_kind" and KIND[target.text] in "fc"
+    return numpy.can_cast(numpy.dtype(source.dtype), numpy.dtype(target.dtype), casting)
 
 
 def isdtype(dtype, kind):

@@ -1,6 +1,7 @@
 """The element-wise functions of the namespace, generated from the table."""
 
 from . import _beyond, _dtypes, _engine
+from ._dtypes import KIND
 from ._engine import elementwise
 from ._errors import ShapeError
 from ._table import ROWS
@@ -15,7 +16,7 @@ _OTHER_NAMES = {
 
 def _unary(row):
     def function(x, /, out=None, *, where=None, **options):
-        if options or type(out) is tuple:
+        if options or out is not None and not isinstance(out, _engine.Array):
             return _by_ufunc(row, (x,), out, where, options)
         return elementwise(row, (x,), out, where)
 
@@ -26,7 +27,7 @@ def _binary(row):
     check = _EXPONENTS.get(row.name)
 
     def function(x1, x2, /, out=None, *, where=None, **options):
-        if options or type(out) is tuple:
+        if options or out is not None and not isinstance(out, _engine.Array):
             return _by_ufunc(row, (x1, x2), out, where, options)
         if check is not None:
             check(x1, x2)
@@ -44,7 +45,7 @@ def _by_ufunc(row, operands, out, where, options):
         raise TypeError(f"{row.name}() got an unexpected keyword argument {next(iter(options), 'out')!r}")
     options |= {} if out is None else {"out": out}
     options |= {} if where is None else {"where": where}
-    return _beyond.by_numpy(getattr(numpy, row.ufunc), _engine.without_lists(operands), options)
+    return _beyond.by_numpy(getattr(numpy, row.ufunc), _engine.ready_operands(operands), options)
 
 
 def check_exponent(base, exponent):
@@ -65,7 +66,7 @@ def check_exponent(base, exponent):
 def _kind(x):
     if _dtypes.is_scalar(x):
         return _dtypes.scalar_kind(x)
-    return _dtypes.KIND.get(_dtypes.dtypes.name_of(x.dtype), "?") if hasattr(x, "dtype") else "?"
+    return KIND.get(_dtypes.dtypes.name_of(x.dtype), "?") if hasattr(x, "dtype") else "?"
 
 
 _EXPONENTS = {"pow": check_exponent}
@@ -108,7 +109,7 @@ def rint(x, /, out=None, *, where=None):
     """Rounds each element to the nearest integer, ties to even. Integers and bools are computed in
     float64. out: an array that the result is written to. where: an array of bool; other elements of
     `out` stay as they were."""
-    if hasattr(x, "dtype") and _dtypes.KIND.get(_dtypes.text_of(x), "f") in "biu":
+    if hasattr(x, "dtype") and KIND.get(_dtypes.text_of(x), "f") in "biu":
         x = elementwise(ROWS["positive"], (_engine.cast(x, "f64"),)) if isinstance(x, _engine.Array) else x.astype("f8")
     return elementwise(ROWS["round"], (float(x) if isinstance(x, int) else x,), out, where)
 
@@ -117,7 +118,7 @@ def clip(x, /, min=None, max=None, *, out=None):
     """Limits each element of x to the range from min to max. min, max: numbers or arrays that
     broadcast with x; None means no bound. The result has the data type of x."""
     text = _dtypes.text_of(x)
-    bounds = [_bound(bound, text) for bound in (min, max)]
+    bounds = [_bound(bound, text) for bound in effective_bounds(text, min, max)]
     if bounds[0] is None and bounds[1] is None:
         return _engine.copied_result(x) if out is None else _assigned(out, x)
     if bounds[1] is None:
@@ -127,11 +128,21 @@ def clip(x, /, min=None, max=None, *, out=None):
     return elementwise(ROWS["clip"], (x, *bounds), out)
 
 
+def effective_bounds(text, low, high):
+    """Returns the bounds of clip(), with None for a Python integer beyond which the type has no elements."""
+    if KIND[text] not in "iu":
+        return low, high
+    limits = _dtypes.iinfo(_dtypes.BY_TEXT[text])
+    is_low = type(low) is int and low < limits.min
+    is_high = type(high) is int and high > limits.max
+    return None if is_low else low, None if is_high else high
+
+
 def _bound(bound, text):
     """Returns a bound, converted to the data type `text` of the array."""
     if bound is None or not hasattr(bound, "shape"):
         return bound
-    if _dtypes.KIND[_dtypes.text_of(bound)] != _dtypes.KIND[text] and _dtypes.KIND[text] not in "iu":
+    if KIND[_dtypes.text_of(bound)] != KIND[text] and KIND[text] not in "iu":
         _dtypes.promote([text, _dtypes.text_of(bound)], "clip")
     return _engine.converted(bound, text)
 
@@ -154,7 +165,7 @@ def round(x, /, decimals=0, *, out=None):
     digits to keep; negative values round to tens, hundreds and so on."""
     if not decimals:
         return elementwise(ROWS["round"], (x,), out)
-    if hasattr(x, "dtype") and _dtypes.KIND[_dtypes.text_of(x)] in "iu":
+    if hasattr(x, "dtype") and KIND[_dtypes.text_of(x)] in "iu":
         return _round_integers(x, decimals, out)
     scale = 10.0 ** abs(decimals)
     if decimals > 0:

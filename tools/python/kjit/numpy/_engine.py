@@ -5,7 +5,6 @@ every result computed from indices through `from_indices`.
 """
 
 import functools
-import sys
 from collections.abc import Sequence
 from operator import index
 
@@ -15,11 +14,10 @@ from . import _dtypes
 from ._dtypes import BY_TEXT, KIND
 from ._errors import DevicesError, PromotionError, ShapeError
 from ._funcs import IDENTITY, Func
+from ._operands import LISTS, compared_in_range, has_ufuncs, is_numpys, learn_scalars, operand, ready_operands
 
 Array = _kjit.Array
 MOST_RANK = 8
-# Sequences that are operands in the place of arrays.
-LISTS = (list, tuple, range)
 
 
 def quick(name, number=0):
@@ -109,17 +107,6 @@ def check_range(value, text):
     limits = _limits(text)
     if limits is not None and not limits[0] <= value <= limits[1]:
         raise OverflowError(f"Python integer {value} is out of bounds for {BY_TEXT[text].name}")
-
-
-def operand(x, what):
-    """Returns the object if it is an operand: a kjit array, a NumPy array or scalar, or a Python
-    number. Raises PromotionError for other objects."""
-    if isinstance(x, Array) or _dtypes.is_scalar(x):
-        return x
-    numpy = _numpy()
-    if isinstance(x, (numpy.ndarray, numpy.generic)):
-        return x
-    raise PromotionError(f"{what}: an operand must be an array or a number, not {type(x).__name__}")
 
 
 def common_device(operands, what):
@@ -309,41 +296,6 @@ class Operands:
 context_of_expressions = None
 
 
-def is_operand(x):
-    """Returns whether an operator accepts an object: a kjit or NumPy array, a number, or a list or
-    tuple."""
-    if isinstance(x, (Array, *LISTS)) or _dtypes.is_scalar(x):
-        return True
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(x, (numpy.ndarray, numpy.generic))
-
-
-_knows_scalars = False
-
-
-def learn_scalars(operands):
-    """Registers the classes of NumPy's scalars with the extension if an operand is a NumPy scalar.
-    Returns True if this call has registered them; the caller must then repeat the operation."""
-    global _knows_scalars
-    numpy = sys.modules.get("numpy")
-    if _knows_scalars or numpy is None or not any(isinstance(x, numpy.generic) for x in operands):
-        return False
-    _knows_scalars = True
-    _kjit.set_scalar_types({dtype.dtype.type: text for text, dtype in BY_TEXT.items() if text != "bf16"})
-    return True
-
-
-def without_lists(operands):
-    """Returns the operands with each list and tuple converted to an array on the device of the
-    first array."""
-    if not any(isinstance(x, LISTS) for x in operands):
-        return operands
-    from ._creation import asarray
-
-    device = next((x.device for x in operands if isinstance(x, Array)), None)
-    return tuple(asarray(x, device=device) if isinstance(x, LISTS) else x for x in operands)
-
-
 def elementwise(row, operands, out=None, where=None):
     """Computes an operation of the table for operands that broadcast. All element-wise operations
     and array operators end here or in the extension's `operate`.
@@ -352,8 +304,8 @@ def elementwise(row, operands, out=None, where=None):
     selects the elements to compute; it needs out, otherwise TypeError is raised.
     """
     if out is not None:
-        return _elementwise_into(row, without_lists(operands), out, where)
-    if where is not None:
+        return _elementwise_into(row, ready_operands(operands), out, where)
+    if where is not None and where is not True:
         raise TypeError(f"{row.name}: where= leaves elements of the result unchanged, so it needs an existing array: pass out=")
     made = _kjit.operate(row.index, *operands)
     if made is NotImplemented:
@@ -361,9 +313,19 @@ def elementwise(row, operands, out=None, where=None):
             from ._gradient_rules import call_traced
 
             return call_traced(row.name, operands, {})
-        for x in without_lists(operands):
-            operand(x, row.name)
+        return _elementwise_of_others(row, operands)
     return made
+
+
+def _elementwise_of_others(row, operands):
+    """Computes an operation for operands that an operator leaves to their classes: a class that computes NumPy's ufuncs
+    does so, and array-like objects are converted. Raises PromotionError for other objects."""
+    if row.ufunc is not None and any(map(has_ufuncs, operands)):
+        return getattr(_numpy(), row.ufunc)(*operands)
+    ready = ready_operands(operands)
+    for x in ready:
+        operand(x, row.name)
+    return elementwise(row, ready) if ready is not operands else NotImplemented
 
 
 def elementwise_now(row, operands, out=None):
@@ -389,6 +351,11 @@ def _prepared(row, given):
 
 
 def _elementwise_into(row, operands, out, where):
+    check_writable(out, row.name)
+    found = compared_in_range(row.name, operands)
+    if found is not None:
+        row, operands = _row_named(found[0]), found[1]
+    where = _mask(where)
     given = Operands(operands, row.name)
     kernel, values = _prepared(row, given)
     check_out(out, given.shape or (), kernel.result, row.name)
@@ -400,9 +367,26 @@ def _elementwise_into(row, operands, out, where):
     return run_map(kernel.func.pair(), values, out, where)
 
 
+def _row_named(name):
+    from ._table import ROWS
+
+    return ROWS[name]
+
+
+def _mask(where):
+    """Returns the mask of where= as an operand of a map; None means all elements."""
+    if where is None or where is True:
+        return None
+    if not isinstance(where, LISTS) and not isinstance(where, bool):
+        return where
+    return _numpy().asarray(where, "?")
+
+
 def check_writable(x, what=None):
-    """Raises TypeError for a copy of an element, and ShapeError for another read-only array. what: the
-    function whose result is stored in x."""
+    """Raises TypeError for an object that is no array and for a copy of an element, and ShapeError for another read-only
+    array. what: the function whose result is stored in x."""
+    if not isinstance(x, Array):
+        raise TypeError(f"{what or 'an assignment'}: out must be a kjit array, not {type(x).__name__}")
     if not x.is_read_only:
         return
     subject = "the array" if what is None else f"{what}: the array for the result"
@@ -505,10 +489,9 @@ def assigned(value, target):
     objects to the type of the array, and raises its errors for objects that are no numbers."""
     if isinstance(value, Array) or _dtypes.is_scalar(value):
         return value
-    is_plain = not hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
-    if not is_plain and not isinstance(value, _numpy().str_):
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         return operand(value, "an assignment")
-    made = _numpy().asarray(value)
+    made = ready_operands((value,))[0] if is_numpys(value) else _numpy().asarray(value)
     if made.dtype.kind in "OSU":
         made = made.astype("f4" if target == "bf16" else BY_TEXT[target].dtype)
     return operand(made, "an assignment")

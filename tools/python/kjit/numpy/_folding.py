@@ -46,7 +46,7 @@ def _prepared(ufunc, inputs, out, dtype):
     device = _protocols.device_of([x, *(each for each in out if each is not None)], ufunc.__name__)
     x, result = _protocols.own(x, device), _protocols.result_of(out, device, ufunc.__name__)
     if dtype is None and result is not None and result.target.dtype.text != x.dtype.text and ufunc.__name__ not in _COMPARISONS:
-        dtype = result.given.dtype
+        dtype = numpy.result_type(numpy_type(x.dtype.text), numpy_type(result.target.dtype.text))
     dtype = None if dtype is None else numpy.dtype(dtype)
     loop = fold_loop(ufunc, x.dtype.text, dtype)
     return _engine.converted(x, loop.outputs[0]), loop, result

@@ -14,6 +14,7 @@ import numpy
 
 from .. import _kjit
 from . import _beyond, _creation, _dtypes, _einsum, _engine, _indexing, _manipulation, _orders, _products, _reductions
+from ._elementwise import effective_bounds
 from ._engine import Array
 from ._errors import ShapeError
 from ._functions_folds import (
@@ -217,6 +218,7 @@ def where(condition, x=None, y=None):
 
 def clip(a, a_min=None, a_max=None, out=None):
     made = array_of(a)
+    a_min, a_max = effective_bounds(made.dtype.text, a_min, a_max)
     if a_min is not None:
         made = numpy.maximum(made, a_min)
     if a_max is not None:

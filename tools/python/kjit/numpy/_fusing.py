@@ -16,7 +16,7 @@ from typing import Any
 from .. import _kjit, _state
 from .._errors import Error
 from ..frontend.words import Text
-from . import _dtypes, _engine
+from . import _dtypes, _engine, _operands
 from ._dtypes import KIND
 from ._engine import Array
 from ._funcs import Func
@@ -508,15 +508,39 @@ def explain(x):
 # ---- functions that the extension calls ----
 
 
-def _compared_with_none(row, operands):
-    """Returns a bool array for x == None and x == "text", as NumPy does, and NotImplemented for
-    other objects."""
+def _compared_with_object(row, operands):
+    """Returns a bool array for x == None, x == "text" and other objects that no number equals, as NumPy does, and
+    NotImplemented for objects whose class decides."""
     from . import _creation
 
     x, other = operands if len(operands) == 2 else (None, None)
-    if row.name not in ("equal", "not_equal") or not isinstance(x, Array) or not isinstance(other, (type(None), str, bytes)):
+    if row.name not in ("equal", "not_equal") or not isinstance(x, Array):
+        return NotImplemented
+    if not isinstance(other, (type(None), str, bytes)) and _operands.overrides(type(other), "__eq__"):
         return NotImplemented
     return _creation.full(x.shape, row.name == "not_equal", device=x.device)
+
+
+# The operator that Python calls for the other operand. The elements of this table that are missing have the name with "r".
+_REFLECTED = {
+    "less": "__gt__", "greater": "__lt__", "less_equal": "__ge__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
+    "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__",
+    "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "bitwise_left_shift": "__rlshift__",
+    "bitwise_right_shift": "__rrshift__", "add": "__radd__",
+}  # fmt: skip
+
+
+def _operands_of_others(row, operands):
+    """Returns the operands of an operator with array-like objects converted, or the result or NotImplemented if an
+    operand's class computes it."""
+    reflected = _REFLECTED.get(row.name, "")
+    others = [x for x in operands if not _operands.is_operand(x)]
+    if row.ufunc is not None and any(_operands.has_ufuncs(x) and not _operands.overrides(type(x), reflected) for x in others):
+        import numpy
+
+        return getattr(numpy, row.ufunc)(*operands)
+    found = _operands.operator_operands(reflected, operands)
+    return _compared_with_object(row, operands) if found is None else found
 
 
 def attach(rows):
@@ -532,14 +556,21 @@ def attach(rows):
     def operate(number, operands, out=None):
         if _state.context() is not _engine.context_of_expressions:
             renew_context()
-        if not all(_engine.is_operand(x) for x in operands):
-            return _compared_with_none(rows[number], operands)
-        if rows[number].name == "multiply" and _is_repetition(operands):
+        row = rows[number]
+        given = operands
+        if not all(map(_operands.is_operand, operands)):
+            given = _operands_of_others(row, operands)
+            if type(given) is not tuple:
+                return given
+        if row.name == "multiply" and _is_repetition(operands):
             return NotImplemented
-        given = _engine.without_lists(operands)
-        if given is not operands or _engine.learn_scalars(operands):
-            return _engine.elementwise(rows[number], given, out)
-        return _engine.elementwise_now(rows[number], operands, out)
+        given = _operands.ready_operands(given)
+        found = _operands.compared_in_range(row.name, given)
+        if found is not None:
+            row, given = by_name[found[0]], found[1]
+        if given is not operands or _operands.learn_scalars(operands):
+            return _engine.elementwise(row, given, out)
+        return _engine.elementwise_now(row, operands, out)
 
     def store(out, x, where):
         _engine.run_map(_engine.cast_func(_dtypes.text_of(x), out.dtype.text).pair(), (x,), out, where)

@@ -305,6 +305,8 @@ def repeat(x, repeats, /, axis=None):
         repeats = _creation.asarray(repeats, dtype="i64", device=x.device)
     if not isinstance(repeats, Array) or repeats.size == 1:
         count = int(repeats)
+        if count < 0:
+            raise ShapeError(f"repeat: the number of repeats, {count}, must not be negative")
         result = tuple(n * count if i == axis else n for i, n in enumerate(x.shape))
         return from_indices(_repeated(x.ndim, axis), result, x.dtype.text, (x, typed(max(count, 1), "i64")), x.device)
     if tuple(repeats.shape) != (x.shape[axis],):

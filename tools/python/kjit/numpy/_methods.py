@@ -10,6 +10,7 @@ from . import _beyond, _creation, _dtypes, _engine
 from ._elementwise import FUNCTIONS
 from ._engine import Array, elementwise, quick
 from ._errors import ShapeError
+from ._operands import operator_operands
 from ._table import CASTS, ROWS
 
 _EXPONENTS = {2: "square", 0.5: "sqrt", 1: "positive"}
@@ -21,25 +22,30 @@ NoDeviceError = CLASSES["KJIT_ERROR_NO_DEVICE"]
 def _power(self, other):
     if type(other) in (int, float) and other in _EXPONENTS and _dtypes.KIND[self.dtype.text] in "fc":
         return elementwise(ROWS[_EXPONENTS[other]], (self,))
-    return FUNCTIONS["pow"](self, other) if _engine.is_operand(other) else NotImplemented
+    found = operator_operands("__rpow__", (self, other))
+    return NotImplemented if found is None else FUNCTIONS["pow"](*found)
 
 
 def _reflected_power(self, other):
-    return FUNCTIONS["pow"](other, self) if _engine.is_operand(other) else NotImplemented
+    found = operator_operands("__pow__", (other, self))
+    return NotImplemented if found is None else FUNCTIONS["pow"](*found)
 
 
 def _power_in_place(self, other):
     if self._is_scalar:  # `x **= y` binds x to a new array, as in NumPy
         return _power(self, other)
-    return FUNCTIONS["pow"](self, other, self) if _engine.is_operand(other) else NotImplemented
+    found = operator_operands("__rpow__", (self, other))
+    return NotImplemented if found is None else FUNCTIONS["pow"](*found, self)
 
 
 def _divided(self, other):
-    return (self // other, self % other) if _engine.is_operand(other) else NotImplemented
+    found = operator_operands("__rdivmod__", (self, other))
+    return NotImplemented if found is None else (found[0] // found[1], found[0] % found[1])
 
 
 def _reflected_divided(self, other):
-    return (other // self, other % self) if _engine.is_operand(other) else NotImplemented
+    found = operator_operands("__divmod__", (other, self))
+    return NotImplemented if found is None else (found[0] // found[1], found[0] % found[1])
 
 
 # ---- conversions to Python numbers ----
@@ -112,7 +118,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
 def _astype_method(self, dtype, order="K", casting="unsafe", subok=True, copy=True, *, device=None):
     """Returns the elements converted to a data type, like `kjit.numpy.astype`. order and casting have
     NumPy's meaning: TypeError reports a conversion that casting does not permit."""
-    if casting != "unsafe" and not _can_convert(self.dtype, _dtypes.dtype_of(dtype), casting):
+    if casting != "unsafe" and not _dtypes.can_convert(self.dtype, _dtypes.dtype_of(dtype), casting):
         raise TypeError(f"cannot cast an array from {self.dtype.name} to {_dtypes.dtype_of(dtype).name} by the rule {casting!r}")
     made = astype(self, dtype, copy=copy, device=device)
     return _creation.asarray(made, order=_order_of(self, order)) if made.ndim > 1 else made
@@ -125,14 +131,6 @@ def _order_of(x, order):
     if order not in ("C", "F", "K", "A"):
         raise ValueError(f'order must be "C", "F", "K" or "A", not {order!r}')
     return "F" if order == "F" or order != "C" and _manipulation.is_column_major(x, "A") else "C"
-
-
-def _can_convert(source, target, casting):
-    import numpy
-
-    if "bf16" in (source.text, target.text):
-        return source == target or casting == "same_kind" and _dtypes.KIND[target.text] in "fc"
-    return numpy.can_cast(numpy.dtype(source.dtype), numpy.dtype(target.dtype), casting)
 
 
 def to_device(self, device, /, *, stream=None):
@@ -354,7 +352,10 @@ class Flags:
 
     def __getitem__(self, name):
         names = {"C": "c_contiguous", "F": "f_contiguous", "W": "writeable", "A": "aligned"}
-        return getattr(self, names.get(name, name.lower()))
+        found = getattr(self, names.get(name, str(name).lower()), None)
+        if not isinstance(found, bool):
+            raise KeyError("Unknown flag")
+        return found
 
     def __setitem__(self, name, value):
         setattr(self, "writeable" if name == "W" else name.lower(), value)
@@ -380,6 +381,10 @@ class Flat:
 
     def __iter__(self):
         return iter(self._line()[0])
+
+    def copy(self):
+        """Returns the elements as a new array of one dimension."""
+        return _engine.copied(self._line()[0])
 
     def __getitem__(self, key):
         found = self._line()[0][key]

@@ -33,8 +33,6 @@ def _run(name, results, arguments, axis, descending=False):
 
 
 def _checked_axis(x, axis, what):
-    if not x.ndim:
-        raise ShapeError(f"{what}: x must have at least one dimension")
     return normalize_axis(axis, x.ndim)
 
 
@@ -112,8 +110,8 @@ def _sort_method(self, axis=-1, kind=None, order=None, *, stable=None):
 
 def _find_extreme(x, operator, axis, keepdims):
     text = _dtypes.text_of(x)
-    if KIND[text] == "c":
-        raise PromotionError(f"{operator}: complex numbers have no order")
+    if KIND[text] == "c":  # the standard does not define this case; NumPy compares the real parts first
+        return _beyond.method(operator)(x, axis, keepdims=keepdims)
     axes = _engine.reduced_axes(axis, x.ndim)
     if any(x.shape[i] == 0 for i in axes):
         raise ShapeError(f"{operator}: x has the shape {tuple(x.shape)}, so there is no element to choose from")
@@ -156,7 +154,7 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     if _dtypes.is_scalar(x2):
         from . import _creation
 
-        x2 = _creation.asarray(x2, dtype=x1.dtype, device=x1.device)
+        x2 = _creation.asarray(x2, device=x1.device)  # its own type: 2.5 lies between integers
     text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], "searchsorted")
     x1, x2 = _engine.converted(x1, text), _engine.converted(x2, text)
     out = _engine.new(tuple(x2.shape), "i64", x1.device)
@@ -321,6 +319,8 @@ def histogram(x, /, bins=10, range=None, weights=None):
 
     if isinstance(bins, str):
         return _beyond.method("histogram")(x, bins, range, weights=weights)
+    if isinstance(bins, float):
+        raise TypeError(f"histogram: the number of bins must be an integer, not {bins!r}")
     if not hasattr(bins, "__index__") or getattr(bins, "ndim", 0):
         edges = bins if isinstance(bins, Array) else _creation.asarray(bins, device=x.device)
         if edges.ndim != 1:

@@ -49,7 +49,8 @@ def _name(x):
 def show(self):
     import numpy
 
-    return numpy.array2string(_shown(self)) if self.ndim else str(self.item())
+    shown = _shown(self)
+    return numpy.array2string(shown) if self.ndim else str(shown[()])
 
 
 def formatted(self, specification):

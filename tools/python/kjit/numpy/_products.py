@@ -5,6 +5,7 @@ from . import _dtypes, _engine
 from ._dtypes import KIND
 from ._engine import Array, elementwise
 from ._errors import ShapeError
+from ._operands import operator_operands
 from ._table import ROWS
 
 
@@ -149,22 +150,23 @@ def einsum(*operands, optimize=False):
     return made if made.ndim or made._is_scalar else _engine.copied_result(made)
 
 
-def _is_array(x):
-    return isinstance(x, (Array, *_engine.LISTS)) or hasattr(x, "__array_struct__")
-
-
 def operator(self, other):
-    return matmul(*_engine.without_lists((self, other))) if _is_array(other) else NotImplemented
+    found = None if _dtypes.is_scalar(other) else operator_operands("__rmatmul__", (self, other))
+    return NotImplemented if found is None else matmul(*found)
 
 
 def reflected(self, other):
-    return matmul(*_engine.without_lists((other, self))) if _is_array(other) else NotImplemented
+    found = None if _dtypes.is_scalar(other) else operator_operands("__matmul__", (other, self))
+    return NotImplemented if found is None else matmul(*found)
 
 
 def in_place(self, other):
-    if not _is_array(other):
+    found = None if _dtypes.is_scalar(other) else operator_operands("__rmatmul__", (self, other))
+    if found is None:
         return NotImplemented
-    return matmul(*_engine.without_lists((self, other)), out=self)
+    if not self.ndim or getattr(found[1], "ndim", 0) < 2:
+        raise ShapeError(f"x @= y: x must have at least one dimension and y at least two, but they have the shapes {self.shape} and {tuple(found[1].shape)}")
+    return matmul(*found, out=self)
 
 
 METHODS = {"__matmul__": _kjit.shortcut(operator), "__rmatmul__": reflected, "__imatmul__": in_place}

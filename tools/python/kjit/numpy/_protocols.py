@@ -12,6 +12,7 @@ from . import _dtypes, _engine, _folding
 from ._engine import Array
 from ._errors import DevicesError, PromotionError, ShapeError
 from ._loops import HAS_FUNC, find_loop
+from ._operands import compared_in_range
 
 _NUMBERS = (bool, int, float, complex, numpy.generic)
 
@@ -124,6 +125,9 @@ def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, 
     if len(inputs) != ufunc.nin:
         raise TypeError(f"{name}() takes {ufunc.nin} operands, but {len(inputs)} were given")
     operands = [operand(x) for x in inputs]
+    found = compared_in_range(name, operands)
+    if found is not None:
+        ufunc, operands = getattr(numpy, found[0]), list(found[1])
     given = _engine.Operands(operands, name)
     device, shape = given.device or device_of([*operands, *out], name), given.shape or ()
     outs = [None if x is None else Result(x, device, name) for x in (out or (None,) * ufunc.nout)]

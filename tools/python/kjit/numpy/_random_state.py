@@ -31,6 +31,12 @@ class RandomState(Generator):
 
     ranf = sample = random_sample
 
+    def uniform(self, low=0.0, high=1.0, size=None):
+        """Returns uniform numbers between low and high, in either order."""
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+            low, high = min(low, high), max(low, high)
+        return super().uniform(low, high, size)
+
     def seed(self, seed=None):
         """Restarts the sequence of numbers, like a new RandomState with the seed."""
         self.__init__(seed, self._device)

@@ -1,6 +1,7 @@
 """Reductions along axes, statistics, and cumulative sums and products."""
 
 import builtins
+import math
 
 from .. import _kjit, _state
 from . import _beyond, _dtypes, _engine
@@ -20,10 +21,10 @@ def _sum_type(text, dtype):
 def _stored(made, out):
     if out is None:
         return made
+    _engine.check_writable(out, "a reduction")
     if tuple(out.shape) != tuple(made.shape):  # other functions broadcast their result, but reductions do not
         raise ShapeError(f"a reduction: the result has the shape {tuple(made.shape)}, but out has the shape {tuple(out.shape)}")
-    _engine.check_out(out, tuple(made.shape), made.dtype.text, "a reduction")
-    _engine.assign(out, made)
+    _engine.assign(out, made)  # NumPy converts the results of reductions to any type, and those of other functions only within a kind
     return out
 
 
@@ -94,7 +95,13 @@ def _float_array(x, dtype):
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
-    """Returns the mean of the elements along the axes, by default of all."""
+    """Returns the mean of the elements along the axes, by default of all. The mean in an integer type is the quotient of
+    the sum in this type, without its fraction."""
+    if dtype is not None and KIND[_dtypes.dtype_of(dtype).text] in "iu":
+        axes = reduced_axes(axis, x.ndim)
+        count = math.prod(x.shape[i] for i in axes)
+        quotients = elementwise(ROWS["divide"], (sum(x, axis, dtype, keepdims=keepdims), count))
+        return _stored(_engine.converted(quotients, _dtypes.dtype_of(dtype).text), out)
     x, text = _float_array(x, dtype)
     return _stored(reduce_axes(x, "mean", reduced_axes(axis, x.ndim), text, keepdims), out)
 

@@ -2,6 +2,7 @@
 
 import operator
 import threading
+from collections.abc import MutableSequence
 from operator import index
 
 from .. import _arrays, _kjit, exp, f64, i64, u64
@@ -227,10 +228,15 @@ class Generator:
         return take(x, self.permutation(x.shape[axis]), axis=axis)
 
     def shuffle(self, x, axis=0):
-        """Shuffles the array x in place along an axis."""
-        if not isinstance(x, _kjit.Array):
-            raise TypeError(f"shuffle: x must be a kjit array, not {type(x).__name__}")
-        x.copy_from(self.permutation(x, axis))
+        """Shuffles x, an array or a list, in place along an axis."""
+        if isinstance(x, _kjit.Array):
+            x.copy_from(self.permutation(x, axis))
+        elif isinstance(x, MutableSequence):
+            x[:] = [x[i] for i in self.permutation(len(x)).tolist()]
+        elif hasattr(x, "__setitem__") and getattr(x, "ndim", 0):
+            x[...] = x.take(self.permutation(x.shape[axis]).tolist(), axis)
+        else:
+            raise TypeError(f"shuffle: x must be an array or a list, not {type(x).__name__}")
 
     def permuted(self, x, axis=None, out=None):
         """Returns a copy of x in which each slice along an axis is shuffled independently.
@@ -262,7 +268,9 @@ class Generator:
             raise ValueError("choice: `a` is empty, so there is nothing to choose from")
         if not replace and number > count:
             raise ValueError(f"choice: {number} elements without replacement are more than the {count} that a has")
-        if p is None:
+        if not number:
+            places = _engine.new((0,), "i64", self._device)
+        elif p is None:
             places = self.integers(0, count, size=number) if replace else self.permutation(count)[:number]
         else:
             places = self._weighted(self._probabilities(p, count), number, replace)
@@ -332,9 +340,9 @@ class Generator:
         return self._stream(name, function, size, "f64", None, *parameters)
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Returns uniform numbers in [low, high)."""
+        """Returns uniform numbers in [low, high). Raises ValueError if low is above high."""
         if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
-            low, high = high, low  # like NumPy, which draws between the two numbers in either order
+            raise ValueError(f"uniform: low, {low}, is above high, {high}")
         return self._stream_or_draw("uniform", random_uniform, (low, high), size)
 
     def normal(self, loc=0.0, scale=1.0, size=None):
