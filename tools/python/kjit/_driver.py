@@ -101,7 +101,14 @@ class Computed:
         if all(a.flags.f_contiguous and not a.flags.c_contiguous and a.shape == shape for a in arrays):
             typed = [value.T if _is_array(value) else value for value in typed]  # the result is in Fortran order, too
             return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu")).T
-        return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
+        result = numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
+        layouts = {n: _layout(v) if _is_array(v) else "" for n, v in zip(self.expression.names, typed)}
+        return numpy.asfortranarray(result) if self.expression.layout(layouts) == "F" else result
+
+
+def _layout(array):
+    """Returns Numba's letter for the layout of an array."""
+    return "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else "A"
 
 
 class _Elements(SerialPart, _functions.Function):

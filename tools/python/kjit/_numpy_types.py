@@ -80,6 +80,17 @@ def is_cross2d(thing):
     return thing is cross2d or is_numbas
 
 
+def _in_c_order(name):
+    def function(*args, **keywords):
+        """Returns a new array in C order, as Numba does. NumPy's diag is a read-only view, and diff and sort keep Fortran order."""
+        import numpy
+
+        result = getattr(numpy, name)(*args, **keywords)
+        return numpy.array(result, order="C") if result.base is not None else numpy.ascontiguousarray(result)
+
+    return function
+
+
 def are_identical(a, b):
     """`a is b`: in Numba, views of the same elements with the same type are identical."""
     numpy = sys.modules.get("numpy")
@@ -174,6 +185,7 @@ def _type_of(*values):
 
 CONVERSIONS = {int: _as_int, float: _as_float, type: _type_of}
 _FUNCTIONS = {"where": _where, "nonzero": _contiguous_places("nonzero")}
+_FUNCTIONS |= {name: _in_c_order(name) for name in ("diag", "diff", "sort")}
 _FUNCTIONS |= {name: _scan(name) for name in ("cumsum", "cumprod")}
 _FUNCTIONS |= {name: _moment(name) for name in ("mean", "var", "std", "nanmean", "nanvar", "nanstd")}
 _FUNCTIONS |= {name: _quantile(name) for name in ("percentile", "quantile", "nanpercentile", "nanquantile")}

@@ -104,6 +104,22 @@ class Expression:
         self.has_division = any(isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) for op in binary)
 
 
+    def layout(self, layouts):
+        """Returns the layout of the result. layouts: for each leaf, "C", "F", "A" or, if it is a number, ""."""
+        return _layout(self.scalar, layouts)
+
+
+def _layout(node, layouts):
+    """Returns the layout of the array that an operator or a ufunc makes by Numba's rule: Fortran order if an operand has it and none is
+    in C order."""
+    if isinstance(node, ast.Name):
+        return layouts[node.id]
+    if isinstance(node, ast.Constant):
+        return ""
+    found = {_layout(operand, layouts) for operand in _ufunc_of(node)[1]} - {""}
+    return ("F" if "F" in found and "C" not in found else "C") if found else ""
+
+
 def _is_small(value):
     return type(value) is float or type(value) is int and abs(value) < 2**20
 
