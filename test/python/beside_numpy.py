@@ -84,6 +84,7 @@ v[:3] = range(3); v; v[range(2)]; v[[0, 2]] = range(2); v; del a[0]; a; i[[2, 2,
 sum(v[n] for n in range(len(v))); v[-1]; a[-3]; a[-4]; a[None, None].shape; a[..., 0, :].shape; a[...] is a; xp.argsort(xp.asarray([2.0, 1, 2, 1] * 400), kind="stable")
 xp.sort(xp.asarray([3.0, xp.nan, -xp.inf, 1])); xp.argsort(xp.asarray([xp.nan, 1, xp.nan, 0] * 300), kind="stable"); np.sum([v, v], axis=0); a[0.5]; a["x"]; a[9]; a[:, [0, 9]]; a[b]; a[None, :, 1]; a[..., 0]; a[1:, ::-2]; a[np.ix_([0, 2], [1, 3])]; a[i[:2] * 0, i[:2] * 0]; j[0] = 300
 i[[2, 2, 2]] = np.arange(3); i; i[[1, -5]] = [7, 8]; i; i[[1, -5, 1]] = (2.5, 3.5, 4.5); i; v[[True] * 5] = np.arange(5); v
+a[[0, 0]] = [[1], [2]]; a; a[[0, 0, 1]] = [[1, 2, 3, 4]] * 2 + [[5, 6, 7, 8]]; a; i[[1, 1]] = array.array("i", [7, 8]); i; v[[4, 3, 2, 1, 1]] = row; v; a[[2, 2], 1:] = ((1, 2, 3), (4, 5, 6)); a; a[[0, 0]] = [[1], [2, 3]]; a[[0, 1]] = [["1.5"] * 4, ["2"] * 4]; a
 v[::2**62]; v[3::-2**70]; a[1, ::2**63]; a[[0], ::-2**70]; a[:2**62:2**62] = 0; a; a[-2**70::2**62, b[:4]]; v[2**70]; v[::0]; a[[0], ::0]
 # elements are copies, rows are views
 v[1], v[2] = v[2], v[1]; v; t = v[0]; v[0] = 9.0; t; t = v[0]; t += 5; v; m[0, 1], m[1, 2] = m[1, 2], m[0, 1]; m; t = m[0]; m[0, 0] = 9.0; t; t = m[1, ...]; t *= 2; m

@@ -9,6 +9,7 @@ from ._dtypes import KIND
 from ._engine import Array, from_indices, to_indices, typed
 from ._errors import BoundsError, DevicesError, ShapeError
 from ._funcs import IDENTITY, Func
+from ._operands import is_array_like
 
 # Returns an index that may be negative as an index from 0. An index out of bounds raises in the
 # thread. For indices in CPU memory the bounds are checked before the launch.
@@ -419,10 +420,13 @@ def _is_few_of_host(value, x):
 def _few_set_by_numpy(x, key, value):
     """Stores few elements for a key with arrays. Returns whether it did; if not, the general functions
     store them or report errors."""
-    if isinstance(value, _engine.LISTS) and len(value) <= _FEW and all(map(_dtypes.is_scalar, value)):
+    if not hasattr(value, "dtype") and is_array_like(value) and hasattr(value, "__len__") and len(value) <= _FEW:
         import numpy
 
-        value = numpy.asarray(value)
+        try:
+            value = numpy.asarray(value)
+        except (ValueError, TypeError):  # such as lists of different lengths, which the general functions report
+            return False
     if isinstance(value, Array):
         if value.device != "cpu" or value.size > _FEW or value.dtype.text not in KIND or value.dtype.text == "bf16":
             return False
