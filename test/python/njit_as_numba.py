@@ -10,6 +10,7 @@ import kjit  # noqa: E402
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
 from numba.np.extensions import cross2d  # noqa: E402
+from numpy.lib.stride_tricks import sliding_window_view  # noqa: E402
 
 warnings.simplefilter("ignore")
 NUMBERS = 3.5, np.float32(2), True, np.int8(3), 1j
@@ -103,6 +104,32 @@ def imaginary(x):
     return x.imag, np.imag(x).sum()
 
 
+def layouts(x):
+    total = 0
+    for i in range(3):
+        if x.flags.c_contiguous:
+            total += i
+    return total, x.flags.f_contiguous, x[::2].flags.contiguous
+
+
+def layout_of_argument(x):
+    return x.flags.contiguous
+
+
+def has_type(x):
+    return x.dtype == np.dtype("int64"), np.zeros(2, np.dtype("f4")).dtype == np.dtype(np.float32)
+
+
+def is_int64(x):
+    return x.dtype == np.dtype("int64")
+
+
+def windows_written(x, n):
+    windows = sliding_window_view(x, n)
+    windows[0, 1] = 7
+    return windows, x
+
+
 def as_float(x):
     return float(x)
 
@@ -135,6 +162,11 @@ CALLS = [
     (set_in_an_earlier_loop, [(5,), (200,)], []),
     (enumerated, [(ROW, 3), (ROW, np.uint8(7))], [(ROW, 3.5), (ROW, 1j)]),
     (imaginary, [(ROW,), (GRID.astype("f4"),), (ROW * 1j,)], []),
+    (layouts, [(GRID,), (GRID.T,), (GRID[:, ::2],)], []),
+    (layout_of_argument, [(ROW,), (GRID.T,), (GRID[:, ::2],)], []),
+    (has_type, [(GRID,), (MATRIX,)], []),
+    (is_int64, [(GRID,), (MATRIX,)], []),
+    (windows_written, [(np.arange(6), 3)], []),
     (as_float, [(np.float32(2.5),), (3,)], [(np.ones(1),), (np.array(2.5),)]),
     (as_int, [(2.5,), (np.int8(3),)], [(np.ones(1),), (np.array(2.5),)]),
     (call_of_a_stub, [], [(3,)]),

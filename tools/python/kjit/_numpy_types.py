@@ -62,6 +62,13 @@ def _contiguous_places(name):
     return places
 
 
+def _windows(x, window_shape, axis=None):
+    """numpy.lib.stride_tricks.sliding_window_view, whose result can be written if the array can."""
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    return sliding_window_view(x, window_shape, axis, writeable=True)
+
+
 def cross2d(a, b):
     """numba.np.extensions.cross2d: the cross products of vectors with two components."""
     import numpy
@@ -197,6 +204,8 @@ def function_of(thing):
     """Returns Numba's variant of a NumPy function, or None if both are the same."""
     if is_cross2d(thing):
         return cross2d
+    if getattr(thing, "__name__", None) == "sliding_window_view" and str(thing.__module__).startswith("numpy."):
+        return _windows
     name = getattr(thing, "__name__", None)
     is_there = name in _FUNCTIONS and thing is getattr(sys.modules.get("numpy"), name, None)
     return _FUNCTIONS[name] if is_there else None

@@ -72,7 +72,7 @@ class Expressions(Forms):
             symbol = self.builder.function(value, where=(self.source, node))
             self.used.add(symbol)
             return [symbol]
-        if type(value).__module__ == "numpy" and hasattr(value, "shape"):
+        if type(value).__module__ == "numpy" and hasattr(value, "shape") and not isinstance(value, type):
             symbol = self.builder.array(value, node.id if isinstance(node, ast.Name) else "constant")
             if symbol:
                 self.used.add(symbol)

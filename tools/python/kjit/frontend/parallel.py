@@ -86,7 +86,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         is_loop = isinstance(node, (ast.For, ast.While))
         made = {id(t.statement.value) for t in self.temporaries(node)} if is_loop else ()
         for inner in ast.walk(node):
-            if self.is_prange(inner) or self.is_of_interpreter(inner):
+            if self.is_prange(inner) or self.is_of_interpreter(inner) or self.reads_layout(inner):
                 return True
             if isinstance(inner, ast.Call) and id(inner) not in made and self.calls_python(inner, is_loop):
                 return True
@@ -105,7 +105,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         own = self.own_arrays()
         for inner in ast.walk(self.node):
             is_product = isinstance(getattr(inner, "op", None), ast.MatMult)
-            if self.is_prange(inner) or is_product or self.is_of_interpreter(inner):
+            if self.is_prange(inner) or is_product or self.is_of_interpreter(inner) or self.reads_layout(inner):
                 return False
             if isinstance(inner, ast.Call) and id(inner) not in own and self.calls_python(inner, True):
                 return False

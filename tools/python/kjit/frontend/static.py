@@ -74,6 +74,21 @@ def _is_limits(thing):
     return isinstance(thing, type) and thing.__module__.startswith("numpy") and thing.__name__ in ("finfo", "iinfo")
 
 
+def _is_class_of_dtypes(thing):
+    return isinstance(thing, type) and thing.__module__ == "numpy" and thing.__name__ == "dtype"
+
+
+def _number_type(maker, given):
+    """Returns np.dtype(given), if it is a type of numbers, or UNKNOWN. maker: np.dtype."""
+    if not isinstance(given, (str, type, maker)):
+        return UNKNOWN
+    try:
+        made = maker(given)
+    except TypeError:
+        return UNKNOWN
+    return made if dtypes.name_of(made) else UNKNOWN
+
+
 def fold_literals(node):
     """Returns the number that CPython's compiler computes for an operation on literals, or UNKNOWN. Numba sees this number: `10 ** -3` is
     0.001, not a power of integers."""
@@ -178,6 +193,8 @@ class Names:
                     return maker(self.value(node.args[0]))
                 except (TypeError, ValueError):  # for example np.iinfo of a float
                     return UNKNOWN
+            if _is_class_of_dtypes(maker):
+                return _number_type(maker, self.value(node.args[0])) if len(node.args) == 1 else UNKNOWN
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
             return values if values and all(isinstance(v, PLAIN) and v is not None for v in values) else UNKNOWN

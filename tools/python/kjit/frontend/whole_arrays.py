@@ -71,6 +71,9 @@ def is_known_random(thing):
     return _distributions.is_known(thing)
 
 
+_LAYOUTS = frozenset("contiguous c_contiguous f_contiguous".split())
+
+
 class WholeArrays:
     """The part of Splitter for statements that run in Python."""
 
@@ -100,6 +103,11 @@ class WholeArrays:
             return not any(isinstance(node, ast.Expr) and node.value is call for node in ast.walk(self.node))
         is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
         return not is_known and is_of_numpy(thing)
+
+    def reads_layout(self, node):
+        """Returns whether a node is `a.flags.c_contiguous` or similar, which only Python knows."""
+        is_flag = isinstance(node, ast.Attribute) and node.attr in _LAYOUTS and isinstance(node.value, ast.Attribute)
+        return is_flag and node.value.attr == "flags" and self.static.value(node.value) is static.UNKNOWN
 
     def overloads_of(self, node):
         """Returns the definitions by overload of a called function or method, or of an attribute; None for other nodes."""
@@ -140,6 +148,8 @@ class WholeArrays:
         for node in ast.walk(loop):
             if self.is_of_interpreter(node):
                 found.append((_WHY[type(node)], True))
+            elif self.reads_layout(node):
+                found.append((f"reads `{ast.unparse(node)}`", False))
             elif isinstance(node, ast.Call) and id(node) not in made and self.calls_python(node, True):
                 thing = self.static.value(node.func)
                 found.append((f"calls `{ast.unparse(node.func)}`", thing is print or getattr(thing, "is_njit", False)))
