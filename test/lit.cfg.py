@@ -147,7 +147,7 @@ if share:
     if not re.fullmatch(r"\d+/[1-9]\d*/\d+", share):
         lit_config.fatal("share is K/N/SEED, three numbers: " + share)
     environment["KJIT_TEST_SHARE"] = share
-for name in ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "OMP_NUM_THREADS"):
+for name in ("CUDA_VISIBLE_DEVICES", "KJIT_TEST_SEED", "LD_LIBRARY_PATH", "OMP_NUM_THREADS"):
     if name in os.environ:
         environment[name] = os.environ[name]
 config.environment.update(environment)

@@ -9,9 +9,10 @@ os.environ["KJIT_DEVICE"] = "cpu"
 import kjit  # noqa: E402
 import kjit.numpy as knp  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 from kjit import _kjit  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 generator = np.random.default_rng(seed)
 algorithms = []  # the algorithms that Python code has run
 run_algorithm = _kjit.run_algorithm

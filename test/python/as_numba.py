@@ -10,6 +10,7 @@ import warnings
 
 import kjit
 import numpy as np
+import seeds
 
 PROGRAM = '''
 import sys
@@ -301,6 +302,7 @@ with kjit.as_numba():
     assert numba.float32 is kjit.float32
 """)
 
+rng = seeds.fresh_generator()
 # numba.vectorize without signatures computes integers in 64 bits, and reduces in the type of the result.
 exec("""
 import kjit.as_numba
@@ -310,7 +312,6 @@ with kjit.as_numba():
     @numba.vectorize
     def multiply(a, b):
         return a * b
-rng = np.random.default_rng()
 for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "f4"):
     a, b = rng.integers(1, 100, (2, 9)).astype(kind)
     wide = {"i": "i8", "u": "u8", "f": "f4"}[kind[0]]

@@ -16,10 +16,11 @@ os.environ.setdefault("KJIT_DEVICE", "cpu")
 import kjit
 import numba
 import numpy as np
+import seeds
 
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 30)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 count = int(sys.argv[2]) if len(sys.argv) > 2 else 40
 random.seed(seed)
 rng = np.random.default_rng(seed)

@@ -20,10 +20,11 @@ os.environ["KJIT_DEVICE"] = "cpu"
 import kjit  # noqa: E402
 import kjit.numpy as knp  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
-seed = int(os.environ.get("KJIT_TEST_SEED") or np.random.SeedSequence().entropy % 2**32)
+seed = seeds.seed
 generator = np.random.default_rng(seed)
 # a: floats, m: a symmetric matrix, i: integers, j: small unsigned integers, b: bools, c: complex numbers, v: one dimension.
 ARRAYS = {

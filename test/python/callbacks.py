@@ -5,7 +5,6 @@ waited would wait for ever, and `PATIENCE` ends the test then."""
 import asyncio
 import gc
 import os
-import random
 import subprocess
 import sys
 import textwrap
@@ -13,9 +12,11 @@ import threading
 import weakref
 
 import numpy as np
+import seeds
 
 from kjit import cuda
 
+random = seeds.fresh_choice()
 PATIENCE = 120
 on_gpu = os.environ.get("KJIT_DEVICE") == "cuda"
 

@@ -1,12 +1,11 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 """The functions of einops (PyPI) on arrays of kjit have the results of NumPy's arrays: einops.array_api, and einops itself with kjit.einops."""
 
-import os
-import random
 import sys
 
 import kjit.numpy as knp
 import numpy as np
+import seeds
 
 try:
     import einops
@@ -14,7 +13,7 @@ try:
 except ImportError as error:
     print("skipped:", error)
     sys.exit()
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 generator = np.random.default_rng(seed)
 
 

@@ -7,6 +7,7 @@ import random
 import re
 import xml.etree.ElementTree as tree
 
+import seeds
 from kjit import _kjit
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -14,7 +15,7 @@ PREFIXES = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1, "k": 1e3, "M": 
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 WIDTH = 0.56  # mean width of a letter of DejaVu Sans, as a share of its size; wide characters count as two
 NAN = math.nan
-seed = random.randrange(1 << 32)
+seed = seeds.seed
 print("seed", seed)
 rng = random.Random(seed)
 

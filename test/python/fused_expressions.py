@@ -5,7 +5,6 @@ programs.
     python3 test/python/fused_expressions.py     # KJIT_TEST_SEED repeats a run"""
 import gc
 import os
-import random
 import subprocess
 import sys
 import threading
@@ -15,9 +14,10 @@ os.environ.pop("KJIT_FUSE", None)
 import kjit  # noqa: E402
 import kjit.numpy as knp  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 from kjit import _kjit  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 ON_CPU = os.environ["KJIT_DEVICE"] == "cpu"
 
 

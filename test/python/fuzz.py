@@ -5,7 +5,6 @@ loop would be what was asked for: kernels have no `while`, and one of Python end
 import ast
 import copy
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -16,8 +15,8 @@ import warnings
 
 import kjit
 import numpy as np
+import seeds
 
-SEED = int(os.environ.get("KJIT_FUZZ_SEED", "0")) or random.randrange(1, 2**31)
 SECONDS = float(os.environ.get("KJIT_FUZZ_SECONDS", "4"))
 SOURCE = '''
 def kernel(r, x, n):
@@ -171,8 +170,7 @@ def compare(mine, result, function, text):
 
 signal.signal(signal.SIGVTALRM, end)
 WORDS = {name: getattr(kjit, name) for name in kjit.__all__}  # programs may assign to attributes of modules
-luck = random.Random(SEED)
-print("seed", SEED, file=sys.stderr)
+luck = seeds.fresh_choice()
 originals = [ast.parse(SOURCE), ast.parse(CPU_SOURCE)]
 ran, compared = [0, 0], 0
 ends, outcomes, count = time.monotonic() + SECONDS, {}, 0

@@ -3,13 +3,13 @@
 import contextlib
 import io
 import os
-import random
 
 os.environ["KJIT_DEVICE"] = "cpu"
 import kjit  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 generator = np.random.default_rng(seed)
 tight = {"atol": 1e-13, "btol": 1e-13, "maxiter": 500}
 

@@ -3,11 +3,13 @@
 integer of 32 or 64 bits depends on the processor. Kernels give the nearest integer of the type on every processor."""
 import math
 import os
-import random
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
 import numpy as np
+import seeds
 from kjit import cuda, njit
+
+random = seeds.fresh_choice()
 
 NAMES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 

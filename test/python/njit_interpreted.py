@@ -8,9 +8,10 @@ import random
 os.environ.setdefault("KJIT_DEVICE", "cpu")
 import kjit
 import numpy as np
+import seeds
 from kjit import njit, prange
 
-rng = np.random.default_rng(random.randrange(1 << 30))
+rng = seeds.fresh_generator()
 
 
 def check(got, wanted, dtype=None):

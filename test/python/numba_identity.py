@@ -1,11 +1,13 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # `is True`, round() of float32, and vectorize without signatures in numba's place.
 import pickle
-import random
 
 import kjit
 import numpy as np
+import seeds
 from kjit import njit
+
+random = seeds.fresh_choice()
 
 
 @njit

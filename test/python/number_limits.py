@@ -1,10 +1,12 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # A launch rejects an int that does not fit an integer type that the int meets in the kernel.
-import random
 import tempfile
 
 import kjit
 import numpy as np
+import seeds
+
+random = seeds.fresh_choice()
 
 
 @kjit.func

@@ -2,8 +2,9 @@
 """Derivatives of algorithms backwards, against central differences in f64 along random directions, on fresh random data."""
 import kjit
 import numpy as np
+import seeds
 
-seed = np.random.SeedSequence().entropy
+seed = seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 H = 1e-6

@@ -13,10 +13,11 @@ os.environ["KJIT_DEVICE"] = "cpu"
 import kjit  # noqa: E402
 import kjit.numpy as knp  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 from kjit import _kjit  # noqa: E402
 from kjit.numpy import _indexing  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 generator, choice = np.random.default_rng(seed), random.Random(seed)
 print("seed", seed, flush=True)  # for a run that ends without an exception
 np.seterr(all="ignore")

@@ -17,8 +17,9 @@ os.environ.setdefault("KJIT_DEVICE", "cpu")
 os.environ.pop("KJIT_FUSE", None)
 import kjit.numpy as knp  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 ON_CPU = os.environ["KJIT_DEVICE"] == "cpu"
 
 

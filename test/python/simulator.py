@@ -12,9 +12,10 @@ import textwrap
 
 os.environ["KJIT_DEVICE"] = "cpu"
 import numpy as np
+import seeds
 from kjit import cuda
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 30)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 count = int(sys.argv[2]) if len(sys.argv) > 2 else 60
 random.seed(seed)
 rng = np.random.default_rng(seed)

@@ -10,9 +10,10 @@ os.environ["KJIT_DEVICE"] = "cpu"
 os.environ.pop("KJIT_FUSE", None)
 import kjit.numpy as knp  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 from kjit import _kjit  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 generator, choice = np.random.default_rng(seed), random.Random(seed)
 np.seterr(all="ignore")
 

@@ -7,8 +7,9 @@ os.environ["KJIT_DEVICE"] = "cpu"
 import kjit  # noqa: E402
 import kjit.sparse  # noqa: E402
 import numpy as np  # noqa: E402
+import seeds  # noqa: E402
 
-seed = int(os.environ.get("KJIT_TEST_SEED") or random.randrange(2**32))
+seed = seeds.seed
 choice, generator = random.Random(seed), np.random.default_rng(seed)
 
 

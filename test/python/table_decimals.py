@@ -4,11 +4,11 @@ values at random in sliced and chunked columns."""
 
 import decimal
 import functools
-import random
 import sys
 
 import kjit
 import numpy as np
+import seeds
 
 pyarrow = polars = None
 try:
@@ -22,7 +22,7 @@ except ImportError:
 
 Decimal = decimal.Decimal
 decimal.getcontext().prec = 60
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 

@@ -7,7 +7,6 @@ import contextlib
 import io
 import math
 import os
-import random
 import sys
 import tempfile
 import types
@@ -15,12 +14,13 @@ import types
 import kjit
 import kjit.tables.scanning as scanning
 import numpy as np
+import seeds
 import pyarrow
 import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 

@@ -2,12 +2,12 @@
 """Functions of a group have the results of pandas' groupby().apply(), for tables of pandas, pyarrow, polars and NumPy with missing
 values at random: none, some or all values of a column, and groups without a value. Without pandas only the refusals are tested."""
 
-import random
 import sys
 import warnings
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = polars = pyarrow = None
 try:
@@ -23,7 +23,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 scale = 2.5

@@ -3,12 +3,12 @@
 random, in tables of NumPy, pandas and pyarrow. With pandas and pyarrow installed, their own group-by is compared, too."""
 
 import math
-import random
 import statistics
 import sys
 
 import kjit
 import numpy as np
+import seeds
 from kjit.tables import own_folds
 
 pandas = pyarrow = None
@@ -21,7 +21,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 

@@ -2,11 +2,11 @@
 """Joins of tables have the rows that two loops in Python find, in pandas' order, for keys of all types with missing values at random, in
 tables of NumPy, pandas, pyarrow and polars. With pandas and pyarrow installed, their own joins are compared, too."""
 
-import random
 import sys
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = polars = pyarrow = None
 try:
@@ -22,7 +22,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 HOW = ("inner", "left", "right", "outer", "semi", "anti")

@@ -3,11 +3,11 @@
 groups, in tables of NumPy, pandas, pyarrow and polars. With pandas installed, its own windows are compared, too."""
 
 import math
-import random
 import sys
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = polars = pyarrow = None
 try:
@@ -23,7 +23,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 

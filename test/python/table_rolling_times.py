@@ -4,11 +4,11 @@ whole tables and in groups, in tables of NumPy, pandas, pyarrow and polars. With
 
 import datetime
 import math
-import random
 import sys
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = polars = pyarrow = None
 try:
@@ -24,7 +24,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 NANOSECONDS = {"D": 86400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}

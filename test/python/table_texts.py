@@ -2,11 +2,11 @@
 """Missing texts in row functions and orders of categories: pandas' own apply and group-by have the same results for columns of objects,
 strings and categories. Columns of Arrow's type null, in which all elements are missing, are texts and numbers alike."""
 
-import random
 import sys
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = polars = pyarrow = None
 try:
@@ -22,7 +22,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = np.random.default_rng(seed)
 

@@ -8,6 +8,7 @@ import warnings
 
 import kjit
 import numpy as np
+import seeds
 
 pandas = polars = pyarrow = None
 try:
@@ -23,7 +24,7 @@ try:
 except ImportError:
     print("without pyarrow: its tables are not tested")
 
-seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(2**32)
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else seeds.seed
 print("seed", seed)
 rng = random.Random(seed)
 kjit.keep_sources()

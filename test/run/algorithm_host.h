@@ -3,9 +3,8 @@
 #ifndef ALGORITHM_HOST_H
 #define ALGORITHM_HOST_H
 
+#include "../seed.h"
 #include "functions.h"
-
-#include <time.h>
 
 static kjit_device *device;
 
@@ -54,9 +53,7 @@ static void (*chosen_tests)(void);
 
 static void run_on_device(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
+  srand(kj_draw_seed());
   REQUIRE(kjit_get_device(context, chosen_kind, 0, &device) == KJIT_OK);
   if (device) chosen_tests();
 }

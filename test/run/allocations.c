@@ -19,7 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../seed.h"
 
 /* ---- allocations that fail ---- */
 
@@ -320,7 +321,7 @@ int main(int argc, char **argv)
                                 { "launch", launch } };
   long most = argc > 1 ? atol(argv[1]) : 0;
   uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
-  if (!seed) seed = (uint64_t)time(NULL);
+  if (!seed) seed = kj_draw_seed();
   uint64_t state = seed;
   is_verbose = argc > 3;
   printf("choice %llu\n", (unsigned long long)seed);

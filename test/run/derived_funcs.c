@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../seed.h"
 
 #define REQUIRE(condition) require((condition), #condition, __LINE__)
 static void require(int holds, const char *what, int line)
@@ -234,8 +235,7 @@ int main(void)
 {
   kjit_config config = { .size_bytes = sizeof config, .cache_directory = "" };
   kjit_module *module;
-  seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
+  seed = kj_draw_seed();
   REQUIRE(kjit_create_context(&config, &context) == KJIT_OK);
   REQUIRE(kjit_parse_module(context, "funcs", text, strlen(text), &module) == KJIT_OK);
   test_calls(module);

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../seed.h"
 
 static unsigned long long seed;
 static const char *current = "";
@@ -228,7 +229,7 @@ static void check_messages(void)
 
 int main(int argc, char **argv)
 {
-  seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (unsigned long long)time(NULL);
+  seed = argc > 1 ? strtoull(argv[1], NULL, 10) : kj_draw_seed();
   REQUIRE(kjit_create_context(NULL, &context) == KJIT_OK);
   fill();
   check_comparisons();

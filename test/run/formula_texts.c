@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../seed.h"
 
 static unsigned long long seed;
 static const char *current = "";
@@ -348,7 +349,7 @@ static void test_limits(void)
 
 int main(int argc, char **argv)
 {
-  seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (unsigned long long)time(NULL);
+  seed = argc > 1 ? strtoull(argv[1], NULL, 10) : kj_draw_seed();
   REQUIRE(kjit_create_context(NULL, &context) == KJIT_OK);
   for (int i = 0; i < 4; i++) {
     fill(i % 2);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../seed.h"
 
 #define REQUIRE(condition) require((condition), #condition, __LINE__)
 static const char *current = "";
@@ -787,7 +788,7 @@ static void test_gpu(void)
 int main(int argc, char **argv)
 {
   const int has_checks = argc > 1;
-  seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (unsigned long long)time(NULL);
+  seed = argc > 2 ? strtoull(argv[2], NULL, 0) : kj_draw_seed();
   kjit_config config = { .size_bytes = sizeof config,
                          .cache_directory = "",
                          .checks = has_checks ? KJIT_CHECK_BOUNDS | KJIT_CHECK_ASSERT : 0 };

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../seed.h"
 
 #define REQUIRE(condition) require((condition), #condition, __LINE__)
 static void require(int holds, const char *what, int line)
@@ -244,8 +245,7 @@ int main(void)
 {
   kjit_module *module;
   halves *h = calloc(1, sizeof *h);
-  seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
+  seed = kj_draw_seed();
   REQUIRE(h && kjit_create_context(NULL, &context) == KJIT_OK);
   REQUIRE(kjit_parse_module(context, "halves", text, strlen(text), &module) == KJIT_OK);
   test_type(module, h, KJIT_F16);

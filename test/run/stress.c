@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../seed.h"
 #include "stop_at_first.h"
 
 enum { ARRAYS = 8, BOX = 32, CONSTANTS = 40, MOST_THREADS = 64, MOST_COUNT = 6000 };
@@ -321,7 +322,6 @@ int main(int argc, char **argv)
   static pthread_t threads[MOST_THREADS];
   uint32_t count = 16;
   last_second = time(NULL) + (argc > 2 ? 1 << 30 : 10);
-  seed = (uint64_t)time(NULL);
   for (int i = 2; i + 1 < argc; i += 2) {
     uint64_t value = strtoull(argv[i + 1], NULL, 10);
     if (!strcmp(argv[i], "--seconds")) last_second = time(NULL) + (time_t)value;
@@ -330,6 +330,7 @@ int main(int argc, char **argv)
     else if (!strcmp(argv[i], "--seed")) seed = value;
     else fail_at(__FILE__, __LINE__, argv[i]);
   }
+  if (!seed) seed = kj_draw_seed();
   CHECK(argc > 1 && argc % 2 == 0 && count >= 1 && count <= MOST_THREADS);
   set_up(argv[1]);
   for (uint32_t i = 0; i < count; i++) {

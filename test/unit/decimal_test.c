@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../seed.h"
 #include "support/decimal.h"
 
 static double read_back(const char *text, kjit_type type)
@@ -45,9 +45,7 @@ static double make(int kind)
 static void decimals_are_short_and_exact(void **state)
 {
   (void)state;
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
+  srand(kj_draw_seed());
   for (int i = 0; i < 100000; i++) {
     double x = make(i % 5);
     if (isfinite(x) && x > 0) expect_shortest(x, KJIT_F64);

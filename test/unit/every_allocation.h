@@ -6,6 +6,7 @@
 
 #include <kjit/code.h>
 
+#include "../seed.h"
 #include "failing_memory.h"
 #include "gpu_test.h"
 
@@ -106,7 +107,7 @@ static bool try_allocation(const host_work *work, long number)
  * one of `stride` allocations is tried, another one in each run. */
 static void try_every_allocation(const host_work *work, long least, long stride)
 {
-  long number = 1 + time(NULL) % stride;
+  long number = 1 + kj_draw_seed() % stride;
   is_tester = true;
   for (int i = 0; i < 2; i++) assert_false(try_allocation(work, 0));
   while (try_allocation(work, number)) number += stride;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../seed.h"
 #include "formula/formula.h"
 
 enum { ROUNDS = 20000, MOST_ROWS = 1500, MOST_OFFSET = 200 };
@@ -70,6 +71,6 @@ int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(bits_are_copied),
                                       cmocka_unit_test(no_bitmap_has_ones) };
-  srand((unsigned)getpid());
+  srand(kj_draw_seed());
   return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../seed.h"
 #include "built_compiler.h"
 
 enum {
@@ -271,8 +271,6 @@ int main(void)
   const struct CMUnitTest tests[] = { cmocka_unit_test(runs_have_the_values_of_their_rows),
                                       cmocka_unit_test(a_graph_repeats_runs),
                                       cmocka_unit_test(a_graph_outlives_its_formula) };
-  unsigned seed = (unsigned)getpid();
-  print_message("seed %u\n", seed);
-  srand(seed);
+  srand(kj_draw_seed());
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "../seed.h"
 #include "built_compiler.h"
 #include "code/disk.h"
 
@@ -210,8 +209,6 @@ static void test_levels(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_levels) };
-  unsigned seed = (unsigned)time(NULL) ^ (unsigned)getpid();
-  printf("seed %u\n", seed);
-  srand(seed);
+  srand(kj_draw_seed());
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,8 @@
  *   oracle_test --threads 4              programs with this number of threads, which a seed does
  *                                        not repeat exactly; with --seed it runs a thousand times
  */
+#include "../seed.h"
 #include "oracle_random.h"
-
-#include <time.h>
 
 enum { MOST_OPERATIONS = 400, MOST_THREADS = 8, KINDS = 64 };
 
@@ -319,9 +318,10 @@ int main(int count, char **arguments)
   };
   static program room;
   static totals all;
-  uint64_t seed = 0, seeds = 0, fresh = (uint64_t)time(NULL) * 1000;
+  uint64_t seed = 0, seeds = 0;
   uint32_t without = 0, threads = 1;
-  world_fix_addresses(arguments);
+  world_fix_addresses(arguments); /* this may start the program again, so the seed is drawn later */
+  const uint64_t fresh = (uint64_t)kj_draw_seed() * 1000;
   for (int i = 1; i + 1 < count; i += 2) {
     uint64_t number = read_number(arguments[i + 1]);
     if (!strcmp(arguments[i], "--seed")) seed = number;

@@ -6,8 +6,8 @@
 #include <kjit/kjit.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../seed.h"
 #include "built_compiler.h"
 
 enum { MOST = 200000, ROUNDS = 60, WORKERS = 256 };
@@ -162,8 +162,6 @@ int main(void)
   const struct CMUnitTest tests[] = { cmocka_unit_test(two_ranges),
                                       cmocka_unit_test(several_dimensions),
                                       cmocka_unit_test(ranges_in_loops) };
-  unsigned seed = (unsigned)getpid();
-  print_message("seed %u\n", seed);
-  srand(seed);
+  srand(kj_draw_seed());
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

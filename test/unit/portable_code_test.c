@@ -5,6 +5,7 @@
 #include <kjit/code.h>
 #include <kjit/kjit.h>
 
+#include "../seed.h"
 #include "built_compiler.h"
 #include "code/disk.h"
 
@@ -162,7 +163,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_any_arrays),
                                       cmocka_unit_test(test_refusals) };
-  srand((unsigned)getpid());
+  srand(kj_draw_seed());
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   free(blob);
   return failed;

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../seed.h"
 #include "kj_test.h"
 
 /* Renamed, because the library for this architecture may have functions with these names. */
@@ -238,8 +238,7 @@ static void test_stubs(void **state)
 
 int main(void)
 {
-  state_of_random = (uint64_t)time(NULL);
-  print_message("seed %llu\n", (unsigned long long)state_of_random);
+  state_of_random = kj_draw_seed();
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_instructions), cmocka_unit_test(test_reach), cmocka_unit_test(test_data),
     cmocka_unit_test(test_indirect),     cmocka_unit_test(test_stubs),

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include <kjit/kjit.h>
 
+#include "../seed.h"
 #include "built_compiler.h"
 
 enum { COUNT = 37 };
@@ -54,7 +54,7 @@ static int set_up(void **state)
   ok(w, kjit_get_kernel(w->module, "nothing", &w->nothing));
   w->config = (kjit_launch_config){ .size_bytes = sizeof w->config, .grid = { 2 }, .block = { 8 } };
   ok(w, kjit_get_device(w->context, KJIT_DEVICE_CPU, 0, &w->config.device));
-  srand((unsigned)time(NULL));
+  srand(kj_draw_seed());
   for (int i = 0; i < COUNT; i++) w->x[i] = rand() % 1000;
   w->extent = COUNT;
   w->result = kjit_make_tensor(w->r, KJIT_F64, 1, &w->extent);

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../seed.h"
 #include "cpu/cpu.h"
 
 enum { THREADS = 4, MOST_INDICES = 40 };
@@ -370,8 +371,7 @@ static void test_choices(void **state)
 {
   (void)state;
   static const double units_ns[] = { 0.1, 1, 30, 5000 }, efficiencies[] = { 1, 0.8, 0.1, -0.03 };
-  uint32_t seed = (uint32_t)(time(NULL) ^ getpid());
-  printf("seed %u\n", seed);
+  uint32_t seed = kj_draw_seed();
   for (int i = 0; i < 400; i++) {
     machine m = { units_ns[next_random(&seed) % 4], 4000 + next_random(&seed) % 3000,
                   efficiencies[next_random(&seed) % 4] };
