@@ -128,6 +128,14 @@ def close(x, y):
         return np.allclose(x, y, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
+def decided(text, columns, expected):
+    """The rows whose real results single precision has: neither large numbers nor, as in `sin(exp(exp(z)))`, amplified rounding errors.
+    All columns of reals are scaled by 1 + 2**-18, so that their comparisons stay. This changes each of them by more than 30 roundings."""
+    moved = expected_of(text, {n: c * (1 + 2**-18) if c.dtype.kind == "f" else c for n, c in columns.items()})
+    with np.errstate(all="ignore"):
+        return (np.abs(moved - expected) <= 1e-4 * (1 + np.abs(expected))) & (np.abs(expected) < 1e30) | np.isnan(expected) & np.isnan(moved)
+
+
 def test_random():
     compared = 0
     for _ in range(14):
@@ -137,10 +145,11 @@ def test_random():
         kinds = found.dtype.kind.replace("u", "i"), expected.dtype.kind
         assert kinds[0] == kinds[1], (text, found.dtype, expected.dtype)
         exact = kinds[0] in "bi"
-        assert np.array_equal(found, expected) if exact else close(found, expected), (text, found, expected)
+        clear = slice(None) if exact else decided(text, columns, expected)
+        assert np.array_equal(found, expected) if exact else close(found[clear], expected[clear]), (text, found, expected)
         if numexpr and kind is real and "//" not in text and "%" not in text:
             compared += 1
-            assert close(found, numexpr.evaluate(text, columns)), text
+            assert close(found[clear], np.broadcast_to(numexpr.evaluate(text, columns), ROWS)[clear]), text
     print("compared with numexpr:", compared)
 
 

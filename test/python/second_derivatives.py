@@ -169,28 +169,29 @@ def draw(args):
 
 def product_with_second(program, args, along, other):
     """The product of two directions with the second derivatives, by complex steps and differences with
-    Richardson's extrapolation."""
+    Richardson's extrapolation, and its error: slopes may be large where their differences are small."""
 
     def slope(h):
         return program(*(a + h * d + 1e-30j * v for a, d, v in zip(args, along, other, strict=True))).imag / 1e-30
 
     a, b, c = ((slope(h) - slope(-h)) / (2 * h) for h in (4e-4, 2e-4, 1e-4))
-    return (64 * c - 20 * b + a) / 45
+    found = (64 * c - 20 * b + a) / 45
+    return found, abs(found - (4 * c - b) / 3) + 1e-11 * abs(slope(0.0))
 
 
-def near(found, expected, name, tolerance=1e-9):
+def near(found, expected, name, tolerance=1e-9, uncertain=0.0):
     error, size = np.max(np.abs(np.asarray(found) - expected)), 1 + np.max(np.abs(expected))
-    assert error <= tolerance * size, (name, found, expected)
+    assert error <= tolerance * size + uncertain, (name, found, expected, uncertain)
 
 
 def check_second(name, ours, theirs, args):
     numbers, along, other = tuple(range(len(args))), draw(args), draw(args)
-    expected = product_with_second(theirs(np), args, along, other)
+    expected, uncertain = product_with_second(theirs(np), args, along, other)
     for move in (lambda a: a, lambda a: kjit.array(a, device="cpu:1") if np.shape(a) else a):
         moved, moved_along = [move(a) for a in args], [move(a) for a in along]
         found = listed(kjit.hvp(ours, *numbers)(*moved, *moved_along))
         assert all(getattr(g, "device", None) == getattr(a, "device", None) for g, a in zip(found, moved, strict=True)), name
-        near(sum(np.sum(host(g) * v) for g, v in zip(found, other, strict=True)), expected, name)
+        near(sum(np.sum(host(g) * v) for g, v in zip(found, other, strict=True)), expected, name, uncertain=uncertain)
     if "cg" not in name:
         value, slope = (host(part) for part in kjit.jvp(ours, *numbers)(*moved, *moved_along))
         complex_step = theirs(np)(*(a + 1e-30j * d for a, d in zip(args, along, strict=True)))
