@@ -100,7 +100,8 @@ assert tracemalloc.get_traced_memory()[0] - before < 20 * 2000, tracemalloc.get_
 assert len(gc.get_objects()) - objects < 1000  # the interpreter keeps some tuples for later
 tracemalloc.stop()
 
-# A million launches, and half as many calls of funcs, leave the memory of the process as it is.
+# A million launches, and half as many calls of funcs, leave the memory of the process as it is: of the smallest blocks that one call
+# leaves behind, 32 bytes, half a million have 16 MB. The kernel of the system may replace some small pages by huge ones of 2 MiB.
 
 
 def resident_bytes():
@@ -119,7 +120,7 @@ def launch_a_lot(times):
 launch_a_lot(20_000)
 before = resident_bytes()
 launch_a_lot(500_000)
-assert resident_bytes() - before < 1 << 20, resident_bytes() - before
+assert resident_bytes() - before < 8 << 20, resident_bytes() - before
 
 # Threads of Python launch at once, the first of them compiling; the interpreter goes on meanwhile.
 fresh = make(7)
