@@ -6,6 +6,9 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+import seeds
+
 FORMS = ["(i + 1) % n", "(1 + i) % n", "(i - 1) % n", "(i + n - 1) % n", "(n + i - 1) % n", "(i - 1 + n) % n", "(i + (n - 1)) % n", "(i + 2) % n", "(i - 2) % n", "(i + 1) % m", "(j + 1) % n", "(i + n) % n"]
 SOURCE = """
 kernel loops(n, m, r) {
@@ -67,7 +70,7 @@ def check(what, found, want, forms):
 
 
 def main():
-    rng = np.random.default_rng()
+    rng = seeds.fresh_generator()
     changed = [form.replace("n)", "k)").replace("% n", "% k") for form in FORMS if "j" not in form]
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "k.kir"), "w") as file:

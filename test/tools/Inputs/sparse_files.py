@@ -5,6 +5,9 @@ import sys
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+import seeds
+
 
 def save(path, form, shape=(60, 25), **arrays):
     np.savez_compressed(path, format=form.encode("ascii"), shape=np.array(shape), _is_array=True, **arrays)
@@ -14,7 +17,7 @@ folder = sys.argv[1]
 at = lambda name: os.path.join(folder, name)
 if sys.argv[2:] != ["--check"]:
     os.makedirs(folder, exist_ok=True)
-    rng = np.random.default_rng()
+    rng = seeds.fresh_generator()
     dense = np.where(rng.random((60, 25)) < 0.2, rng.standard_normal((60, 25)), 0)
     dense[::7] = 0
     rows, columns = np.nonzero(dense)
