@@ -19,7 +19,7 @@ if len(sys.argv) > 2:
 
 
 def run(program):
-    return program, subprocess.run([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200,
+    return program, subprocess.run([sys.executable, program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500,
                                    env=os.environ | {"KJIT_DEVICE": device, "KJIT_CPU_DEVICES": "3" if "_on_gpus" in program else "1"})
 
 

@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as folder:
                    "LSAN_OPTIONS": "exitcode=0:report_objects=0:max_leaks=0"}
     for test in (*TESTS, "algorithms.py"):
         run = subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), test)], capture_output=True, text=True,
-                             env=environment, timeout=280)
+                             env=environment, timeout=500)
         assert "ERROR: AddressSanitizer" not in run.stderr, (test, run.stderr[-6000:])
         assert run.returncode == 0, (test, run.stderr[-3000:])
         found = clean(run.stderr)

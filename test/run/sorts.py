@@ -109,7 +109,7 @@ def main():
             words = [case[name] for name in names] + [len(case["shape"]), *case["shape"], f"{folder}/{number}"]
             print(*words, file=lines)
         lines.flush()
-        subprocess.run([sys.argv[1], f"{folder}/lines", *sys.argv[2:]], check=True, timeout=250)
+        subprocess.run([sys.argv[1], f"{folder}/lines", *sys.argv[2:]], check=True, timeout=500)
         for number, case, x, v in made:
             check(folder, number, case, x, v)
     print(len(made), "sorts right")
