@@ -179,8 +179,9 @@ static void test_beyond_halves(void)
 }
 
 /* Every number is equally frequent at every position, and every order of four numbers is equally
- * frequent. The chi-square value over many seeds may exceed its mean by as much as happens by
- * chance once in 10**10 runs. */
+ * frequent. The chi-square value over many seeds may differ from its mean by as much as happens by
+ * chance once in 10**10 runs. Each seed gives every number one position, so that the value for
+ * positions has 15 * 15 degrees of freedom and is larger by 16 / 15 than for independent draws. */
 static void test_orders(void)
 {
   enum { SEEDS = 2400, WIDTH = 16, ORDERS = 24 };
@@ -208,7 +209,7 @@ static void test_orders(void)
   sum = 0;
   for (int i = 0; i < WIDTH * WIDTH; i++)
     sum += pow(places[i / WIDTH][i % WIDTH] - SEEDS / WIDTH, 2) / (SEEDS / WIDTH);
-  REQUIRE(sum > 120 && sum < 393); /* 225 on average */
+  REQUIRE(sum > 120 && sum < 419); /* 240 on average */
   kjit_release_array(x);
   kjit_release_array(y);
 }
