@@ -174,7 +174,7 @@ def result_type(*arrays_and_dtypes):
     return BY_TEXT[result]
 
 
-def can_cast(from_, to, casting="safe"):
+def can_cast(from_, to, /, casting="safe"):
     """Returns whether a data type, or the data type of an array, promotes to the type `to`. casting: NumPy's name of
     another rule, such as "same_kind"."""
     source = text_of(from_) if isinstance(from_, Array) else dtype_of(from_).text
