@@ -293,8 +293,8 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
         return _several_lines(start, stop, num, endpoint, retstep, dtype, axis, device)
     if num < 0:
         raise ShapeError(f"linspace: the number of elements, {num}, must not be negative")
-    text = _text(dtype, _dtypes.result_type(start, stop, 1.0).text)
-    is_complex = any(isinstance(x, complex) or hasattr(x, "dtype") and KIND[_dtypes.text_of(x)] == "c" for x in (start, stop))
+    default = "f64" if type(start) in (int, float) and type(stop) in (int, float) else _dtypes.result_type(start, stop, 1.0).text
+    text, is_complex = _text(dtype, default), KIND[default] == "c"
     inner, python = ("c128", complex) if is_complex or KIND[text] == "c" else ("f64", float)
     start, stop = python(start), python(stop)
     parts = num - 1 if endpoint else num
