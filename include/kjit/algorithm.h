@@ -102,8 +102,8 @@ KJIT_API const char *kjit_get_operator_name(size_t index);
 
 /* ---- plans ---- */
 
-/* A prepared call: compiled, with its memory allocated. Only one thread may use a plan at a
- * time. */
+/* A prepared call: compiled, with its memory allocated. Only one thread may use a plan at a time;
+ * kjit_run_plan returns MISUSE if another thread is running the plan. */
 typedef struct kjit_plan kjit_plan;
 
 /* Queues the prepared call's work. If stream is NULL, the stream in the options is used.

@@ -35,6 +35,16 @@ KJIT_API KJIT_CHECK kjit_status kjit_call_function(kjit_function *function,
                                                    const kjit_arg *arguments, size_t count,
                                                    kjit_arg *result);
 
+/* Calls a func like kjit_call_function, for callers that do not know the size of its result.
+ *
+ * *result_bytes is the size of the memory at result->value.address. If the result is a struct,
+ * vector, complex number or tuple that needs more bytes, kjit does not run the func: it sets
+ * *result_bytes to the size that the result needs, and returns ARGUMENT. Errors: see
+ * kjit_call_function. */
+KJIT_API KJIT_CHECK kjit_status kjit_call_function_into(kjit_function *function,
+                                                        const kjit_arg *arguments, size_t count,
+                                                        size_t *result_bytes, kjit_arg *result);
+
 /* Returns a C function for one signature, such as "f64(f64, i32)" or "void(f32[:] C, f32)": the
  * result type, then a type or a value for each parameter in kjit_compile format.
  *

@@ -121,6 +121,56 @@ static bool is_by_address(const ki_type_info *info)
          info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_TUPLE;
 }
 
+/* The destination of a result. */
+typedef struct destination {
+  kjit_arg *result;   /* NULL if the caller does not read the result */
+  size_t *size_bytes; /* size of the memory for a result by address */
+} destination;
+
+typedef struct value_layout {
+  size_t size_bytes, alignment_bytes;
+} value_layout;
+
+static size_t round_up(size_t size_bytes, size_t alignment_bytes)
+{
+  KJ_ASSERT(alignment_bytes);
+  return (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+}
+
+/* Returns the layout of a result in memory. A tuple has the layout of a C struct of its items, as
+ * in lib/lower/abi.c. */
+static value_layout lay_out(const ki_types *types, kjit_type type)
+{
+  const size_t weak_bytes = 8;
+  if (ki_is_weak(type)) return (value_layout){ weak_bytes, weak_bytes };
+  const ki_type_info *info = ki_type(types, type);
+  if (info->class_ != KJ_CLASS_TUPLE)
+    return (value_layout){ info->size_bytes,
+                           info->alignment_bytes ? info->alignment_bytes : info->size_bytes };
+  value_layout whole = { 0, 1 };
+  for (uint32_t i = 0; i < info->count; i++) {
+    value_layout item = lay_out(types, info->items[i]);
+    whole.size_bytes = round_up(whole.size_bytes, item.alignment_bytes) + item.size_bytes;
+    if (item.alignment_bytes > whole.alignment_bytes) whole.alignment_bytes = item.alignment_bytes;
+  }
+  whole.size_bytes = round_up(whole.size_bytes, whole.alignment_bytes);
+  return whole;
+}
+
+/* Checks that the destination has room for a result by address. Otherwise stores the size that the
+ * result needs. */
+static kjit_status check_size(const kjit_kernel *kernel, kjit_type type, size_t *size_bytes,
+                              kj_diagnostics *diagnostics)
+{
+  size_t given_bytes = *size_bytes, needed_bytes = lay_out(kernel->module->types, type).size_bytes;
+  if (needed_bytes <= given_bytes) return KJIT_OK;
+  *size_bytes = needed_bytes;
+  const ki_decl *decl = kernel->function->decl;
+  return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                     "function `%s` returns %zu bytes, but the destination has %zu bytes",
+                     decl->name, needed_bytes, given_bytes);
+}
+
 static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
                                  kj_diagnostics *diagnostics)
 {
@@ -166,8 +216,9 @@ static void run_foreign(void *data)
 
 static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_function_code *code,
                        const kj_bound *bound, frame *f, kj_diagnostics *diagnostics,
-                       kjit_arg *result)
+                       const destination *to)
 {
+  kjit_arg *result = to->result;
   kj_failure_record record = { .state = KJ_FAILURE_FREE };
   union {
     ffi_arg integer;
@@ -177,6 +228,7 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
   bool is_composed = is_by_address(returns);
   if (is_composed && (!result || result->kind != KJIT_ARG_BY_ADDRESS || !result->value.address))
     return refuse_result(kernel, code->code.result, diagnostics);
+  if (is_composed) KJ_TRY(check_size(kernel, code->code.result, to->size_bytes, diagnostics));
   interruptible_call call;
   kj_interruptible_launch begun = { 0 };
   bool is_interruptible = code->code.is_interruptible;
@@ -222,7 +274,7 @@ static kj_plain choose_plain(const kj_call *call)
 
 static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count,
                                  kj_argument *described, frame *f, kj_diagnostics *diagnostics,
-                                 kjit_arg *result)
+                                 const destination *to)
 {
   kjit_kernel *kernel = call->kernel;
   kj_function_code *code;
@@ -246,11 +298,11 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   KJ_TRY(kj_get_function_code(kernel, &key, choose_plain(call), diagnostics, &code));
   KJ_TRY(kj_check_limits(call, &code->code, diagnostics));
   if (call->has_read_only) KJ_TRY(kj_check_writes(call, arguments, &code->code, diagnostics));
-  return run(kernel, config.device, code, call->bound, f, diagnostics, result);
+  return run(kernel, config.device, code, call->bound, f, diagnostics, to);
 }
 
 static kjit_status call_in_memory(kjit_context *context, kjit_function *function,
-                                  const kjit_arg *arguments, size_t count, kjit_arg *result)
+                                  const kjit_arg *arguments, size_t count, const destination *to)
 {
   kjit_kernel *kernel = kernel_of(function);
   /* the additional arguments: failure record, interruptible call, address of the result */
@@ -265,7 +317,7 @@ static kjit_status call_in_memory(kjit_context *context, kjit_function *function
   kjit_status status = KJIT_ERROR_MEMORY;
   if (described && f.types && f.values && f.words && memory && call.runtime) {
     (void)kj_divide_memory(&call, memory);
-    status = call_function(&call, arguments, count, described, &f, &diagnostics, result);
+    status = call_function(&call, arguments, count, described, &f, &diagnostics, to);
   } else kj_error(&diagnostics, status, "out of memory");
   free(described);
   free(f.types);
@@ -276,21 +328,33 @@ static kjit_status call_in_memory(kjit_context *context, kjit_function *function
   return status != KJIT_OK ? status : reported;
 }
 
-kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
-                               kjit_arg *result)
+kjit_status kjit_call_function_into(kjit_function *function, const kjit_arg *arguments,
+                                    size_t count, size_t *result_bytes, kjit_arg *result)
 {
   if (!function) return KJIT_ERROR_MISUSE;
   kjit_context *context = kj_function_of(function)->function->module->context;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!arguments && count)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
+  if (!result_bytes)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_call_function_into: result_bytes is NULL");
   if (is_elsewhere(function)) return refuse_elsewhere(context, function);
   uint32_t own = kj_slot();
   kj_count_up(&context->launches[own].begun, own);
-  kjit_status status = call_in_memory(context, function, arguments, count, result);
+  const destination to = { result, result_bytes };
+  kjit_status status = call_in_memory(context, function, arguments, count, &to);
   /* another thread may destroy the context after this statement */
   kj_count_up(&context->launches[own].ended, own);
   return status;
+}
+
+/* The caller knows the result type, and has memory of its size. */
+kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
+                               kjit_arg *result)
+{
+  size_t most = SIZE_MAX;
+  return kjit_call_function_into(function, arguments, count, &most, result);
 }
 
 /* ---- C function pointers ---- */

@@ -28,6 +28,7 @@ static const char calls[] =
   "func at(x, i: i64) { return x[i] }\n"
   "func position(x) { return x + threadIdx.x }\n"
   "func pair(x) { return x, x }\n"
+  "func nest(x) { return x, (f64(x), x), x }\n"
   "func many(a: f64, b: f32, c: i32, d: f64, e: f32, f: i64, g: f64, h: f64, i: f64, j: f64, k: "
   "i8, l: u8, m: f64, n: i32, o: i32, p: i32, q: i32)\n"
   "  -> f64 { return a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p + q }\n";
@@ -103,6 +104,36 @@ static void test_arrays(kjit_module *module)
   REQUIRE(kjit_call_function(find(module, "fill"), own, 2, NULL) == KJIT_OK &&
           ((double *)kjit_get_tensor(array)->data)[11] == 4);
   kjit_release_array(array);
+}
+
+/* A result that does not fit is refused before the func runs, and the caller learns its size. */
+static void test_sizes(kjit_module *module)
+{
+  int32_t items[3] = { -1, -1, -1 };
+  size_t size_bytes = 7, none = 0;
+  kjit_arg n = kjit_arg_i32(7), r = kjit_make_arg(KJIT_ARG_BY_ADDRESS, KJIT_ANY);
+  kjit_function *pair = find(module, "pair");
+  r.value.address = items;
+  REQUIRE(kjit_call_function_into(pair, &n, 1, &size_bytes, &r) == KJIT_ERROR_ARGUMENT &&
+          says("function `pair` returns 8 bytes, but the destination has 7 bytes"));
+  REQUIRE(size_bytes == 8 && r.value.address == items && items[0] == -1);
+  REQUIRE(kjit_call_function_into(pair, &n, 1, &size_bytes, &r) == KJIT_OK && size_bytes == 8);
+  REQUIRE(items[0] == 7 && items[1] == 7 && items[2] == -1);
+  double nested[5] = { -1, -1, -1, -1, -1 }; /* i8, (f64, i8), i8, with the gaps of a C struct */
+  kjit_arg one = kjit_arg_i8(1);
+  r.value.address = nested;
+  size_bytes = 31;
+  REQUIRE(kjit_call_function_into(find(module, "nest"), &one, 1, &size_bytes, &r) ==
+            KJIT_ERROR_ARGUMENT &&
+          size_bytes == 32);
+  REQUIRE(kjit_call_function_into(find(module, "nest"), &one, 1, &size_bytes, &r) == KJIT_OK);
+  REQUIRE(*(int8_t *)nested == 1 && nested[1] == 1 && *(int8_t *)&nested[2] == 1 &&
+          *(int8_t *)&nested[3] == 1 && nested[4] == -1);
+  kjit_arg x = kjit_arg_f64(3), scalar; /* needs no memory */
+  REQUIRE(kjit_call_function_into(find(module, "half"), &x, 1, &none, &scalar) == KJIT_OK &&
+          scalar.type == KJIT_F64 && scalar.value.f64 == 1.5);
+  REQUIRE(kjit_call_function_into(pair, &n, 1, NULL, &r) == KJIT_ERROR_MISUSE);
+  REQUIRE(kjit_call_function_into(NULL, &n, 1, &none, &r) == KJIT_ERROR_MISUSE);
 }
 
 static kjit_module *parse_composed(void)
@@ -321,6 +352,7 @@ static void test_functions(void)
   kjit_module *module = parse(calls);
   test_scalars(module);
   test_arrays(module);
+  test_sizes(module);
   test_compile_time(module);
   test_structs_and_tuples();
   test_small_and_wide();

@@ -10,7 +10,8 @@ static PyTypeObject *function_type;
 /* Maximum number of arguments of a call. The language has no such limit, but real programs stay
  * below it. */
 #define MOST 64
-/* Maximum size of a result: the language has tuples of up to 1024 numbers. */
+/* Size of a result up to which its memory is on the stack: a tuple of 1024 numbers. Structs with
+ * arrays can be larger. */
 #define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
 /* Maximum number of argument signatures that a func object remembers, so that calls with these
@@ -262,9 +263,28 @@ static kjit_status describe_parameter(void *function, size_t index, kjit_paramet
   return kjit_get_function_parameter_info(function, index, info);
 }
 
+/* Calls the func. A result of more than MOST_RESULT_BYTES is written to memory of its own, which
+ * the caller has to free. */
+static kjit_status call_code(function_object *self, context_object *context,
+                             kjit_function *function, const kjit_arg *list, size_t count,
+                             kjit_arg *result, void **own)
+{
+  size_t size_bytes = MOST_RESULT_BYTES;
+  kjit_status status;
+  BINDING_LONG(context,
+               status = kjit_call_function_into(function, list, count, &size_bytes, result),
+               .what = "run", .object = (PyObject *)self);
+  *own = size_bytes > MOST_RESULT_BYTES ? malloc(size_bytes) : NULL;
+  if (!*own) return status;
+  result->value.address = *own;
+  BINDING_LONG(context,
+               status = kjit_call_function_into(function, list, count, &size_bytes, result),
+               .what = "run", .object = (PyObject *)self);
+  return status;
+}
+
 static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssize_t count)
 {
-  context_object *context = self->module->context;
   Py_ssize_t taken = 0;
   if (count > MOST)
     return binding_fail(KJIT_ERROR_ARGUMENT,
@@ -272,6 +292,11 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
                         MOST);
   if (binding_check_protection(describe_parameter, self->function, &self->parameters, args, count))
     return NULL;
+  /* keeps the func, because another thread may load it again meanwhile */
+  module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
+  context_object *context = module->context;
+  kjit_function *function = self->function;
+  uint64_t recorded = binding_recorded;
   binding_argument storage[MOST];
   kjit_arg list[MOST];
   max_align_t room[MOST_RESULT_BYTES / sizeof(max_align_t)];
@@ -282,24 +307,22 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
                                &list[taken]))
       break;
   PyObject *value = NULL;
-  if (taken == count) {
-    /* keeps the func, because another thread may load it again meanwhile */
-    module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
-    kjit_function *function = self->function;
-    kjit_status status;
+  if (taken == count &&
+      (recorded == binding_recorded || !binding_compute_all_late_readers(args, count))) {
+    void *own;
     binding_interruptible saved = { 0 };
     if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
-    BINDING_LONG(context, status = kjit_call_function(function, list, (size_t)count, &result),
-                 .what = "run", .object = (PyObject *)self);
+    kjit_status status = call_code(self, context, function, list, (size_t)count, &result, &own);
     const result_reader reader = { context->context, self->keeps_types };
     if (!binding_finish_interruptible(context, status, &saved)) {
       self->has_run = 1;
       value = take_result(&reader, &result);
       if (value && self->noted_count >= 0 && note(self, args, list, count, value)) Py_CLEAR(value);
     }
-    Py_DECREF((PyObject *)module);
+    free(own);
   }
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
+  Py_DECREF((PyObject *)module);
   return value;
 }
 
