@@ -52,6 +52,24 @@ kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **ex
   return KJIT_OK;
 }
 
+/* Returns the graph's record and retains it, because other threads, or a host callback in the
+ * record, can update or destroy the graph. */
+static kj_record *take_record(kjit_executable_graph *executable)
+{
+  kj_lock(&executable->object.device->mutex, KJ_LOCK_DEVICE);
+  kj_record *record = kj_retain_record(executable->record);
+  kj_unlock(&executable->object.device->mutex, KJ_LOCK_DEVICE);
+  return record;
+}
+
+static bool has_form_of(kjit_executable_graph *executable, const kj_record *record)
+{
+  kj_record *own = take_record(executable);
+  bool has = kj_has_form_of(own, record);
+  kj_release_record(own);
+  return has;
+}
+
 static kjit_status update(kjit_executable_graph *executable, const kjit_graph *graph,
                           kj_diagnostics *diagnostics)
 {
@@ -64,15 +82,18 @@ static kjit_status update(kjit_executable_graph *executable, const kjit_graph *g
   if (executable->native)
     status =
       device->operations->update_graph(device, executable->native, graph->native, diagnostics);
-  else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
+  else if (!has_form_of(executable, graph->record)) status = KJIT_ERROR_ARGUMENT;
   if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the graph has other operations, or another order, than the instantiated "
                     "graph; instantiate the graph again");
   KJ_TRY(status);
   KJ_ASSERT(!executable->native == !graph->native);
+  kj_record *after = kj_retain_record(graph->record);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   kj_record *before = executable->record;
-  executable->record = kj_retain_record(graph->record);
+  executable->record = after;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   kj_release_record(before);
   return KJIT_OK;
 }
@@ -92,20 +113,24 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
                                  kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
-  /* the driver repeats the captured operations itself */
-  KJ_ASSERT(!executable->record->operations.count);
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
-  for (const kj_kept *kept = executable->record->kept; kept; kept = kept->next)
-    KJ_TRY(kept->kind->use(kept->item, device, stream, diagnostics));
-  return device->operations->launch_graph(device, executable->native, kj_native(stream),
-                                          diagnostics);
+  kj_record *record = take_record(executable);
+  /* the driver repeats the captured operations itself */
+  KJ_ASSERT(!record->operations.count);
+  kjit_status status = KJIT_OK;
+  for (const kj_kept *kept = record->kept; kept && status == KJIT_OK; kept = kept->next)
+    status = kept->kind->use(kept->item, device, stream, diagnostics);
+  if (status == KJIT_OK)
+    status =
+      device->operations->launch_graph(device, executable->native, kj_native(stream), diagnostics);
+  kj_release_record(record);
+  return status;
 }
 
-/* Repeats the operations of a record. A host callback in it can update or destroy the graph, so the
- * record is retained. */
-static kjit_status run(const kjit_executable_graph *executable, kjit_stream *stream)
+/* Repeats the operations of a record. */
+static kjit_status run(kjit_executable_graph *executable, kjit_stream *stream)
 {
-  kj_record *record = kj_retain_record(executable->record);
+  kj_record *record = take_record(executable);
   kjit_status status = kj_run_record(record, stream);
   kj_release_record(record);
   return status;

@@ -16,6 +16,7 @@ typedef struct event_object {
 typedef struct graph_object {
   PyObject_HEAD context_object *context;
   stream_object *stream;
+  int is_entered;                    /* between __enter__ and __exit__ */
   kjit_graph *graph;                 /* NULL before the work is captured */
   kjit_executable_graph *executable; /* NULL before the first launch */
 } graph_object;
@@ -425,7 +426,12 @@ static PyObject *enter_graph(PyObject *object, PyObject *unused)
   graph_object *self = (graph_object *)object;
   if (self->graph) return binding_fail(KJIT_ERROR_MISUSE, "the graph was already captured");
   if (binding_evaluate_all()) return NULL;
-  if (binding_finish(self->context, kjit_begin_capture(self->stream->stream))) return NULL;
+  kjit_status status = kjit_begin_capture(self->stream->stream);
+  if (status != KJIT_OK) { /* messages wait, because the capture has begun */
+    (void)binding_finish(self->context, status);
+    return NULL;
+  }
+  self->is_entered = 1;
   expression_captures++;
   return Py_NewRef(object);
 }
@@ -435,6 +441,10 @@ static PyObject *exit_graph(PyObject *object, PyObject *args)
   graph_object *self = (graph_object *)object;
   PyObject *type, *value, *trace;
   if (!PyArg_ParseTuple(args, "OOO", &type, &value, &trace)) return NULL;
+  if (!self->is_entered)
+    return binding_fail(KJIT_ERROR_MISUSE,
+                        "the graph is not being captured; write `with stream.capture() as graph:`");
+  self->is_entered = 0;
   expression_captures--;
   kjit_graph *graph = NULL;
   kjit_status status;
@@ -443,8 +453,8 @@ static PyObject *exit_graph(PyObject *object, PyObject *args)
     if (status == KJIT_OK) kjit_destroy_graph(graph);
     Py_RETURN_FALSE;
   }
+  if (status == KJIT_OK) self->graph = graph;
   if (binding_finish(self->context, status)) return NULL;
-  self->graph = graph;
   Py_RETURN_FALSE;
 }
 
@@ -457,8 +467,10 @@ static int make_executable(graph_object *self)
   }
   if (self->executable) return 0;
   kjit_status status;
-  BINDING_UNLOCKED(self->context, status = kjit_instantiate_graph(self->graph, &self->executable));
-  if (status != KJIT_OK) self->executable = NULL;
+  kjit_executable_graph *made = NULL;
+  BINDING_UNLOCKED(self->context, status = kjit_instantiate_graph(self->graph, &made));
+  if (status == KJIT_OK && self->executable) kjit_destroy_executable_graph(made);
+  else if (status == KJIT_OK) self->executable = made; /* no other thread was faster */
   return binding_finish(self->context, status);
 }
 
