@@ -13,6 +13,7 @@ struct kjit_plan {
    * after such a run, the storage is cleared before the next run. failures: number of failed
    * kernels of the device at the last check. */
   bool is_clear;
+  atomic_bool is_running; /* a thread is in kjit_run_plan */
   uint64_t failures;
   kjit_array **zeros;
   size_t zero_count, count;
@@ -104,9 +105,8 @@ static kjit_status run_part(const kjit_plan *plan, const ka_part *part, kjit_str
   return kjit_fill(plan->context, &array, &number, stream ? stream : plan->stream);
 }
 
-kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
+static kjit_status run_parts(kjit_plan *plan, kjit_stream *stream)
 {
-  if (!plan) return KJIT_ERROR_MISUSE;
   uint64_t failures = atomic_load(&plan->object.device->failures);
   if (!plan->is_clear || plan->failures != failures)
     KJ_TRY(clear_work(plan, stream ? stream : plan->stream, failures));
@@ -117,6 +117,19 @@ kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
     return status;
   }
   return KJIT_OK;
+}
+
+/* Two runs at the same time would write to the same temporary storage. */
+kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
+{
+  if (!plan) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(plan->context)) return KJIT_ERROR_FORKED;
+  if (atomic_exchange_explicit(&plan->is_running, true, memory_order_acquire))
+    return ki_fail_call(plan->context, KJIT_ERROR_MISUSE,
+                        "kjit_run_plan: another thread is running the plan");
+  kjit_status status = run_parts(plan, stream);
+  atomic_store_explicit(&plan->is_running, false, memory_order_release);
+  return status;
 }
 
 static void keep_zeros(ka_call *call, kjit_plan *plan)

@@ -42,9 +42,11 @@ static PyObject *run_plan(PyObject *object, PyObject *args)
   if (self->generation != binding_generation)
     return binding_fail(KJIT_ERROR_FORKED,
                         "the plan was created by the parent process before a fork");
-  if (binding_write_again(self->call) ||
-      binding_get_stream(context, stream_or_none, NULL, &keeper, &stream))
+  if (binding_get_stream(context, stream_or_none, NULL, &keeper, &stream)) return NULL;
+  if (binding_write_again(self->call)) {
+    Py_XDECREF(keeper);
     return NULL;
+  }
   kjit_status status;
   BINDING_LONG(context, status = kjit_run_plan(self->plan, stream), .what = "run",
                .name = "a plan");
