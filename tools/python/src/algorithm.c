@@ -17,6 +17,7 @@ algorithm_call *binding_create_call(context_object *context)
   call->context = (context_object *)Py_NewRef((PyObject *)context);
   call->object_count = call->operand_count = call->operator_count = 0;
   call->is_result = call->is_planned = call->is_short = call->written_count = 0;
+  call->result_count = 0;
   memset(call->arguments, 0, sizeof call->arguments);
   return call;
 }
@@ -34,7 +35,10 @@ void binding_destroy_call(algorithm_call *call)
 static int begin_writing(algorithm_call *call, array_object *array)
 {
   if (array->is_read_only == BINDING_ELEMENT) return binding_refuse_write(array);
-  if (!call->is_planned) return binding_before_write(array);
+  if (!call->is_planned) {
+    call->results[call->result_count++] = array; /* there are at most as many as objects */
+    return binding_before_write(array);
+  }
   if (call->written_count == ALGORITHM_MOST_OBJECTS) return 0;
   binding_block *block = binding_get_block(array);
   if (!block) return -1;
@@ -442,6 +446,12 @@ int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorit
   if (!options->plan &&
       binding_begin_following(call->context, call->objects, call->object_count, &config, &followed))
     return -1;
+  /* other operands and the streams may have run Python code that recorded operations on results */
+  for (int i = 0; i < call->result_count; i++)
+    if (binding_compute_late_readers(call->results[i])) {
+      (void)binding_end_following(&followed);
+      return -1;
+    }
   kjit_status status = KJIT_OK;
   if (options->devices) status = wait_for_followed(&followed);
   else options->device = config.device, options->stream = config.stream;

@@ -50,6 +50,8 @@ typedef struct algorithm_call {
                    arrays are small */
   int written_count;
   binding_block *written[ALGORITHM_MOST_OBJECTS]; /* memory blocks of a plan's results */
+  int result_count;
+  array_object *results[ALGORITHM_MOST_OBJECTS]; /* arrays that the call writes, borrowed */
   binding_argument objects[ALGORITHM_MOST_OBJECTS];
   kjit_arg values[ALGORITHM_MOST_OBJECTS];
   kjit_operand operands[ALGORITHM_MOST_OBJECTS];

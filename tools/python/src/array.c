@@ -59,12 +59,23 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
   return (PyObject *)self;
 }
 
+int binding_finish_array(context_object *context, kjit_status status, kjit_array *array)
+{
+  if (!binding_finish(context, status)) return 0;
+  if (status == KJIT_OK) kjit_release_array(array);
+  return -1;
+}
+
 int binding_protect_memory(array_object *self)
 {
   kjit_array *view = NULL;
   if (self->unprotected) return 0;
   kjit_status status = kjit_protect_array(self->array, &view);
-  if (binding_finish(self->context, status)) return -1;
+  if (binding_finish_array(self->context, status, view)) return -1;
+  if (self->unprotected) { /* code that received a message has protected the array */
+    kjit_release_array(view);
+    return 0;
+  }
   self->unprotected = self->array;
   self->array = view;
   return 0;
@@ -193,7 +204,8 @@ static PyObject *create_empty(PyObject *module, PyObject *args)
   kjit_array *array = NULL;
   kjit_status status;
   BINDING_UNLOCKED(context, status = kjit_create_array_with(&config, &array));
-  return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
+  return binding_finish_array(context, status, array) ? NULL
+                                                      : binding_wrap_array(context, array, 0);
 }
 
 kjit_status binding_copy_array(kjit_device *device, kjit_array *source, kjit_array **array)
@@ -238,7 +250,8 @@ static PyObject *create_copy(PyObject *module, PyObject *args)
                      status = arg.kind == KJIT_ARG_ARRAY
                                 ? binding_copy_array(place, arg.value.array, &array)
                                 : kjit_create_array_from(place, arg.value.tensor, NULL, &array));
-    if (!binding_finish(context, status)) result = binding_wrap_array(context, array, 0);
+    if (!binding_finish_array(context, status, array))
+      result = binding_wrap_array(context, array, 0);
   }
   binding_free_argument(&storage);
   return result;
@@ -288,9 +301,14 @@ static PyObject *get_shape(PyObject *object, void *unused)
 {
   (void)unused;
   const kjit_tensor *t = binding_look_at_array(object);
-  PyObject *tuple = t ? PyTuple_New(t->rank) : NULL;
-  for (int i = 0; tuple && i < t->rank; i++) {
-    PyObject *extent = PyLong_FromLongLong(t->shape[i]);
+  if (!t) return NULL;
+  /* making a tuple can run finalizers, which can compute the array, so that t is freed */
+  int64_t shape[BINDING_MAX_RANK];
+  int rank = t->rank;
+  for (int i = 0; i < rank; i++) shape[i] = t->shape[i];
+  PyObject *tuple = PyTuple_New(rank);
+  for (int i = 0; tuple && i < rank; i++) {
+    PyObject *extent = PyLong_FromLongLong(shape[i]);
     if (!extent || PyTuple_SetItem(tuple, i, extent)) Py_CLEAR(tuple);
   }
   return tuple;
@@ -392,7 +410,7 @@ static Py_ssize_t get_length(PyObject *object)
 
 static PyObject *finish_view(array_object *self, kjit_status status, kjit_array *view)
 {
-  return binding_finish(self->context, status) ? NULL : binding_wrap_shape(self, view);
+  return binding_finish_array(self->context, status, view) ? NULL : binding_wrap_shape(self, view);
 }
 
 static PyObject *transpose(PyObject *object, void *unused)
@@ -430,6 +448,10 @@ static int copy_with(array_object *self, PyObject *object, int is_into_self)
   if (binding_take_argument(self->context, object, is_into_self ? "source" : "destination",
                             &storage, &other))
     return -1;
+  if (is_into_self && binding_compute_late_readers(self)) {
+    binding_free_argument(&storage);
+    return -1;
+  }
   int is_scalar = other.kind != KJIT_ARG_TENSOR && other.kind != KJIT_ARG_ARRAY;
   kjit_status status;
   BINDING_LONG(self->context,

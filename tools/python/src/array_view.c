@@ -19,8 +19,9 @@ PyObject *binding_get_strides(PyObject *array, void *unused)
   if (!tensor) return NULL;
   int64_t strides[BINDING_MAX_RANK];
   list_strides(tensor, strides);
-  PyObject *tuple = PyTuple_New(tensor->rank);
-  for (int i = 0; tuple && i < tensor->rank; i++) {
+  int rank = tensor->rank; /* making a tuple can run finalizers, which can free the tensor */
+  PyObject *tuple = PyTuple_New(rank);
+  for (int i = 0; tuple && i < rank; i++) {
     PyObject *stride = PyLong_FromLongLong(strides[i]);
     if (!stride || PyTuple_SetItem(tuple, i, stride)) Py_CLEAR(tuple);
   }
@@ -48,7 +49,7 @@ PyObject *binding_restride(PyObject *array, PyObject *args)
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, extents, steps, rank, (int64_t)offset, &view);
-  if (binding_finish(self->context, status)) return NULL;
+  if (binding_finish_array(self->context, status, view)) return NULL;
   return binding_wrap_view(self, view, is_read_only);
 }
 
@@ -66,7 +67,7 @@ PyObject *binding_get_part(PyObject *array, PyObject *args)
     return NULL;
   kjit_array *view = NULL;
   kjit_status status = kjit_retype_array(self->array, element, index, &view);
-  return binding_finish(self->context, status) ? NULL : binding_wrap_shape(self, view);
+  return binding_finish_array(self->context, status, view) ? NULL : binding_wrap_shape(self, view);
 }
 
 /* _protect(): makes the array read-only. Other arrays that share its memory stay writable. */
@@ -280,7 +281,8 @@ static PyObject *view_by_key(PyObject *array, PyObject *key)
   kjit_array *view = NULL;
   kjit_status status =
     kjit_restride_array(self->array, made.extents, made.steps, made.rank, made.offset, &view);
-  return binding_finish(self->context, status) ? NULL : binding_wrap_view(self, view, 0);
+  return binding_finish_array(self->context, status, view) ? NULL
+                                                           : binding_wrap_view(self, view, 0);
 }
 
 /* Returns a copy of the only element of a view. If operations on the array are recorded, so is the
@@ -374,7 +376,7 @@ PyObject *binding_get_at(PyObject *array, Py_ssize_t index)
   kjit_array *view = NULL;
   kjit_status status = kjit_restride_array(self->array, tensor->shape + 1, strides + 1,
                                            (uint32_t)tensor->rank - 1, index * strides[0], &view);
-  if (binding_finish(self->context, status)) return NULL;
+  if (binding_finish_array(self->context, status, view)) return NULL;
   found = binding_wrap_view(self, view, 0);
   return is_element ? copy_view(found) : found;
 }

@@ -383,6 +383,9 @@ void binding_free_wraps(context_object *context);
 /* ---- array.c, exchange.c ---- */
 
 int binding_add_array(PyObject *module);
+/* binding_finish for a call that has made an array if the status is KJIT_OK. Releases the array if
+ * the delivery of messages raises an exception. */
+int binding_finish_array(context_object *context, kjit_status status, kjit_array *array);
 /* Wraps a kjit array and takes over its reference. On failure, releases the array and returns NULL
  * with an exception. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
@@ -455,6 +458,14 @@ int binding_evaluate_all(void);
 /* Must be called before the memory of the array is written: computes the array and all pending
  * arrays that read its memory. Returns 0, or -1 with an exception. */
 int binding_before_write(array_object *array);
+/* Number of pending arrays that were ever recorded. */
+extern uint64_t binding_recorded;
+/* Computes the pending arrays that read the memory of an array and were recorded after the call of
+ * binding_before_write, by Python code that the conversion of other arguments has run. Returns 0,
+ * or -1 with an exception. */
+int binding_compute_late_readers(array_object *array);
+/* Does the same for all arrays among the arguments of a call. */
+int binding_compute_all_late_readers(PyObject *const *args, Py_ssize_t count);
 /* Declare that other code may write the memory from now on. binding_open_block has no end; after
  * binding_lend_block, the declaration ends when the other code returns the memory. Return 0, or -1
  * with an exception. */

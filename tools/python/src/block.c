@@ -89,9 +89,9 @@ int binding_compute_readers(binding_block *block, uint64_t kept)
     int is_spent = edge->reader->pending->is_spent;
     array_object *array = is_spent ? edge->reader : find_outermost(edge->reader, kept);
     Py_INCREF((PyObject *)array);
-    int outcome = is_spent ? expression_wait(array) : binding_evaluate(array);
+    int outcome = is_spent ? expression_wait(array) : expression_evaluate(array);
     Py_DECREF((PyObject *)array);
-    if (outcome) return -1;
+    if (outcome < 0) return -1;
   }
 }
 
@@ -103,7 +103,21 @@ int binding_before_write(array_object *array)
     if (!binding_get_block(array)) return -1;
     array->block->is_open = 1;
   }
+  return binding_compute_late_readers(array);
+}
+
+int binding_compute_late_readers(array_object *array)
+{
   return array->block && array->block->readers ? binding_compute_readers(array->block, 0) : 0;
+}
+
+int binding_compute_all_late_readers(PyObject *const *args, Py_ssize_t count)
+{
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (Py_TYPE(args[i]) == binding_array_type &&
+        binding_compute_late_readers((array_object *)args[i]))
+      return -1;
+  return 0;
 }
 
 /* The array is marked as open or lent before its readers are computed, so that no new readers are

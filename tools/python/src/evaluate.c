@@ -113,7 +113,8 @@ static int is_stale(const binding_expression *e, uint64_t changes)
   return 0;
 }
 
-/* changes: the value of expression_changes when the expression was collected */
+/* changes: the value of expression_changes when the expression was collected. Returns the same
+ * values as expression_evaluate. */
 static int run_new(array_object *array, const binding_expression *e, const choice *chosen,
                    uint64_t changes)
 {
@@ -125,10 +126,10 @@ static int run_new(array_object *array, const binding_expression *e, const choic
                                .device = array->device };
   kjit_array *made = NULL;
   kjit_status status = kjit_create_array_with(&config, &made);
-  if (binding_finish(array->context, status)) return -1;
+  if (binding_finish_array(array->context, status, made)) return -1;
   if (is_stale(e, changes)) { /* an allocator written in Python may let other threads run */
     kjit_release_array(made);
-    return binding_evaluate(array);
+    return expression_evaluate(array);
   }
   if (run_busy(array, e, chosen, made, NULL)) {
     kjit_release_array(made);
@@ -205,10 +206,19 @@ static int compute_operands(array_object *array)
   return 0;
 }
 
+static void refuse_forked(void)
+{
+  binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
+}
+
 int expression_wait(const array_object *array)
 {
   enum { MICROSECONDS = 50 };
   while (array->pending && array->pending->busy) {
+    if (array->context->generation != binding_generation) { /* the thread was not forked */
+      refuse_forked();
+      return -1;
+    }
     if (array->pending->busy == PyThread_get_thread_ident()) {
       PyErr_SetString(PyExc_RuntimeError,
                       "this thread uses the array before it has finished computing it");
@@ -219,17 +229,6 @@ int expression_wait(const array_object *array)
     Py_END_ALLOW_THREADS;
     if (PyErr_CheckSignals()) return -1;
   }
-  return 0;
-}
-
-static int is_computable(const array_object *array)
-{
-  if (array->context->generation != binding_generation)
-    binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
-  else if (array->pending->is_spent)
-    PyErr_SetString(PyExc_RuntimeError, "the array was not computed yet, and an operand of its "
-                                        "expression has been overwritten in place");
-  else return 1;
   return 0;
 }
 
@@ -267,10 +266,11 @@ static void free_choice(choice *made)
   Py_XDECREF(made->later);
 }
 
-/* Computes the operations one by one. */
+/* Computes the operations one by one. Returns the same values as expression_evaluate. */
 static int compute_apart(array_object *array, const choice *made, int count)
 {
-  if (compute_operands(array) || binding_evaluate(array)) return -1;
+  int outcome = compute_operands(array) ? -1 : expression_evaluate(array);
+  if (outcome) return outcome;
   array->launch_count = count;
   array->was_fused = 0;
   return compile_later(made);
@@ -293,7 +293,7 @@ static int copy_element(array_object *array, array_object *view)
   Py_INCREF((PyObject *)view);
   array->pending->busy = PyThread_get_thread_ident();
   kjit_status status = binding_copy_array(array->device, view->array, &made);
-  int outcome = binding_finish(array->context, status) ? -1 : 0;
+  int outcome = binding_finish_array(array->context, status, made);
   array->pending->busy = 0;
   Py_DECREF((PyObject *)view);
   if (!outcome) outcome = binding_adopt(array, made);
@@ -318,6 +318,7 @@ void expression_end_reading(array_object *array, array_object *view)
 
 /* ---- computing pending arrays ---- */
 
+/* Returns the same values as expression_evaluate. */
 static int compute(array_object *array)
 {
   array_object *view = expression_find_view((PyObject *)array);
@@ -326,16 +327,16 @@ static int compute(array_object *array)
   choice made;
   if (expression_collect(array, &e)) return -1;
   if (!array->pending) return 0;
-  if (array->pending->busy) return binding_evaluate(array);
+  if (array->pending->busy) return expression_evaluate(array);
   uint64_t before = expression_changes;
   int count = e.node_count, outcome = choose(array, &e, &made);
   if (!outcome && is_stale(&e, before)) {
     free_choice(&made);
-    return binding_evaluate(array);
+    return expression_evaluate(array);
   }
   if (!outcome && made.function) {
     outcome = run_new(array, &e, &made, before);
-    if (outcome && count > 1) {
+    if (outcome < 0 && count > 1) {
       Py_CLEAR(made.function);
       outcome = give_up_fusing(made.key);
     }
@@ -346,13 +347,27 @@ static int compute(array_object *array)
   return outcome;
 }
 
-int binding_evaluate(array_object *array)
+int expression_evaluate(array_object *array)
 {
   Py_INCREF((PyObject *)array);
   int outcome = expression_wait(array);
-  if (!outcome && array->pending) outcome = is_computable(array) ? compute(array) : -1;
+  if (!outcome && array->pending) {
+    if (array->context->generation != binding_generation) {
+      refuse_forked();
+      outcome = -1;
+    } else outcome = array->pending->is_spent ? 1 : compute(array);
+  }
   Py_DECREF((PyObject *)array);
   return outcome;
+}
+
+int binding_evaluate(array_object *array)
+{
+  int outcome = expression_evaluate(array);
+  if (outcome > 0)
+    PyErr_SetString(PyExc_RuntimeError, "the array was not computed yet, and an operand of its "
+                                        "expression has been overwritten in place");
+  return outcome ? -1 : 0;
 }
 
 /* ---- writing to an existing array ---- */

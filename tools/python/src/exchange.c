@@ -57,7 +57,7 @@ PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kj
   kjit_status status;
   BINDING_UNLOCKED(context, status = kjit_take_dlpack_versioned(context->context, &owned->managed,
                                                                 stream, &array));
-  if (binding_finish(context, status)) return NULL;
+  if (binding_finish_array(context, status, array)) return NULL;
   return binding_wrap_foreign(context, array, is_read_only);
 }
 
@@ -201,6 +201,7 @@ static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versione
   BINDING_UNLOCKED(self->context,
                    status = kjit_export_dlpack_versioned(self->array, consumer, &lent->inner));
   if (binding_finish(self->context, status)) {
+    if (status == KJIT_OK && lent->inner->deleter) lent->inner->deleter(lent->inner);
     binding_return_block(self);
     free(lent);
     return NULL;
@@ -237,7 +238,9 @@ static int get_consumer(array_object *self, PyObject *object, kjit_stream **stre
                          ? kjit_get_thread_stream(self->device, stream)
                          : kjit_wrap_stream(self->device, (void *)(intptr_t)handle, stream);
   *is_own = handle != 2 && status == KJIT_OK;
-  return binding_finish(self->context, status);
+  int outcome = binding_finish(self->context, status);
+  if (outcome && *is_own) kjit_destroy_stream(*stream);
+  return outcome;
 }
 
 /* Keyword arguments of __dlpack__. NULL means not given or None. */
@@ -280,7 +283,7 @@ static array_object *copy_array(array_object *self, const char *device)
   BINDING_UNLOCKED(self->context,
                    status =
                      kjit_create_array_from(place, kjit_get_tensor(self->array), NULL, &array));
-  if (binding_finish(self->context, status)) return NULL;
+  if (binding_finish_array(self->context, status, array)) return NULL;
   return (array_object *)binding_wrap_array(self->context, array, 0);
 }
 
@@ -298,6 +301,7 @@ static array_object *find_exported(array_object *self, const dlpack_request *req
   /* other libraries know only CPU device 0 */
   int is_here = type == own_type && (type == KJIT_DEVICE_CPU || ordinal == tensor->device_id);
   int may_copy = !request->copy || PyObject_IsTrue(request->copy);
+  if (PyErr_Occurred()) return NULL;
   *is_copied = !is_here || (request->copy && may_copy);
   if (!*is_copied) return (array_object *)Py_NewRef((PyObject *)self);
   if (!is_here && (type != KJIT_DEVICE_CPU || !may_copy)) {

@@ -3,7 +3,7 @@
 
 context_object *expression_context;
 int expression_mode = FUSE_LATER, expression_captures;
-uint64_t expression_changes, expression_walks;
+uint64_t expression_changes, expression_walks, binding_recorded;
 
 /* ---- operations ---- */
 
@@ -251,6 +251,12 @@ static void unlist_pending(array_object *array)
   if (pending->next) pending->next->pending->previous = pending->previous;
 }
 
+static void free_pending(binding_pending *pending)
+{
+  for (int i = 0; i < pending->operand_count; i++) Py_XDECREF(pending->operands[i]);
+  PyMem_Free(pending);
+}
+
 void expression_drop(array_object *array)
 {
   binding_pending *pending = array->pending;
@@ -265,8 +271,7 @@ void expression_drop(array_object *array)
     binding_remove_edge(&pending->edges[i]);
   }
   array->pending = NULL;
-  for (int i = 0; i < pending->operand_count; i++) Py_XDECREF(pending->operands[i]);
-  PyMem_Free(pending);
+  free_pending(pending);
 }
 
 /* Moves the readers of a formerly pending array to its memory block. */
@@ -285,7 +290,10 @@ static int move_readers(array_object *array, binding_edge *readers)
 
 int binding_adopt(array_object *array, kjit_array *computed)
 {
-  if (array->pending->readers && !binding_get_block(array)) return -1;
+  if (array->pending->readers && !binding_get_block(array)) {
+    kjit_release_array(computed);
+    return -1;
+  }
   array->array = computed;
   int outcome = move_readers(array, array->pending->readers);
   expression_drop(array);
@@ -306,10 +314,9 @@ int binding_evaluate_all(void)
 {
   for (array_object *array; (array = find_computable());) {
     Py_INCREF((PyObject *)array);
-    int outcome = expression_wait(array);
-    if (!outcome && array->pending && !array->pending->is_spent) outcome = binding_evaluate(array);
+    int outcome = expression_evaluate(array);
     Py_DECREF((PyObject *)array);
-    if (outcome) return -1;
+    if (outcome < 0) return -1;
   }
   return 0;
 }
@@ -329,20 +336,29 @@ static int attach_operand(array_object *array, int i)
   return 0;
 }
 
-static int fill_operands(array_object *array, PyObject *const *operands, int count)
+/* Converts the numbers among the operands of a new operation. The conversion may run Python code,
+ * so other threads may reallocate the table of operations meanwhile. */
+static int convert_operands(binding_pending *pending, PyObject *const *operands, int count)
 {
-  binding_pending *pending = array->pending;
-  const binding_operation *operation = &operations[pending->operation];
   for (int i = 0; i < count; i++) {
     int is_array = Py_TYPE(operands[i]) == binding_array_type;
-    /* the conversion may run Python code, which may reallocate the table */
-    PyObject *operand = is_array ? Py_NewRef(operands[i]) : convert_number(operation, operands[i]);
-    if (!operand) return -1;
-    pending->operands[i] = operand;
+    pending->operands[i] = is_array ? Py_NewRef(operands[i])
+                                    : convert_number(&operations[pending->operation], operands[i]);
+    if (!pending->operands[i]) return -1;
     pending->operand_count = i + 1;
-    if (is_array && attach_operand(array, i)) return -1;
-    operation = &operations[pending->operation];
   }
+  return 0;
+}
+
+/* Makes other code aware of a pending array: it is listed, and its operands know that it reads
+ * them. No Python code runs here, so no thread finds an array with only some of its operands. */
+static int publish(array_object *array)
+{
+  binding_recorded++;
+  list_pending(array);
+  for (int i = 0; i < array->pending->operand_count; i++)
+    if (Py_TYPE(array->pending->operands[i]) == binding_array_type && attach_operand(array, i))
+      return -1;
   return 0;
 }
 
@@ -357,7 +373,6 @@ static array_object *make_pending(int number, PyObject *const *operands, int cou
     return (array_object *)PyErr_NoMemory();
   }
   array->context = (context_object *)Py_NewRef((PyObject *)expression_context);
-  array->pending = pending;
   array->device = device;
   pending->operation = (uint32_t)number;
   pending->element = operations[number].result;
@@ -368,8 +383,13 @@ static array_object *make_pending(int number, PyObject *const *operands, int cou
   memcpy(pending->shape, shape, sizeof pending->shape);
   own.shape = pending->shape;
   pending->tensor = own;
-  list_pending(array);
-  if (!fill_operands(array, operands, count)) return array;
+  if (convert_operands(pending, operands, count)) {
+    free_pending(pending);
+    Py_DECREF((PyObject *)array);
+    return NULL;
+  }
+  array->pending = pending;
+  if (!publish(array)) return array;
   Py_DECREF((PyObject *)array);
   return NULL;
 }

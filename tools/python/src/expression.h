@@ -176,6 +176,9 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
 
 /* ---- evaluate.c ---- */
 
+/* Computes a pending array. Returns 0, or -1 with an exception, or 1 if another thread has stored
+ * the elements elsewhere meanwhile (is_spent). */
+int expression_evaluate(array_object *array);
 /* Waits while another thread computes the array, usually for less than a millisecond. Returns 0, or
  * -1 with an exception. */
 int expression_wait(const array_object *array);

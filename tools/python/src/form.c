@@ -98,16 +98,18 @@ static form_reader find_reader(PyTypeObject *type, kjit_type *number)
   return type == pinned_class || is_numpy_array(type) ? READ_HOST : READ_UNKNOWN;
 }
 
-static const known_class *find_class(PyTypeObject *type)
+/* Returns a copy, because other code that runs here may replace the class in the cache. */
+static known_class find_class(PyTypeObject *type)
 {
   known_class *place = &classes[((uintptr_t)type >> 4 ^ (uintptr_t)type >> 10) % CLASSES];
-  if (place->type == type) return place;
-  kjit_type number;
-  form_reader reader = find_reader(type, &number);
+  if (place->type == type) return *place;
+  known_class found = { .type = type };
+  found.reader = find_reader(type, &found.number);
   PyTypeObject *old = place->type;
-  *place = (known_class){ (PyTypeObject *)Py_NewRef((PyObject *)type), reader, number };
+  *place = found;
+  Py_INCREF((PyObject *)type);
   Py_XDECREF((PyObject *)old);
-  return place;
+  return found;
 }
 
 /* ---- reading ---- */
@@ -266,7 +268,7 @@ static int read_tuple(form_list *list, form_argument *argument, PyObject *tuple)
   argument->facts = (uint64_t)count;
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *item = PyTuple_GetItem(tuple, i); /* borrowed */
-    if (find_class(Py_TYPE(item))->reader == READ_TYPE || !form_read(list, item)) return 0;
+    if (find_class(Py_TYPE(item)).reader == READ_TYPE || !form_read(list, item)) return 0;
   }
   return 1;
 }
@@ -275,11 +277,11 @@ int form_read(form_list *list, PyObject *object)
 {
   if (list->count == FORM_MOST) return 0;
   form_argument *argument = &list->of[list->count++];
-  const known_class *known = find_class(Py_TYPE(object));
+  const known_class known = find_class(Py_TYPE(object));
   argument->type = Py_TYPE(object);
   argument->object = object;
-  switch (known->reader) {
-  case READ_NUMBER: return read_number(argument, object, known->number);
+  switch (known.reader) {
+  case READ_NUMBER: return read_number(argument, object, known.number);
   case READ_ARRAY: return read_own(argument, object, 0);
   case READ_HELD: return read_held(list, argument, object);
   case READ_HOST: return read_host(list, argument, object);

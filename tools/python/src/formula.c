@@ -104,7 +104,9 @@ static PyObject *make_formula(PyObject *unused, PyObject *args)
   BINDING_UNLOCKED(context, status = kjit_create_formula(context->context, &options, text,
                                                          (size_t)text_bytes, &formula));
   free_columns(columns, texts, count);
-  return binding_finish(context, status) ? NULL : wrap(context, formula, (size_t)count);
+  if (!binding_finish(context, status)) return wrap(context, formula, (size_t)count);
+  if (status == KJIT_OK) kjit_destroy_formula(formula);
+  return NULL;
 }
 
 static void free_formula(PyObject *object)

@@ -143,7 +143,7 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
     if (PyCapsule_SetName(capsule, "used_dltensor")) return NULL;
     BINDING_UNLOCKED(context, status = kjit_take_dlpack(context->context, m, NULL, &array));
   }
-  if (binding_finish(context, status)) return NULL;
+  if (binding_finish_array(context, status, array)) return NULL;
   return binding_wrap_foreign(context, array, is_read_only);
 }
 
@@ -233,15 +233,11 @@ static PyObject *get_field(PyObject *dictionary, int field)
   return name ? PyDict_GetItem(dictionary, name) : NULL;
 }
 
-/* Reads the interface. Returns NULL if it is valid, and otherwise the error; an exception may be
- * set then. */
-static const char *read_interface(PyObject *dictionary, cuda_interface *out)
+static const char *read_fields(PyObject *const *fields, cuda_interface *out)
 {
-  if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is not a dictionary";
-  PyObject *shape = get_field(dictionary, SHAPE), *typestr = get_field(dictionary, TYPESTR);
-  PyObject *data = get_field(dictionary, DATA), *strides = get_field(dictionary, STRIDES);
-  PyObject *mask = get_field(dictionary, MASK), *stream = get_field(dictionary, STREAM);
-  PyObject *version = get_field(dictionary, VERSION);
+  PyObject *shape = fields[SHAPE], *typestr = fields[TYPESTR], *data = fields[DATA];
+  PyObject *strides = fields[STRIDES], *mask = fields[MASK], *stream = fields[STREAM];
+  PyObject *version = fields[VERSION];
   if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
     return "__cuda_array_interface__: the version must be 2 or 3";
   if (!shape || !PyTuple_Check(shape) || PyTuple_Size(shape) > BINDING_MAX_RANK)
@@ -288,6 +284,19 @@ static const char *read_interface(PyObject *dictionary, cuda_interface *out)
       return "__cuda_array_interface__: stream must be 1, 2 or a handle; 0 is ambiguous";
   }
   return NULL;
+}
+
+/* Reads the interface. Returns NULL if it is valid, and otherwise the error; an exception may be
+ * set then. The items of the dictionary are retained, because reading an integer can call a method
+ * in Python, which can change the dictionary. */
+static const char *read_interface(PyObject *dictionary, cuda_interface *out)
+{
+  PyObject *fields[INTERFACE];
+  if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is not a dictionary";
+  for (int i = 0; i < INTERFACE; i++) fields[i] = Py_XNewRef(get_field(dictionary, i));
+  const char *flaw = read_fields(fields, out);
+  for (int i = 0; i < INTERFACE; i++) Py_XDECREF(fields[i]);
+  return flaw;
 }
 
 /* Makes kjit's default stream wait for the work that the producer has queued. */

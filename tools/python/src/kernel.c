@@ -151,6 +151,7 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *conf
                                args->count))
     return NULL;
   Py_ssize_t count = args->count, taken = 0;
+  uint64_t recorded = binding_recorded;
   binding_argument few[FEW], *storage = few;
   kjit_arg few_args[FEW], *list = few_args;
   if (count > FEW) {
@@ -164,7 +165,9 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *conf
            !binding_take_parameter(self->context, &self->parameters, taken, args->items[taken],
                                    &storage[taken], &list[taken]))
       taken++;
-    if (taken == count) outcome = kernel_launch_taken(self, config, list, count, storage, count);
+    int is_ready = taken == count && (recorded == binding_recorded ||
+                                      !binding_compute_all_late_readers(args->items, count));
+    if (is_ready) outcome = kernel_launch_taken(self, config, list, count, storage, count);
   }
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
   if (storage != few) free(storage);

@@ -156,7 +156,8 @@ static PyObject *open_array(PyObject *module, PyObject *args)
   kjit_array *array = NULL;
   kjit_status status;
   BINDING_UNLOCKED(context, status = kjit_import_array(context->context, &handle, &array));
-  return binding_finish(context, status) ? NULL : binding_wrap_foreign(context, array, 0);
+  return binding_finish_array(context, status, array) ? NULL
+                                                      : binding_wrap_foreign(context, array, 0);
 }
 
 static PyMethodDef functions[] = {

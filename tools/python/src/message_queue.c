@@ -165,9 +165,12 @@ PyObject *binding_list_stages(binding_message_queue *queue)
 
 static int write_lines(const binding_text *text, size_t dropped)
 {
-  PyObject *out = PySys_GetObject("stdout"); /* borrowed; None if the process has no standard
-                                              * output */
-  if (!out || out == Py_None) return 0;
+  /* None if the process has no standard output; writing can run code that replaces sys.stdout */
+  PyObject *out = Py_XNewRef(PySys_GetObject("stdout"));
+  if (!out || out == Py_None) {
+    Py_XDECREF(out);
+    return 0;
+  }
   PyObject *lines = PyUnicode_DecodeUTF8(text->bytes, (Py_ssize_t)text->size, "replace");
   if (lines && dropped)
     binding_set(&lines, PyUnicode_FromFormat("%U(kjit: %zu bytes more were printed, and dropped)\n",
@@ -175,6 +178,7 @@ static int write_lines(const binding_text *text, size_t dropped)
   PyObject *result = lines ? PyObject_CallMethod(out, "write", "O", lines) : NULL;
   Py_XDECREF(lines);
   Py_XDECREF(result);
+  Py_DECREF(out);
   return result ? 0 : -1;
 }
 
@@ -220,7 +224,10 @@ int binding_deliver_messages(binding_message_queue *queue)
 
 int binding_finish(context_object *context, kjit_status status)
 {
-  if (atomic_load_explicit(&context->messages->is_filled, memory_order_relaxed)) {
+  /* A forked child leaves the messages to its parent. Another thread may have held the mutex of the
+   * queue at the fork. */
+  if (atomic_load_explicit(&context->messages->is_filled, memory_order_relaxed) &&
+      context->generation == binding_generation) {
     /* the failure of the call is reported, not an exception from writing the lines */
     if (status != KJIT_OK) {
       binding_raise(context, status);

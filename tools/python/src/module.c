@@ -70,9 +70,11 @@ static PyObject *make_row(const kjit_diagnostic *d)
                        make_position(d->block), thread, d->failure_text);
 }
 
-/* Returns the diagnostics of this thread. */
+/* Returns the diagnostics of this thread. A diagnostic is valid until the thread's next call of
+ * libkjit, which a finalizer could make. So the garbage collector does not run meanwhile. */
 static PyObject *list_diagnostics(kjit_context *context)
 {
+  int collects = PyGC_Disable();
   PyObject *list = PyList_New(0);
   const kjit_diagnostic *d;
   for (size_t i = 0; list && (d = kjit_get_diagnostic(context, i)); i++) {
@@ -80,6 +82,7 @@ static PyObject *list_diagnostics(kjit_context *context)
     if (!row || PyList_Append(list, row)) Py_CLEAR(list);
     Py_XDECREF(row);
   }
+  if (collects) PyGC_Enable();
   return list;
 }
 

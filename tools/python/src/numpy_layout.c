@@ -149,19 +149,31 @@ static form_dtype describe(context_object *context, PyObject *array, PyObject *d
   return found;
 }
 
+/* Returns the number of a dtype, or 0 if it has none. */
+static uint32_t get_number(PyObject *dtype)
+{
+  PyObject *known = PyDict_GetItemWithError(numbers, dtype); /* borrowed */
+  return known ? (uint32_t)PyLong_AsUnsignedLong(known) : 0;
+}
+
 static uint32_t add_dtype(context_object *context, PyObject *array, PyObject *dtype)
 {
   if (!numbers && !(numbers = PyDict_New())) return 0;
-  PyObject *known = PyDict_GetItemWithError(numbers, dtype); /* borrowed */
-  if (known) return (uint32_t)PyLong_AsUnsignedLong(known);
-  if (PyErr_Occurred() || dtype_count + 1 >= MOST_DTYPES) return 0;
+  uint32_t own = get_number(dtype);
+  if (own || PyErr_Occurred()) return own;
   if (!dtypes && !(dtypes = calloc(MOST_DTYPES, sizeof *dtypes))) return 0;
-  PyObject *number = PyLong_FromUnsignedLong(dtype_count + 1);
+  /* Describing a dtype runs Python code, and other threads may number dtypes meanwhile. So the
+   * dtype gets its number afterwards, if no other thread has numbered it. */
+  const form_dtype described = describe(context, array, dtype);
+  own = get_number(dtype);
+  if (own || PyErr_Occurred() || dtype_count + 1 >= MOST_DTYPES) return own;
+  own = dtype_count + 1;
+  PyObject *number = PyLong_FromUnsignedLong(own);
   int is_kept = number && !PyDict_SetItem(numbers, dtype, number);
   Py_XDECREF(number);
   if (!is_kept) return 0;
-  dtypes[dtype_count + 1] = describe(context, array, dtype); /* `numbers` keeps a reference */
-  return ++dtype_count;
+  dtypes[own] = described; /* `numbers` keeps a reference */
+  return dtype_count = own;
 }
 
 uint32_t form_find_dtype(context_object *context, PyObject *array, PyObject *dtype)

@@ -215,8 +215,9 @@ static kjit_device *find_device(const binding_call *call)
   return device ? device : call->args ? binding_get_device(call->context, Py_None) : NULL;
 }
 
-/* Returns a name such as "cuda:0", or None if the device is unknown. */
-static PyObject *name_device(const binding_call *call)
+/* Returns a name such as "cuda:0", or None if the device is unknown. The call may end before this
+ * function does, because opening a device lets other threads run. */
+static PyObject *name_device(const binding_call *call, context_object *context)
 {
   kjit_device *device = find_device(call);
   kjit_device_info info = { .size_bytes = sizeof info };
@@ -224,7 +225,7 @@ static PyObject *name_device(const binding_call *call)
     PyErr_Clear();
     Py_RETURN_NONE;
   }
-  return binding_name_place(call->context, info.kind, info.ordinal);
+  return binding_name_place(context, info.kind, info.ordinal);
 }
 
 /* Finds a running call by its number. Returns NULL if the call has ended. */
@@ -244,7 +245,7 @@ static PyObject *describe(uint64_t number)
   PyObject *object = Py_XNewRef(call->object), *launched = Py_XNewRef(last_launched);
   PyObject *name = call->name ? PyUnicode_FromString(call->name) : Py_NewRef(Py_None);
   const char *what = call->what;
-  PyObject *device = name_device(call);
+  PyObject *device = name_device(call, context);
   PyObject *stages = binding_list_stages(context->messages);
   PyObject *row = name && device && stages
                     ? Py_BuildValue("sOOOOO", what, name, object ? object : Py_None, device, stages,

@@ -268,6 +268,14 @@ static int64_t get_index(const selection *s, int64_t i)
   return index < 0 ? index + s->x.shape[0] : index;
 }
 
+/* Returns an index that was in bounds when are_in_bounds tested it. A kernel on another thread may
+ * have changed it since then; it is 0 then, so that no other memory is accessed. */
+static int64_t get_safe_index(const selection *s, int64_t i)
+{
+  int64_t index = get_index(s, i);
+  return index < 0 || index >= s->x.shape[0] ? 0 : index;
+}
+
 static int are_in_bounds(const selection *s)
 {
   for (int64_t i = 0; i < s->key.count; i++) {
@@ -308,12 +316,14 @@ static PyObject *select_by_mask(const array_object *array, const selection *s)
   quick_view made;
   for (int64_t i = 0; i < s->key.count; i++) count += s->key.first[i * s->key_step] != 0;
   array_object *result = quick_new(array->context, array->device, s->x.element, 1, &count, &made);
-  char *to = result ? made.first : NULL;
-  for (int64_t i = 0; result && i < s->key.count; i++) {
+  char *to = result ? made.first : NULL, *end = result ? to + count * size : NULL;
+  /* a kernel on another thread may change the mask after it was counted */
+  for (int64_t i = 0; to < end && i < s->key.count; i++) {
     if (!s->key.first[i * s->key_step]) continue;
     copy_line(to, 1, s->x.first + i * s->step, 1, 1, s->row_bytes);
     to += size;
   }
+  if (to < end) memset(to, 0, (size_t)(end - to));
   return (PyObject *)result;
 }
 
@@ -329,7 +339,7 @@ static PyObject *select_by_indices(const array_object *array, const selection *s
   quick_view made;
   array_object *result = quick_new(array->context, array->device, s->x.element, rank, shape, &made);
   for (int64_t i = 0; result && i < s->key.count; i++)
-    memcpy(made.first + i * size, s->x.first + get_index(s, i) * s->step, s->row_bytes);
+    memcpy(made.first + i * size, s->x.first + get_safe_index(s, i) * s->step, s->row_bytes);
   return (PyObject *)result;
 }
 
@@ -368,7 +378,7 @@ static int set_by_array(array_object *array, PyObject *key, const char *bytes)
   if (!is_mask && !are_in_bounds(&s)) return QUICK_LEFT;
   for (int64_t i = 0; i < s.key.count; i++) {
     if (is_mask && !s.key.first[i * s.key_step]) continue;
-    copy_line(s.x.first + (is_mask ? i : get_index(&s, i)) * s.step, 1, bytes, 0, s.row_count,
+    copy_line(s.x.first + (is_mask ? i : get_safe_index(&s, i)) * s.step, 1, bytes, 0, s.row_count,
               s.x.size_bytes);
   }
   return QUICK_DONE;

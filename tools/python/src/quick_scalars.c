@@ -140,7 +140,7 @@ static kjit_array *take_part(element_memory *memory, const array_object *model, 
 #endif
   kjit_status status =
     kjit_restride_array(memory->array->array, NULL, NULL, 0, memory->taken++, &made);
-  return binding_finish(model->context, status) ? NULL : made;
+  return binding_finish_array(model->context, status, made) ? NULL : made;
 }
 
 /* Copies an element of an array that has memory on the CPU. */

@@ -18,7 +18,7 @@ static PyObject *copy(array_object *array, int rank, const int64_t *shape)
   kjit_array *view = NULL;
   kjit_status status = kjit_reshape_array(made->array, shape, (uint32_t)rank, &view);
   PyObject *result =
-    binding_finish(made->context, status) ? NULL : binding_wrap_view(made, view, 0);
+    binding_finish_array(made->context, status, view) ? NULL : binding_wrap_view(made, view, 0);
   Py_DECREF((PyObject *)made);
   return result;
 }
@@ -116,7 +116,8 @@ static PyObject *reshape(array_object *array, new_shape *shape)
   kjit_array *made = NULL;
   kjit_status status =
     kjit_reshape_array(array->array, shape->extents, (uint32_t)shape->rank, &made);
-  return binding_finish(array->context, status) ? NULL : binding_wrap_shape(array, made);
+  return binding_finish_array(array->context, status, made) ? NULL
+                                                            : binding_wrap_shape(array, made);
 }
 
 static PyObject *reshape_to(PyObject *array, PyObject *const *items, Py_ssize_t count)
@@ -180,7 +181,8 @@ static PyObject *restride(array_object *array, const int *axes, int rank)
   }
   kjit_array *made = NULL;
   kjit_status status = kjit_restride_array(array->array, extents, steps, (uint32_t)rank, 0, &made);
-  return binding_finish(array->context, status) ? NULL : binding_wrap_shape(array, made);
+  return binding_finish_array(array->context, status, made) ? NULL
+                                                            : binding_wrap_shape(array, made);
 }
 
 /* Returns the rank of an array on the CPU, or -1. */
@@ -377,12 +379,14 @@ PyObject *quick_nonzero(const quick_call *call)
   int64_t step = x.strides[0] * (int64_t)x.size_bytes, count = 0;
   for (int64_t i = 0; i < x.count; i++) count += is_nonzero(x.first + i * step, x.size_bytes);
   array_object *result = quick_new(array->context, array->device, KJIT_I64, 1, &count, &made);
-  char *to = result ? made.first : NULL;
-  for (int64_t i = 0; result && i < x.count; i++) {
+  char *to = result ? made.first : NULL, *end = result ? to + count * (int64_t)sizeof count : NULL;
+  /* a kernel on another thread may change the elements after they were counted */
+  for (int64_t i = 0; to < end && i < x.count; i++) {
     if (!is_nonzero(x.first + i * step, x.size_bytes)) continue;
     memcpy(to, &i, sizeof i);
     to += sizeof i;
   }
+  if (to < end) memset(to, 0, (size_t)(end - to));
   PyObject *tuple = result ? PyTuple_Pack(1, (PyObject *)result) : NULL;
   Py_XDECREF((PyObject *)result);
   return tuple;

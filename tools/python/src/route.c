@@ -66,9 +66,10 @@ static int wait_for(PyObject *object)
   return done ? 0 : -1;
 }
 
-/* Converts the arguments and launches the kernel of the route. Returns 0, or -1 with an
- * exception. */
-static int launch_by(const configured_object *self, const route *taken, form_list *list)
+/* Converts the arguments and launches the kernel of the route. recorded: the value of
+ * binding_recorded before the arguments were read. Returns 0, or -1 with an exception. */
+static int launch_by(const configured_object *self, const launcher_object *launcher,
+                     const route *taken, form_list *list, uint64_t recorded)
 {
   kjit_arg args[FORM_MOST];
   Py_ssize_t count = 0;
@@ -78,10 +79,14 @@ static int launch_by(const configured_object *self, const route *taken, form_lis
     if (form_hand_over(list, &list->of[i], row->wanted, &args[count++])) return -1;
   }
   if (wait_for(self->before)) return -1;
-  const kjit_launch_config *config = &self->launcher->config;
+  const kjit_launch_config *config = &launcher->config;
   if (config->stream &&
       binding_wait_for_producers(list->context, list->stored, list->stored_count, config->stream))
     return -1;
+  for (int i = 0; i < list->count && recorded != binding_recorded; i++)
+    if (list->of[i].family == FORM_ARRAY &&
+        binding_compute_late_readers((array_object *)list->of[i].object))
+      return -1;
   if (kernel_launch_taken(taken->kernel, config, args, count, list->stored, list->stored_count))
     return -1;
   return wait_for(self->after);
@@ -96,14 +101,20 @@ int route_try(configured_object *self, PyObject *const *items, Py_ssize_t count)
     return 0;
   if (launcher_make_ready(self->launcher)) return -1;
   form_list list;
+  uint64_t recorded = binding_recorded;
+  /* another thread may replace the launcher meanwhile */
+  launcher_object *launcher = (launcher_object *)Py_NewRef((PyObject *)self->launcher);
   int is_read = read_forms(self, items, count, &list);
   route *taken = is_read ? find_route(self->dispatcher, &list) : NULL;
   int outcome = 0;
   if (taken) {
     taken->uses++;
-    outcome = kernel_make_ready(taken->kernel) || launch_by(self, taken, &list) ? -1 : 1;
+    int is_failed =
+      kernel_make_ready(taken->kernel) || launch_by(self, launcher, taken, &list, recorded);
+    outcome = is_failed ? -1 : 1;
     release_route(taken);
   }
+  Py_DECREF((PyObject *)launcher);
   form_free(&list);
   return outcome;
 }

@@ -378,7 +378,8 @@ static PyObject *call_recipe(const recipe *r, PyObject *const *args)
                                .rank = r->rank,
                                .shape = r->shape };
   kjit_array *array = NULL;
-  if (binding_finish(context, kjit_create_array_with(&config, &array))) return NULL;
+  kjit_status status = kjit_create_array_with(&config, &array);
+  if (binding_finish_array(context, status, array)) return NULL;
   kjit_operand operands[MOST_OPERANDS];
   for (int i = 0; i < r->operand_count; i++) {
     int source = r->sources[i];

@@ -107,6 +107,8 @@ static PyObject *solve(algorithm_call *call, system_call *s)
   if (binding_get_stream(context, s->stream, s->options.device, &s->keeper, &s->options.stream))
     return NULL;
   if (s->options.stream) s->options.device = NULL;
+  if (Py_TYPE(s->x) == binding_array_type && binding_compute_late_readers((array_object *)s->x))
+    return NULL;
   s->python.context = context;
   s->a.user = &s->python;
   s->a.multiply = s->python.multiply[0] ? multiply : NULL;
