@@ -9,7 +9,7 @@ import types
 
 from . import _aligned, _functions, _kjit, _njit_code, _overloading
 from ._composed import Composed, result_shape
-from ._errors import CLASSES, Error, NotCompiledError, SourceError, warn
+from ._errors import CLASSES, Error, NotCompiledError, SourceError, SourceTypeError, warn
 from ._shapes import shape_of
 from .dtypes import SCALARS, name_of
 from .frontend import parallel
@@ -309,7 +309,21 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
             made = self._copy()
             made.__dict__.update(_signatures=(), _is_fixed=False, result=_signatures.result_text(signature))
             overloads[signature] = made
-        return overloads[signature](*values)
+        result = overloads[signature](*values)
+        return result if signature.return_type is None else self._as_declared(signature.return_type, result)
+
+    def _as_declared(self, kind, result):
+        """Returns a result converted to the result type of a signature. Raises an error with the line of the function if Numba has
+        no such conversion."""
+        from . import _signatures
+
+        try:
+            return _signatures.convert_result(kind, result)
+        except TypeError as error:
+            node = self._splitter.node
+            if node is None:
+                raise
+            raise self._splitter.source.error(node, f"{self.__name__}(): {error}", SourceTypeError) from None
 
     def _call_otherwise(self, args, error):
         """The extension calls this method after a compiled call has failed with `error`. A function

@@ -103,10 +103,50 @@ def _fit_number(wanted, value):
     return (_SAFE if found.kind in "iu" and wanted == numpy.float64 else _UNSAFE), made
 
 
+def convert_result(kind, value):
+    """Returns the result of a function converted to the result type of its signature. Raises TypeError if Numba has no such
+    conversion. Types that Python's values do not have, such as those of optional results, are not checked."""
+    import numpy
+
+    if isinstance(kind, types.BaseTuple):
+        if not isinstance(value, tuple) or len(value) != len(kind):
+            raise _no_conversion(kind, value)
+        items = [convert_result(k, v) for k, v in zip(kind, value)]
+        return type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.Array):
+        if _fit_array(kind, value) is None:
+            raise _no_conversion(kind, value)
+    elif isinstance(kind, (types.Number, types.Boolean)):
+        wanted = types.as_dtype(kind)
+        if not isinstance(value, (bool, int, float, complex, numpy.number, numpy.bool_)) or isinstance(value, complex) and wanted.kind not in "cb":
+            raise _no_conversion(kind, value)
+        return _converted(value, wanted)
+    elif kind is types.none and value is not None:
+        raise _no_conversion(kind, value)
+    return value
+
+
+def _converted(value, wanted):
+    """Returns a number in a type of NumPy as a number of Python. Integers wrap, as in compiled code."""
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        return numpy.asarray(value).astype(wanted).item()
+
+
+def _no_conversion(kind, value):
+    return TypeError(f"No conversion from {_describe(value)} to {kind} for the result")
+
+
 def result_text(signature):
-    """Returns the kernel IR's name of the result type, or None if the signature does not give a
-    number type."""
-    kind = signature.return_type
+    """Returns the kernel IR's name of the result type, or None if the signature gives no type of numbers and tuples of numbers."""
+    return _text(signature.return_type)
+
+
+def _text(kind):
+    if isinstance(kind, types.BaseTuple):
+        items = [_text(item) for item in kind]
+        return f"({', '.join(items)}{',' * (len(items) == 1)})" if items and None not in items else None
     return kind.text if isinstance(kind, (types.Number, types.Boolean)) else None
 
 
