@@ -78,6 +78,7 @@ def check_choice():
     assert cuda.get_current_device().id == cuda.gpus.current.id == 0
     with cuda.gpus[1] as entered:
         assert entered.id == cuda.get_current_device().id == cuda.current_context().device.id == 1
+        assert cuda.cudadrv.devices.get_context().device.id == 1
         with cuda.gpus[0]:
             assert cuda.gpus.current.id == 0
             assert device_of(cuda.device_array(3)) == name_of(0)
@@ -98,6 +99,7 @@ def check_choice():
             raise KeyError
     except KeyError:
         assert cuda.gpus.current.id == 0
+    raises(TypeError, "kernel only; kjit.device.*cuda:0", kjit.gpu, 1)
     with kjit.device(name_of(1)):
         assert cuda.gpus.current.id == 1 and kjit.device().ordinal == 1 and knp.ones(2).device == name_of(1)
     assert [d.ordinal for d in kjit.devices() if d.kind == KIND] == list(range(COUNT))

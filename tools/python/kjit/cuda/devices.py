@@ -418,6 +418,10 @@ def close():
     _kjit.set_current_device(None)
 
 
+# the names of numba.cuda.cudadrv.devices
+get_context, reset = current_context, close
+
+
 def list_devices():
     """Returns the sequence of all devices."""
     return gpus

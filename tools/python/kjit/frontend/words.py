@@ -38,6 +38,10 @@ def _of_no_thread(word):
 in_simulator = _of_no_thread
 
 
+# Kernels compare `target` with these words. Programs may mistake them for functions that return a device.
+_DEVICES = {"gpu": "cuda:0", "cpu": "cpu"}
+
+
 class Word:
     """A function or value of the kernel language, such as `kjit.grid` or `kjit.syncthreads`. It can be used in kernels only."""
 
@@ -45,7 +49,9 @@ class Word:
         self.name, self.__doc__ = name, doc or f"`{name}` of the kernel IR."
 
     def __call__(self, *args, **keywords):
-        raise TypeError(f"kjit.{self.name} can be used in a kernel only")
+        device = _DEVICES.get(self.name)
+        instead = f'; kjit.device("{device}") returns a device' if device else ""
+        raise TypeError(f"kjit.{self.name} can be used in a kernel only{instead}")
 
     def __getattr__(self, name):
         if name in ("x", "y", "z"):
