@@ -59,6 +59,8 @@ CALLS = [
     (lambda a, b: np.shape(a), [(square, 0), (1, 0)], [("a", 0)]),
     (lambda a, b: np.size(a), [(square, 0), (1.5, 0)], [("a", 0)]),
     (lambda a, b: np.take(a, b), [(x, 1), (x, (0, 2)), (x, np.array([[1, 2]]))], [(x, 1.5), (x, (0.5, 1.0))]),
+    (lambda a, b: a.take(b), [(x, 1), (x, (0, 2))], [(x, 1.5), (x, (0.5, 1.0))]),
+    (lambda a, b: a.argmax(b), [(square, 0), (square, 1)], [(square, "text")]),
     (lambda a, b: np.where(a, b, 3), [(x > 1, 2), (x > 1, x)], [(None, 2), (1, "text")]),
     (lambda a, b: np.argmax(a, b), [(square, 0)], [(square, "text")]),
     (lambda a, b: poly.polyadd(a, b), [(x, ordered), (x, (1.0, 2.0))], [("abc", x), (x, square)]),

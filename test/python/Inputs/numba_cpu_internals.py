@@ -18,9 +18,11 @@ _STRINGS = "it uses strings as values of compiled code, which kjit rejects"
 _SCHEDULER = "it expects that Numba's scheduler is not in the LLVM IR"
 _BYTECODE = "it writes prange into the bytecode of a function, and kjit reads the source"
 _INTRINSIC = "it calls an intrinsic function, which writes LLVM IR"
+_ATTRIBUTES = "it reads an attribute that only objects of Numba's compiler have"
 
 # Regular expressions for the errors of tests that are out of scope for a reason. Other reasons fit each error.
 _PATTERNS = {
+    _ATTRIBUTES: "^AttributeError: .* has no attribute '(_frozen|__self__)'$",
     _EAGER: "not raised( : .*)?$|Unexpected successful compilation\\.$",
     _SCHEDULER: "^AssertionError: AssertionError not raised$",
     _BYTECODE: "not raised$",
@@ -64,6 +66,14 @@ _ROWS = (
         """TestArrayManipulation: test_array_reshape test_array_transpose_axes test_fill_diagonal_exception_cases
         test_sliding_window_view_errors""",
     ),
+    ("npyufunc.test_dufunc", _ATTRIBUTES, "TestDUFunc: test_frozen"),
+    (
+        "npyufunc.test_gufunc",
+        _ATTRIBUTES,
+        """TestGUVectorizePickling: test_pickle_gufunc_dyanmic_null_init test_pickle_gufunc_dynamic_initialized
+        test_pickle_gufunc_non_dyanmic""",
+    ),
+    ("test_array_methods", _EAGER, "TestArrayMethods: test_np_ascontiguousarray test_np_asfortranarray"),
     ("test_array_methods", _SUPPORTED, "TestArrayMethods: test_array_astype test_cumsum test_sum_exceptions"),
     (
         "test_array_methods",
@@ -116,6 +126,12 @@ _ROWS = (
     ("test_exceptions", _LISTS, "TestRaising: test_dynamic_raise_dict"),
     ("test_exceptions", _WORDS, "TestRaising: test_raise_bare_string_nopython test_raise_invalid_class_nopython test_unituple_index_error"),
     ("test_flow_control", _LISTS, "TestFlowControl: test_for_loop3 test_for_loop3_npm"),
+    (
+        "test_func_lifetime",
+        _ATTRIBUTES,
+        """TestFuncLifetime: test_global_func_lifetime_npm test_inner_function_lifetime_npm
+        test_local_func_lifetime_npm""",
+    ),
     ("test_getitem_on_types", _WORDS, "TestGetitemOnTypes: test_standard_getitem_on_type test_static_getitem_on_invalid_type"),
     ("test_globals", _STRINGS, "TestGlobals: test_global_mixed_tuple test_global_str_tuple"),
     ("test_globals", _WORDS, "TestGlobals: test_global_write_to_arr_in_tuple"),

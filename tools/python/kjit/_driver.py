@@ -215,15 +215,17 @@ class _Rewriter(ast.NodeTransformer):
             or _numpy_types.CONVERSIONS.get(thing if isinstance(thing, type) else None)
             or (_slice if thing is slice else None)
         )
+        report = functools.partial(self.whole._splitter.source.error, node)
+        is_method = thing is static.UNKNOWN and isinstance(node.func, ast.Attribute)
         if _numpy_arguments.is_checked(thing):
-            report = functools.partial(self.whole._splitter.source.error, node)
             own = _numpy_arguments.checked(thing, own or thing, report, self.constants_of(node))
         if own:
             node.func = self.keep("numpy", own)
-        elif (
-            thing is static.UNKNOWN and isinstance(node.func, ast.Attribute) and node.func.attr in _numpy_types.METHODS
-        ):
-            method = self.keep("method", _numpy_types.method_of(node.func.attr))
+        elif is_method and node.func.attr in _numpy_types.METHODS | _numpy_arguments.METHODS:
+            call = _numpy_types.method_of(node.func.attr)
+            if node.func.attr in _numpy_arguments.METHODS:
+                call = _numpy_arguments.checked_method(node.func.attr, call, report)
+            method = self.keep("method", call)
             node = ast.copy_location(ast.Call(method, [node.func.value, *node.args], node.keywords), node)
         return self.generic_visit(node)
 

@@ -307,6 +307,9 @@ def _rules():
     return found
 
 
+METHODS = frozenset(("argmax", "argmin", "take"))  # methods of arrays whose arguments are checked
+
+
 def is_checked(thing):
     """Whether the arguments of a NumPy function are checked."""
     return "numpy" in sys.modules and id(thing) in _rules()
@@ -352,6 +355,19 @@ def checked(thing, function, report, constants=()):
         if thing.__name__ == "broadcast_to" and _is_of_one(args, keywords):
             raise report("np.broadcast_to: Cannot broadcast a non-scalar to a scalar array", SourceTypeError)
         return function(*args, **keywords)
+
+    return call
+
+
+def checked_method(name, method, report):
+    """Returns a function that calls `method` with an object and arguments, which it checks if the object is a NumPy array."""
+    import numpy
+
+    of_arrays = checked(getattr(numpy, name), method, report)
+
+    def call(self, *args, **keywords):
+        function = of_arrays if type(self) is numpy.ndarray else method
+        return function(self, *args, **keywords)
 
     return call
 

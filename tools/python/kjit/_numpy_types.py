@@ -218,7 +218,7 @@ def method_of(name):
     def call(self, *args, **keywords):
         import numpy
 
-        function = _FUNCTIONS[name] if type(self) is numpy.ndarray else None
+        function = _FUNCTIONS.get(name) if type(self) is numpy.ndarray else None
         return function(self, *args, **keywords) if function else getattr(self, name)(*args, **keywords)
 
     return call
