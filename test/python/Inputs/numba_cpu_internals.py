@@ -223,6 +223,7 @@ _ROWS = (
     ("test_tuples", _LISTS, "TestTupleBuild: test_build_unpack_fail_on_list_assign_like"),
     ("test_tuples", _STRINGS, "TestNamedTuple: test_string_literal_in_ctor"),
     ("test_tuples", _SUPPORTED, "TestTupleBuild: test_unpack_with_predicate_fails"),
+    ("test_tuples", _WORDS, "TestConversions: test_conversions"),
     ("test_tuples", _WORDS, "TestOperations: test_index"),
     ("test_tuples", _WORDS, "TestTupleLengthError: test_tuple_length_error"),
     (
