@@ -1,7 +1,9 @@
 # RUN: %kjit-python %s
 # RUN: %kjit-python %s stand-in
+# RUN: env KJIT_CPU_DEVICES=2 %kjit-python %s elsewhere
 """kjit.numpy.linalg and kjit.numpy.fft against NumPy, on random stacks of matrices and arrays, views among them. With the argument
-stand-in the calls of cuSOLVER and cuFFT, which arrays of a GPU have, are made to a stand-in in the memory of the host."""
+stand-in the calls of cuSOLVER and cuFFT, which arrays of a GPU have, are made to a stand-in in the memory of the host. With the
+argument elsewhere the arrays are on a second CPU device, and so have to be the results."""
 import os
 import random
 import sys
@@ -19,6 +21,7 @@ if "stand-in" in sys.argv:
     nvidia_standin.install()
 seed = seeds.seed
 choice, generator = random.Random(seed), np.random.default_rng(seed)
+DEVICE = "cpu:1" if "elsewhere" in sys.argv else "cpu"
 BOUNDS = {"f": 2e-3, "d": 1e-9, "F": 2e-3, "D": 1e-9}
 
 
@@ -32,17 +35,22 @@ def host(x):
 
 
 def near(got, expected, what, code):
+    assert not isinstance(got, kjit.Array) or got.device == DEVICE, (what, got.device)
     got, expected = host(got), np.asarray(expected)
     assert got.shape == expected.shape, (seed, what, got.shape, expected.shape)
     bound = BOUNDS[code] * (1 + np.abs(expected).max(initial=0))
     assert np.abs(got.astype("D") - expected).max(initial=0) <= bound, (seed, what, code, got, expected)
 
 
+def there(x):
+    return kjit.array(x, device=DEVICE)
+
+
 def own(x):
     """An array of kjit with the same elements, at times a view with other strides."""
     if x.ndim > 1 and choice.random() < 0.5:
-        return knp.matrix_transpose(kjit.array(np.ascontiguousarray(np.swapaxes(x, -1, -2))))
-    return kjit.array(x)
+        return knp.matrix_transpose(there(np.ascontiguousarray(np.swapaxes(x, -1, -2))))
+    return there(x)
 
 
 def refused(call, kind, text):
@@ -73,7 +81,7 @@ for code in "fdFD" if os.environ.get("KJIT_TEST_ALL") else choice.sample("fdFD",
     near(knp.conj(knp.matrix_transpose(upper)) @ upper, definite, "cholesky upper", code)
     values, vectors = knp.linalg.eigh(own(hermitian))
     near(values, np.linalg.eigvalsh(hermitian), "eigh", code)
-    near(kjit.array(hermitian) @ vectors, host(vectors) * host(values)[:, None, :], "eigenvectors", code)
+    near(there(hermitian) @ vectors, host(vectors) * host(values)[:, None, :], "eigenvectors", code)
     near(knp.linalg.eigvalsh(own(hermitian)), np.linalg.eigvalsh(hermitian), "eigvalsh", code)
     for mode in ("reduced", "complete"):
         q, r = knp.linalg.qr(own(wide), mode=mode)
@@ -92,7 +100,7 @@ for code in "fdFD" if os.environ.get("KJIT_TEST_ALL") else choice.sample("fdFD",
     assert host(knp.linalg.matrix_rank(own(low))).tolist() == [1, 1]
     sides, line = numbers((3, n, 2), code), numbers(n, code)
     near(knp.linalg.solve(x, own(sides)), np.linalg.solve(a, sides), "solve", code)
-    near(knp.linalg.solve(x, kjit.array(line)), np.linalg.solve(a, np.stack([line[:, None]] * 3))[..., 0], "solve for a vector", code)
+    near(knp.linalg.solve(x, there(line)), np.linalg.solve(a, np.stack([line[:, None]] * 3))[..., 0], "solve for a vector", code)
     near(knp.linalg.solve(x[0], own(sides)), np.linalg.solve(a[:1], sides), "solve that broadcasts", code)
     for power in (-2, 0, 1, 5):
         near(knp.linalg.matrix_power(x, power), np.linalg.matrix_power(a, power), ("matrix_power", power), code)
@@ -102,16 +110,16 @@ for code in "fdFD" if os.environ.get("KJIT_TEST_ALL") else choice.sample("fdFD",
         near(knp.linalg.vector_norm(own(wide), axis=1, ord=order), np.linalg.norm(wide, order, axis=1), ("vector_norm", order), code)
     near(knp.linalg.vector_norm(own(wide), keepdims=True), np.linalg.norm(wide.ravel()).reshape(1, 1, 1), "vector_norm of all", code)
     three = numbers((4, 3), code)
-    near(knp.linalg.cross(kjit.array(three), kjit.array(three[::-1].copy())), np.cross(three, three[::-1]), "cross", code)
+    near(knp.linalg.cross(there(three), there(three[::-1].copy())), np.cross(three, three[::-1]), "cross", code)
     offset = choice.randrange(-4, 5)
     near(knp.linalg.diagonal(own(wide), offset=offset), np.diagonal(wide, offset, 1, 2), ("diagonal", offset), code)
     near(knp.linalg.trace(own(wide), offset=offset), np.trace(wide, offset, 1, 2), ("trace", offset), code)
     assert host(knp.linalg.inv(x)).dtype == code and host(knp.linalg.svd(x).S).dtype == {"F": "f", "D": "d"}.get(code, code)
-near(knp.linalg.inv(knp.eye(3, dtype="i32")), np.eye(3), "integers", "d")
+near(knp.linalg.inv(knp.eye(3, dtype="i32", device=DEVICE)), np.eye(3), "integers", "d")
 assert knp.linalg.inv(knp.empty((0, 3, 3))).shape == (0, 3, 3) and knp.linalg.det(knp.empty((2, 0, 0))).shape == (2,)
-refused(lambda: knp.linalg.inv(knp.zeros((2, 2))), np.linalg.LinAlgError, "inv: Singular matrix")
+refused(lambda: knp.linalg.inv(knp.zeros((2, 2), device=DEVICE)), np.linalg.LinAlgError, "inv: Singular matrix")
 refused(lambda: knp.linalg.inv(knp.zeros((2, 3))), kjit.Error, "inv: the matrices are not square: 2 rows and 3 columns")
-refused(lambda: knp.linalg.cholesky(-knp.eye(2)), knp.linalg.LinAlgError, "cholesky: Matrix is not positive definite")
+refused(lambda: knp.linalg.cholesky(-knp.eye(2, device=DEVICE)), knp.linalg.LinAlgError, "cholesky: Matrix is not positive definite")
 refused(lambda: knp.linalg.solve(knp.eye(2), knp.ones(3)), ValueError, "solve: x1 has the shape (2, 2), so x2 needs 2 rows, but has the shape (3,)")
 refused(lambda: knp.linalg.svd(knp.ones((2, 2), dtype="f16")), TypeError, "svd: float16 has no decompositions")
 refused(lambda: knp.linalg.qr(knp.eye(2), mode="raw"), ValueError, 'qr: mode must be "reduced", "complete" or "r"')
@@ -137,10 +145,10 @@ for code in "fdFD" if os.environ.get("KJIT_TEST_ALL") else choice.sample("fdFD",
     near(knp.fft.fftshift(x, axes=axes), np.fft.fftshift(a, axes=axes), "fftshift", code)
     near(knp.fft.ifftshift(x), np.fft.ifftshift(a), "ifftshift", code)
 for n in (1, 2, 7, 8):
-    near(knp.fft.fftfreq(n, d=0.3), np.fft.fftfreq(n, 0.3), ("fftfreq", n), "d")
-    near(knp.fft.rfftfreq(n, d=0.3), np.fft.rfftfreq(n, 0.3), ("rfftfreq", n), "d")
+    near(knp.fft.fftfreq(n, d=0.3, device=DEVICE), np.fft.fftfreq(n, 0.3), ("fftfreq", n), "d")
+    near(knp.fft.rfftfreq(n, d=0.3, device=DEVICE), np.fft.rfftfreq(n, 0.3), ("rfftfreq", n), "d")
 assert knp.fft.fftfreq(4, dtype=knp.float32).dtype == "f32"
-near(knp.fft.fft(knp.arange(5)), np.fft.fft(np.arange(5)), "integers", "d")
+near(knp.fft.fft(knp.arange(5, device=DEVICE)), np.fft.fft(np.arange(5)), "integers", "d")
 refused(lambda: knp.fft.fft(knp.ones(3), n=0), ValueError, "fft: a transform must have at least one element, not 0")
 refused(lambda: knp.fft.rfft(knp.ones(3, dtype="c64")), TypeError, "rfft does not support arrays of complex64")
 refused(lambda: knp.fft.fft(knp.ones(3), norm="all"), ValueError, 'fft: norm must be "backward", "ortho" or "forward"')

@@ -256,8 +256,8 @@ static void test_async_at_the_end(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   async_result results[8] = { 0 };
   char signature[64];
-  /* four compilations take longer than a busy machine needs to start destroying the context */
-  fake.delay_ms = 300;
+  /* Four compilations take 6 s. A busy machine needs less to start destroying the context. */
+  fake.delay_ms = 1500;
   fake.is_held = true;
   for (int i = 0; i < 8; i++) {
     snprintf(signature, sizeof signature, "f32[:] C, %s, f32[:] C, f32[:] C",

@@ -6,8 +6,8 @@ import numpy
 from ._protocols import shared
 
 
-def _results(made):
-    return tuple(shared(numpy.asarray(each)) for each in made) if isinstance(made, tuple) else shared(numpy.asarray(made))
+def _results(made, device):
+    return tuple(_results(each, device) for each in made) if isinstance(made, tuple) else shared(numpy.asarray(made), device)
 
 
 def _function(name):
@@ -15,7 +15,7 @@ def _function(name):
     function = getattr(numpy.linalg, name)
 
     def decomposed(*arrays, **options):
-        return _results(function(*(numpy.asarray(x) for x in arrays), **options))
+        return _results(function(*(numpy.asarray(x) for x in arrays), **options), arrays[0].device)
 
     decomposed.__name__ = name
     return decomposed

@@ -15,7 +15,7 @@ def _by_numpy(kind, x, count, axis, is_inverse, text, what):
         made = numpy.fft.rfft(host, count, axis, "backward")
     else:
         made = numpy.fft.ifft(host, count, axis, "forward") if is_inverse else numpy.fft.fft(host, count, axis, "backward")
-    return _engine.converted(shared(made), text)
+    return _engine.converted(shared(made, x.device), text)
 
 
 def _by_cufft(*arguments):

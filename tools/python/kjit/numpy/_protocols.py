@@ -64,17 +64,18 @@ def own(x, device):
     host = numpy.asarray(x)
     if host.ndim and device != "cpu":
         raise DevicesError(f"the operands are an array on {device} and a NumPy array; move one with kjit.numpy.asarray(x, device={device!r})")
-    return shared(host) if device == "cpu" else _kjit.copy_of(_state.context(), host, device)
+    return shared(host, device)
 
 
-def shared(host):
-    """Returns a kjit array for a NumPy array. The elements are shared, unless they are unaligned or
-    in another byte order. Raises PromotionError for types that kjit arrays do not have."""
+def shared(host, device="cpu"):
+    """Returns a kjit array for a NumPy array. The elements are shared, unless they are unaligned, in
+    another byte order, or the device is not the first CPU device. Raises PromotionError for types
+    that kjit arrays do not have."""
     if _dtypes.dtypes.name_of(host.dtype) not in _dtypes.KIND:
         raise PromotionError(f"a NumPy array has the dtype {host.dtype}, and kjit has no arrays of this type")
-    if host.flags.aligned and host.dtype.isnative:
+    if device == "cpu" and host.flags.aligned and host.dtype.isnative:
         return _kjit.wrap_buffer(_state.context(), host)
-    return _kjit.copy_of(_state.context(), numpy.require(host, host.dtype.newbyteorder("="), "A"), "cpu")
+    return _kjit.copy_of(_state.context(), numpy.require(host, host.dtype.newbyteorder("="), "A"), device)
 
 
 def device_of(operands, what):
