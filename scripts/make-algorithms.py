@@ -2,7 +2,7 @@
 """Makes the interfaces of the algorithms from the table runtime/algorithm/algorithms.def: the C++ functions in
 include/kjit/cpp/algorithms.hpp, the calls of the Python package in tools/python/src/algorithm_calls.inc, and the rows of
 `kjit-run --call` in tools/kjit-run/algorithm_calls.inc. With --check, exits 1 if a file differs from the generated text, or if a
-row does not agree with kjit/algorithm.h."""
+row does not agree with the headers that kjit/algorithm.h includes."""
 
 import argparse
 import re
@@ -71,8 +71,10 @@ C_NAMES = {"operator": "operator_"}
 
 
 def gaps(table):
-    """Returns the differences between the table and the header."""
-    text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/kjit/algorithm.h").read_text(), flags=re.DOTALL)
+    """Returns the differences between the table and the headers."""
+    index = (ROOT / "include/kjit/algorithm.h").read_text()
+    text = "".join((ROOT / "include" / name).read_text() for name in re.findall(r"#include <(kjit/\w+\.h)>", index))
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     declared = {
         name: " ".join(parameters.split())
         for name, parameters in re.findall(r"KJIT_CHECK kjit_status\s+kjit_(\w+)\(\s*kjit_context \*context,(.*?)\);", text, re.DOTALL)

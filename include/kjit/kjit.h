@@ -2,6 +2,7 @@
 #ifndef KJIT_H
 #define KJIT_H
 #include <kjit/algorithm.h>
+#include <kjit/builder.h>
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <kjit/compile.h>

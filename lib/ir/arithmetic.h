@@ -6,6 +6,8 @@
 #ifndef KJ_IR_ARITHMETIC_H
 #define KJ_IR_ARITHMETIC_H
 
+#include <kjit/builder.h>
+
 #include "ir/builtin.h"
 #include "ir/type.h"
 

@@ -8,7 +8,7 @@
 #ifndef KJ_IR_TREE_H
 #define KJ_IR_TREE_H
 
-#include <kjit/module.h>
+#include <kjit/builder.h>
 #include <stdbool.h>
 
 #include "ir/builtin.h"
