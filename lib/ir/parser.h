@@ -1,6 +1,6 @@
-/* State and functions of the parser, shared by parser.c (declarations, statements), parse_expr.c
- * (expressions) and parse_type.c (types). The parser uses recursive descent with one token of
- * lookahead and allocates the nodes in the module's arena. A syntax error jumps to
+/* State and functions of the parser, shared by parser.c (modules), parse_decl.c, parse_stmt.c,
+ * parse_expr.c, parse_operand.c and parse_type.c. The parser uses recursive descent with one token
+ * of lookahead and allocates the nodes in the module's arena. A syntax error jumps to
  * lexer.on_error. */
 #ifndef KJ_IR_PARSER_H
 #define KJ_IR_PARSER_H
@@ -74,6 +74,13 @@ static inline kj_location ki_place(const ki_parser *parser) { return parser->lex
 ki_parser *ki_open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 ki_expr *ki_parse_expr(ki_parser *parser);
 ki_expr *ki_parse_postfix(ki_parser *parser);
+/* Parses `[...]` after an array. */
+ki_expr *ki_parse_index(ki_parser *parser, ki_expr *array);
+/* Sets the height of a node with operands and returns the node. All such nodes must be passed to
+ * this function, so that every pass can recurse over the tree. */
+ki_expr *ki_seal_expr(ki_parser *parser, ki_expr *expr);
+/* Reports that an integer literal does not fit into its type. */
+_Noreturn void ki_refuse_integer(ki_parser *parser, const ki_expr *literal);
 /* Parses a list of expressions. If there are several, they form a tuple. */
 ki_expr *ki_parse_exprs(ki_parser *parser);
 /* Parses expressions up to the closing parenthesis and consumes it. */
@@ -89,7 +96,9 @@ static inline bool ki_is_any(const ki_type_expr *type)
  * declaration of shared memory is an array whose size the launch determines. */
 void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);
 
-/* ---- statements, and functions that the parser of statements shares with parser.c ---- */
+/* ---- declarations and statements ---- */
+
+void ki_parse_declaration(ki_parser *parser);
 
 /* Open a scope, close a scope, and add a binding. A declaration hides declarations of the same name
  * in outer scopes. Two declarations of the same name in one scope are an error. */

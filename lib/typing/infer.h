@@ -108,6 +108,14 @@ void kt_infer_launch(kt_scope *s);
 
 void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out);
 void kt_emit(kt_scope *s, kt_stmt *stmt);
+/* Reports an error unless the tuple has as many items as there are names. */
+void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location location);
+/* Returns whether the last statement is a jump. The jump can come from the branch that a static
+ * `if` selects. The statements after the `if` are then never executed and are not inferred. */
+bool kt_has_jumped(const kt_stmts *out);
+
+/* ---- infer_loops.c ---- */
+
 void kt_infer_while(kt_scope *s, const ki_stmt *stmt);
 void kt_infer_for(kt_scope *s, const ki_stmt *stmt);
 int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt);
@@ -122,11 +130,6 @@ kt_exprs kt_convert_extents(kt_scope *s, const kt_exprs *values);
 /* Evaluates a tuple once and returns its items as separate values. */
 kt_exprs kt_take_items(kt_scope *s, kt_expr *tuple, kj_location location);
 kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values);
-/* Reports an error unless the tuple has as many items as there are names. */
-void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location location);
-/* Returns whether the last statement is a jump. The jump can come from the branch that a static
- * `if` selects. The statements after the `if` are then never executed and are not inferred. */
-bool kt_has_jumped(const kt_stmts *out);
 
 /* ---- infer_copies.c: loops whose body is inferred several times, and loops over indices ---- */
 
