@@ -176,10 +176,11 @@ static kjit_status define(column_function *f, const char *text)
 {
   columns_engine *engine = f->engine;
   if (f->operand_count < 1 || f->operand_count > MOST_OPERANDS)
-    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "`%s` of %zu columns: 1 to %d are expected",
+    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "`%s` has %zu operands, but must have 1 to %d",
                         f->name, f->operand_count, MOST_OPERANDS);
   if ((unsigned)f->nulls > COLUMN_NULLS_HANDLED)
-    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "`%s`: there is no way %d with nulls", f->name,
+    return columns_fail(engine, KJIT_ERROR_ARGUMENT,
+                        "`%s`: nulls is %d, which is not a column_nulls value", f->name,
                         (int)f->nulls);
   COLUMNS_TRY(
     columns_check(engine, kjit_parse_module(engine->context, f->name, text, strlen(text), &f->text),
@@ -239,11 +240,10 @@ static kjit_status check_lengths(columns_engine *engine, column *const *columns,
   for (size_t i = 0; i < count; i++) {
     if (!columns || !columns[i]) return columns_fail(engine, KJIT_ERROR_MISUSE, "%s is NULL", what);
     if (columns[i]->engine != engine)
-      return columns_fail(engine, KJIT_ERROR_ARGUMENT, "%s %zu is of another engine", what, i);
+      return columns_fail(engine, KJIT_ERROR_ARGUMENT, "%s %zu belongs to another engine", what, i);
     if (columns[i]->length != length)
-      return columns_fail(engine, KJIT_ERROR_ARGUMENT,
-                          "%s %zu has %lld rows, and %lld are expected", what, i,
-                          (long long)columns[i]->length, (long long)length);
+      return columns_fail(engine, KJIT_ERROR_ARGUMENT, "%s %zu has %lld rows, but must have %lld",
+                          what, i, (long long)columns[i]->length, (long long)length);
   }
   return KJIT_OK;
 }
@@ -268,7 +268,7 @@ static kjit_status find_result(call *c)
   kjit_status status = KJIT_OK;
   if (is_pair && info[1].element != KJIT_BOOL)
     status = columns_fail(f->engine, KJIT_ERROR_TYPE,
-                          "`%s` returns a pair with %s for whether it is valid: expected bool",
+                          "item 1 of the pair that `%s` returns has the type %s, but must be bool",
                           f->name, name ? name : "");
   else if (!column_find_type(c->result)) {
     kjit_free(f->engine->context, name);
@@ -345,7 +345,7 @@ kjit_status columns_apply(columns_engine *engine, const column_function *functio
   kjit_array *values = NULL, *flags = NULL;
   if (!engine || !function || !result) return KJIT_ERROR_MISUSE;
   if (function->engine != engine)
-    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function is of another engine");
+    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function belongs to another engine");
   COLUMNS_TRY(prepare(function, operands, false, &c));
   kjit_status status = run(&c, &values, &flags);
   /* waits, so that this call reports an error that the function raises */
@@ -447,7 +447,7 @@ kjit_status columns_filter(columns_engine *engine, const column_function *predic
   call c;
   if (!engine || !predicate || !results) return KJIT_ERROR_MISUSE;
   if (predicate->engine != engine)
-    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function is of another engine");
+    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function belongs to another engine");
   COLUMNS_TRY(prepare(predicate, operands, true, &c));
   if (c.result != KJIT_BOOL)
     return columns_fail(engine, KJIT_ERROR_TYPE, "`%s` is a predicate and does not return bool",

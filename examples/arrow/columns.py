@@ -123,7 +123,7 @@ class Function:
 
     def list(self, operands):
         if len(operands) != self.operand_count:
-            raise Error(f"{len(operands)} operands: the function has {self.operand_count}")
+            raise Error(f"the function takes {self.operand_count} operand{'s' * (self.operand_count != 1)}, got {len(operands)}")
         return _list(operands)
 
     def __call__(self, *operands):

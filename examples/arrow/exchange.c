@@ -358,21 +358,22 @@ static kjit_status check_schema(columns_engine *engine, const struct ArrowSchema
   if (!format) return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the schema has no format");
   if (schema->dictionary || array->dictionary)
     return columns_fail(engine, KJIT_ERROR_UNSUPPORTED,
-                        "a column encoded by a dictionary (its indices have the format \"%s\"): "
-                        "only plain values are taken",
+                        "dictionary-encoded columns are not supported (the indices have the format "
+                        "\"%s\")",
                         format);
   if (!find_format(format) || schema->n_children || array->n_children)
-    return columns_fail(engine, KJIT_ERROR_UNSUPPORTED,
-                        "a column of format \"%s\": integers, floats, booleans, dates, times, "
-                        "timestamps and durations are taken",
-                        format);
+    return columns_fail(
+      engine, KJIT_ERROR_UNSUPPORTED,
+      "the column format \"%s\" is not supported; use integers, floats, booleans, "
+      "dates, times, timestamps or durations",
+      format);
   return KJIT_OK;
 }
 
 static kjit_status check_array(columns_engine *engine, const struct ArrowArray *array)
 {
   if (array->n_buffers != 2 || !array->buffers)
-    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the array has %lld buffers: 2 are expected",
+    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the array has %lld buffers, but must have 2",
                         (long long)(array->buffers ? array->n_buffers : 0));
   if (array->length < 0 || array->offset < 0 || array->length > (INT64_MAX >> 4) - array->offset)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the array has length %lld and offset %lld",
@@ -384,7 +385,7 @@ static kjit_status check_array(columns_engine *engine, const struct ArrowArray *
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the array has no buffer of values");
   if (array->null_count > 0 && !array->buffers[0])
     return columns_fail(engine, KJIT_ERROR_ARGUMENT,
-                        "the array has %lld nulls and no buffer that says where",
+                        "the array has %lld nulls, but no validity bitmap",
                         (long long)array->null_count);
   return KJIT_OK;
 }

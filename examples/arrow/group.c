@@ -330,7 +330,8 @@ static kjit_status check_column(columns_engine *engine, const column *c, int64_t
 {
   if (!c) return columns_fail(engine, KJIT_ERROR_MISUSE, "%s %zu is NULL", what, index);
   if (c->engine != engine)
-    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "%s %zu is of another engine", what, index);
+    return columns_fail(engine, KJIT_ERROR_ARGUMENT, "%s %zu belongs to another engine", what,
+                        index);
   if (c->length != length)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "%s %zu has %lld rows, and key 0 has %lld",
                         what, index, (long long)c->length, (long long)length);

@@ -147,7 +147,7 @@ class Check:
         self.refuse('"n"', e.take, pa.nulls(3))
         self.refuse("dictionary", e.take, pa.array(["a", "b"]).dictionary_encode())
         self.refuse("has 2 rows", self.functions["plus"], number, e.take(pa.array([1, 2])))
-        self.refuse("2 operands: the function has 1", self.functions["same"], number, number)
+        self.refuse("the function takes 1 operand, got 2", self.functions["same"], number, number)
         self.refuse("plus", e.define, FUNCTIONS, "plus", 3)
         self.refuse("minus", e.define, FUNCTIONS, "minus", 2)
         self.refuse("does not return bool", e.filter, self.functions["same"], [number], [number])

@@ -90,11 +90,11 @@ static void read_series(const char *path)
   run.series = (double *)(void *)read_file(path, &bytes);
   run.length = (int64_t)(bytes / sizeof(double));
   run.windows = run.length - run.window + 1;
-  if (bytes % sizeof(double)) fail("is no file of f64", path);
+  if (bytes % sizeof(double)) fail("is not a file of f64 numbers", path);
   if (run.windows <= run.window / 4 + 1 || run.length > INT32_MAX / 2)
     fail("is too short for such windows, or too long", path);
   for (int64_t i = 0; i < run.length; i++)
-    if (run.series[i] - run.series[i] != 0) fail("has values that are no numbers", path);
+    if (run.series[i] - run.series[i] != 0) fail("contains NaNs or infinities", path);
 }
 
 static void write_array(const char *path, const kjit_array *array)

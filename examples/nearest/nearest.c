@@ -65,7 +65,8 @@ static points map_points(const char *path, int64_t width)
   int file = open(path, O_RDONLY);
   if (file < 0 || fstat(file, &status) != 0) fail("cannot be read", path);
   int64_t bytes = status.st_size, row = width * (int64_t)sizeof(float);
-  if (!bytes || bytes % row) fail("does not have a multiple of this number of f32 per point", path);
+  if (!bytes || bytes % row)
+    fail("must contain the same number of f32 values for each point", path);
   points p = { mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, file, 0), { bytes / row, width } };
   if (p.memory == MAP_FAILED) fail("cannot be mapped", path);
   close(file);

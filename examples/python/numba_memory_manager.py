@@ -28,7 +28,7 @@ class Arena:
             if end - begin >= size:
                 self.free[i : i + 1] = [(begin + size, end)] if end - begin > size else []
                 return (begin, begin + size), begin
-        raise MemoryError(f"the arena of {self.block.size} bytes has no free part of {size} bytes")
+        raise MemoryError(f"the arena ({self.block.size} bytes) has no contiguous {size} free bytes")
 
     def give_back(self, part):
         """Joins the part with the free parts that touch it."""

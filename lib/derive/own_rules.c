@@ -191,8 +191,8 @@ static kt_expr *take_item(kd_derivation *d, kt_expr *all, uint32_t index, uint32
   kjit_type have = is_whole ? all->type : is_tuple ? info->items[index] : KJIT_VOID;
   if (have != type)
     kd_refuse(d, location,
-              "the derivative rule `%s` returns %s, but must return the same as `vjp` of the "
-              "function: %u value%s, of which value %u has the type %s",
+              "the derivative rule `%s` returns %s, but must return the same types as `vjp` of the "
+              "function: %u value%s, and value %u must be %s",
               rule->decl->name, kt_type_text(d->c, all->type), count, count == 1 ? "" : "s", index,
               kt_type_text(d->c, type));
   return is_whole ? all : kt_make_item(d->s, kd_copy(d, all), index, location);

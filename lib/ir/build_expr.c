@@ -357,9 +357,8 @@ kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit
     callee->type_expr->kind == KJ_TYPE_FIXED ? ki_type(builder->module->types, type) : NULL;
   bool is_made = info && info->size_bytes && info->class_ != KJ_CLASS_POINTER;
   if (!is_made && !ki_is_type_of_node(type))
-    ki_fail_build(
-      builder, KJIT_ERROR_TYPE,
-      "kjit_build_construct creates structs, vectors and scalars; the type is none of these");
+    ki_fail_build(builder, KJIT_ERROR_TYPE,
+                  "the type for kjit_build_construct must be a struct, vector or scalar type");
   ki_measure_expr(callee);
   call->x = callee;
   ki_use_nodes(builder, parts, count, &call->args);

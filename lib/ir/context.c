@@ -111,9 +111,9 @@ kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized whic
   for (uint32_t i = known; i < size_bytes; i++)
     if (((const char *)given)[i])
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "%s: this version of kjit does not know a field of the %s, at byte %u of "
-                          "%u: it knows the first %u bytes only, and the rest must be 0",
-                          call, row->name, i, size_bytes, row->size_bytes);
+                          "%s: byte %u of the %s is not 0, but this version of kjit knows only the "
+                          "fields in its first %u bytes; set the other bytes to 0",
+                          call, i, row->name, row->size_bytes);
   return KJIT_OK;
 }
 

@@ -97,7 +97,7 @@ for k in zip():  # E: at least one argument
     pass
 ---
 y: kjit.f32 = 1
-y: kjit.f64 = 2  # E: the type differs from that in line 2
+y: kjit.f64 = 2  # E: this type annotation differs from the one in line 2
 ---
 y = x
 y = 3  # E: an integer literal here and a C-contiguous array of float32 with one dimension elsewhere

@@ -187,7 +187,7 @@ for error, text, call in [
     (TypeError, "not for 'mul'", lambda: kjit.pullback(kjit.reduce_by_key, keys, y, "mul")),
     (TypeError, "needs weights", lambda: kjit.pullback(kjit.bincount, keys, 20)),
     (TypeError, "repeats a letter", lambda: kjit.pullback(kjit.einsum, "ii->i", a[:5, :5])),
-    (TypeError, "takes an array of one axis", lambda: kjit.pullback(kjit.select_where, x, x > 0)),
+    (TypeError, "takes an array with one axis", lambda: kjit.pullback(kjit.select_where, x, x > 0)),
     (TypeError, "of reduce does not take plan=", lambda: kjit.pullback(kjit.reduce, y, "add", plan=True)),
 ]:
     try:

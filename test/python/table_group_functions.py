@@ -176,9 +176,9 @@ for function, kind, text in (
     (lambda g: g.x.std(axis=0), kjit.SourceError, "std() of a group takes only ddof="),
     (lambda g: g.x.sum(axis=0), kjit.SourceError, "sum() of a group takes no keyword arguments"),
     (lambda g: g.x.median(), kjit.SourceError, "`median`"),
-    (lambda g: (g.x if len(g) > 1 else g.x).sum(), kjit.SourceError, "a reduction of a group has an operand of operators"),
+    (lambda g: (g.x if len(g) > 1 else g.x).sum(), kjit.SourceError, "the operand of a reduction can consist only of operators"),
     (lambda g, y: g.x.sum(), TypeError, "must take the group and 0 more arguments"),
-    ("sum", TypeError, "apply() takes a Python function of a group, not str"),
+    ("sum", TypeError, "apply() takes a Python function that is called with a group, not str"),
 ):
     try:
         groups.apply(function)

@@ -325,7 +325,7 @@ for call, kind, text in (
     (lambda: table.k, AttributeError, 'the column is table["k"]'),
     (lambda: table.join, AttributeError, "merge() joins tables"),
     (lambda: table["k"].mean, AttributeError, "a kjit.Series has no attribute 'mean'"),
-    (lambda: table.groupby("k").transform, AttributeError, "agg() takes names of aggregations"),
+    (lambda: table.groupby("k").transform, AttributeError, "use agg() with the name of an aggregation"),
     (lambda: list(table.groupby("k")), TypeError, "groups cannot be iterated over"),
     (lambda: table.assign(x=np.arange(3)), TypeError, "assign(x=...) takes a function of a row or one value"),
     (lambda: table.groupby("k").agg(x=("s", "mean")), TypeError, "agg(x=...): 's' has texts, whose only aggregations are min, max"),

@@ -224,7 +224,7 @@ assert np.array_equal(infinite, [np.nan, np.inf, np.inf, 5.0], equal_nan=True)
 t = kjit.table({"x": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]")})
 for call, kind, text in (
     (lambda: t.rolling(0), ValueError, "window must be at least 1, not 0"),
-    (lambda: t.rolling("3D"), TypeError, 'a span of time needs the column of the times, rolling("3s", on="time")'),
+    (lambda: t.rolling("3D"), TypeError, 'a window that is a span of time needs a time column, rolling("3s", on="time")'),
     (lambda: t.rolling(3.5), TypeError, "window must be a number of rows, not 3.5"),
     (lambda: t.rolling(2, 3), ValueError, "min_periods=3 is more than the 2 rows"),
     (lambda: t.rolling(2, -1), ValueError, "min_periods must be at least 0, not -1"),

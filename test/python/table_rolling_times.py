@@ -176,18 +176,18 @@ assert kjit.table({"t": far, "x": np.ones(3)}).rolling("1h", on="t").sum()["x"].
 t = kjit.table({"t": np.arange(3).astype("M8[s]"), "w": np.array([2, 1, 3], "M8[s]"), "n": np.array([1, 2, "NaT"], "M8[s]"), "x": np.arange(3.0)})
 masked = kjit.table({"t": np.ma.array(np.arange(3).astype("M8[s]"), mask=[0, 1, 0]), "x": np.arange(3.0)})
 for call, kind, text in (
-    (lambda: t.rolling("3x", on="t"), ValueError, "'3x' is neither"),
+    (lambda: t.rolling("3x", on="t"), ValueError, "'3x' is not a window"),
     (lambda: t.rolling("", on="t"), ValueError, "must be a positive span of time"),
     (lambda: t.rolling("0s", on="t"), ValueError, "must be a positive span of time, not '0s'"),
     (lambda: t.rolling(np.timedelta64(1, "M"), on="t"), ValueError, "has no fixed length"),
-    (lambda: t.rolling("3s", on="x"), TypeError, "the column 'x' of the times must have dates, not float64"),
+    (lambda: t.rolling("3s", on="x"), TypeError, "the time column 'x' must have dates, not float64"),
     (lambda: t.rolling("3s", on="z"), KeyError, "z"),
     (lambda: t.rolling(3, on="t"), TypeError, "on='t' needs a window that is a span of time"),
     (lambda: t.rolling("3s", on="t", closed="open"), ValueError, "closed must be"),
     (lambda: t.rolling("3s", -1, on="t"), ValueError, "min_periods must be at least 0"),
-    (lambda: t.rolling("3s", on="w")["x"].sum(), ValueError, "the column 'w' of the times must be in order; sort()"),
-    (lambda: t.rolling("3s", on="n")["x"].sum(), ValueError, "the column 'n' of the times has missing values"),
-    (lambda: masked.rolling("3s", on="t"), ValueError, "the column 't' of the times has missing values"),
+    (lambda: t.rolling("3s", on="w")["x"].sum(), ValueError, "the time column 'w' must be in order; sort()"),
+    (lambda: t.rolling("3s", on="n")["x"].sum(), ValueError, "the time column 'n' has missing values"),
+    (lambda: masked.rolling("3s", on="t"), ValueError, "the time column 't' has missing values"),
     (lambda: kjit.table({"t": np.array([2**60], "M8[s]"), "x": np.ones(1)}).rolling("1ns", on="t")["x"].sum(), OverflowError, "do not fit into 64 bits in the unit of the window, 1 ns"),
 ):
     try:

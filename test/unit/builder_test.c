@@ -571,9 +571,8 @@ static void texts_and_types(void **state)
   kjit_build_begin_kernel(b, "k");
   kjit_build_let(b, "p",
                  kjit_build_construct(b, pointer, (kjit_node[]){ kjit_build_integer(b, 0) }, 1));
-  expect_error(
-    f, KJIT_ERROR_TYPE,
-    "kjit_build_construct creates structs, vectors and scalars; the type is none of these");
+  expect_error(f, KJIT_ERROR_TYPE,
+               "the type for kjit_build_construct must be a struct, vector or scalar type");
 }
 
 /* Each struct type contains the type before it. kjit handles the nested types without recursion. */

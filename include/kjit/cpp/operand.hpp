@@ -94,7 +94,9 @@ public:
       if (is_function_ && !function_.get()) detail::fail(KJIT_ERROR_MISUSE, "the func is empty");
       return function_;
     }
-    if (count > 26) detail::fail(KJIT_ERROR_UNSUPPORTED, "a text has at most 26 parameters");
+    if (count > 26)
+      detail::fail(KJIT_ERROR_UNSUPPORTED,
+                   "an operator that is given as text can have at most 26 parameters");
     const std::lock_guard<std::mutex> guard(cache_->mutex);
     std::shared_ptr<detail::text_function> &known = cache_->of_count[count];
     if (!known)

@@ -376,8 +376,8 @@ kl_tensor_copy kl_lower_tensor_copy(kl_lowering *l, const kt_expr *copy)
                              .is_store = is_store };
   if (!lowered.array.is_whole)
     kt_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` needs an array argument of the kernel itself, not a view; its box can start "
-            "anywhere in the array",
+            "`%s` needs an array argument of the kernel itself, not a view; the copied tile can "
+            "start at any element of the array",
             copy->builtin->name);
   lowered.map.argument = (uint16_t)(lowered.array.object - 1);
   return lowered;

@@ -322,7 +322,7 @@ def _values(parts, kind):
 
     name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
     if name not in dtypes._NUMPY:
-        raise TypeError(f"a sum of {name} has no type in NumPy: convert the summands, kjit.f32(x)")
+        raise TypeError(f"NumPy has no type for a sum of {name} values: convert the summands, kjit.f32(x)")
     dtype = numpy.dtype(dtypes._NUMPY[name])
     return numpy.ascontiguousarray(parts[:, : dtype.itemsize]).view(dtype).ravel()
 

@@ -62,7 +62,7 @@ def _one_axis(x, axes, operator):
         return x, axes[0]
     if len(axes) == len(x.shape):
         return x.reshape((math.prod(x.shape),)), 0
-    raise TypeError(f"kjit.pullback: reductions by {operator!r} have a derivative over one axis or over all")
+    raise TypeError(f"kjit.pullback: reductions by {operator!r} have a derivative only over one axis or over all axes")
 
 
 def _reduce_products(x, axes):
@@ -287,7 +287,7 @@ def _hit(x, r, i, count):
 
 def _check_line(name, x):
     if len(x.shape) != 1:
-        raise TypeError(f"kjit.pullback of {name} takes an array of one axis, not of {len(x.shape)}")
+        raise TypeError(f"kjit.pullback of {name} takes an array with one axis, got {len(x.shape)} axes")
 
 
 def rule_of_sort(x, *, axis=None, descending=False):

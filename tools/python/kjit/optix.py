@@ -230,5 +230,5 @@ def compile(function, target="sm_75"):
         raise TypeError(f"OptiX calls `{name}` without arguments: it reads launch parameters through an object of kjit.optix.LaunchParams")
     text = kernel.inspect("ptx", "", target, lines=False)
     if not re.search(rf"\.entry {re.escape(name)}\s*\(\s*\)", text):
-        raise _errors.Error(f"`{name}` has parameters of kjit's own, for `raise`, `assert` or checks of kjit: OptiX passes no arguments to a program")
+        raise _errors.Error(f"OptiX passes no arguments to a program, but `{name}` needs some for `raise`, `assert` or run-time checks; remove these")
     return text

@@ -123,7 +123,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
             for other in annotations[1:]:
                 if ast.dump(other) != ast.dump(annotations[0]):
                     raise self.error(
-                        other, f"the type differs from that in line {annotations[0].lineno}, but a variable of a kernel has one type"
+                        other, f"this type annotation differs from the one in line {annotations[0].lineno}, but a variable of a kernel has one type"
                     )
 
     def take_local_types(self):

@@ -96,7 +96,7 @@ def _from_host(obj, text, place):
     if text is None:
         found = _dtypes.dtypes.name_of(made.dtype)
         if found not in KIND:
-            raise TypeError(f"asarray: kjit has no arrays of {made.dtype}, the type of this {type(obj).__name__}")
+            raise TypeError(f"asarray: a {type(obj).__name__} of type {made.dtype} cannot be converted: kjit has no such element type")
         text = found
     if _dtypes.KIND[text] in "iu" and made.dtype.kind not in "biu" and not made.size:
         made = made.astype("i8")

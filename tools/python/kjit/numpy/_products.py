@@ -71,7 +71,7 @@ def tensordot(x1, x2, /, axes=2):
     first = _engine.normalize_axes(tuple(axes[0]), x1.ndim)
     second = _engine.normalize_axes(tuple(axes[1]), x2.ndim)
     if [x1.shape[i] for i in first] != [x2.shape[i] for i in second]:
-        raise ShapeError(f"tensordot: the summed axes of x1 have the extents {[x1.shape[i] for i in first]}, but those of x2 {[x2.shape[i] for i in second]}")
+        raise ShapeError(f"tensordot: the summed axes have the extents {[x1.shape[i] for i in first]} in x1, but {[x2.shape[i] for i in second]} in x2")
     from . import _manipulation
 
     rows = [i for i in range(x1.ndim) if i not in first]

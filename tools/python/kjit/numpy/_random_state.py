@@ -49,7 +49,7 @@ class RandomState(Generator):
     def set_state(self, state):
         """Restores a state that `get_state` has returned. Raises ValueError for other states."""
         if not isinstance(state, tuple) or [type(x) for x in state] != [type(x) for x in self.__getstate__()]:
-            raise ValueError("set_state: the state must be the result of get_state of a generator of kjit.numpy.random")
+            raise ValueError("set_state takes a state that get_state() of a kjit.numpy.random generator has returned")
         with self._lock:
             self._seed, _, self._word, self._sequence, self._orders = state
 

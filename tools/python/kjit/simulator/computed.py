@@ -75,7 +75,7 @@ def _compiled(function, values):
         return lambda *values: arithmetic.typed(function(*values))  # for lists and texts, which only the interpreter has
     if len(values) > _MOST_PARAMETERS:
         name = getattr(function, "__name__", repr(function))
-        raise TypeError(f"{name}() with {len(values)} arguments is not simulated: it can have {_MOST_PARAMETERS}")
+        raise TypeError(f"{name}() has {len(values)} arguments, but a simulated function can have at most {_MOST_PARAMETERS}")
     caller = _callers(function)[len(values)]
     code = _Code(caller, False), _Code(caller, True)
     convert = _result_type(code[0].result_type(values))

@@ -358,7 +358,7 @@ class _Element:
             if called is abs or type(called).__name__ == "ufunc":
                 return ast.Call(node.func, [self.of(argument) for argument in node.args], [])
         shown = "operators, comparisons, NumPy's ufuncs, np.where and a selection such as x[y > 0]"
-        raise group.error(node, f"a reduction of a group has an operand of {shown}, not {ast.unparse(node)!r}")
+        raise group.error(node, f"the operand of a reduction can consist only of {shown}, not of {ast.unparse(node)!r}")
 
 
 class _Rewritten:
@@ -450,7 +450,7 @@ def _by_group(groups, values):
 def apply(table, groups, function, args):
     """Calls a function of a group and of the arguments for each group. Returns the Result."""
     if not hasattr(function, "__code__"):
-        raise TypeError(f"apply() takes a Python function of a group, not {type(function).__name__}")
+        raise TypeError(f"apply() takes a Python function that is called with a group, not {type(function).__name__}")
     args = tuple(map(_scalar, args))
     facts = _Facts(table._columns)
     made = _rewritten(function, facts, len(args))

@@ -57,12 +57,12 @@ class GroupBy:
         return self._table._home.only_column(made, self._selected) if is_one else made
 
     def __iter__(self):
-        raise TypeError("groups cannot be iterated over; agg() calls a function with the array of values of each group")
+        raise TypeError("groups cannot be iterated over; agg() calls a function with the array of each group's values")
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        raise AttributeError(f"kjit's groups have no attribute {name!r}: agg() takes names of aggregations and functions of arrays")
+        raise AttributeError(f"kjit's groups have no attribute {name!r}; use agg() with the name of an aggregation or with a function that takes an array")
 
     def __getitem__(self, columns):
         """Selects the columns to aggregate: one column, whose results are a Series in pandas, or a
@@ -109,7 +109,7 @@ class GroupBy:
 
     def _selected_apply(self, function, args):
         if args or not callable(function):
-            raise TypeError("apply() of selected columns takes only a function of the array of a group's values")
+            raise TypeError("apply() of selected columns takes only a function, which it calls with the array of a group's values")
         return self.agg(function)
 
     def rolling(self, window, min_periods=None, center=False, *, on=None, closed=None):

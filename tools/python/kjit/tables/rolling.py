@@ -90,7 +90,7 @@ class Rolling:
         """Returns the results of a function of the array of a window's values, see `agg`. Raises
         TypeError if function is not callable."""
         if not callable(function):
-            raise TypeError(f"apply() takes a function of the array of the values of a window, not {type(function).__name__}")
+            raise TypeError(f"apply() takes a function that is called with the array of a window's values, not {type(function).__name__}")
         return self.agg(function)
 
     def _columns(self):

@@ -45,8 +45,8 @@ def _of_text(text):
         unit = part and _OLD.get(part[2], part[2])
         if not part or unit not in _UNITS or (parts and not part[1]):
             raise ValueError(
-                f"rolling(): a window is a number of rows or a span of time such as '3s' or '1h30min', with the units {', '.join(_UNITS)}; "
-                f"{text!r} is neither"
+                f"rolling(): {text!r} is not a window; write a number of rows, or a span of time such as '3s' or '1h30min' "
+                f"with the units {', '.join(_UNITS)}"
             )
         parts.append(int(part[1] or 1) * _UNITS[unit])
         at = part.end()
@@ -62,16 +62,16 @@ def times_of(table, on, span):
         index = getattr(table._native, "index", None)
         values = getattr(index, "values", None)
         if getattr(getattr(values, "dtype", None), "kind", "") not in ("M", "m"):
-            raise TypeError('rolling(): a span of time needs the column of the times, rolling("3s", on="time")')
+            raise TypeError('rolling(): a window that is a span of time needs a time column, rolling("3s", on="time")')
         return aligned(values)
     from .grouping import usable
 
     column = usable(find_column(table._columns, on))
     values, there = keys.whole(column)
     if column.texts is not None or values.dtype.kind not in "mM":
-        raise TypeError(f"rolling(): the column {on!r} of the times must have dates, not {'texts' if column.texts is not None else values.dtype}")
+        raise TypeError(f"rolling(): the time column {on!r} must have dates, not {'texts' if column.texts is not None else values.dtype}")
     if there is not None and not there.all():
-        raise ValueError(f"rolling(): the column {on!r} of the times has missing values")
+        raise ValueError(f"rolling(): the time column {on!r} has missing values")
     return values
 
 
@@ -92,10 +92,10 @@ def _in_one_unit(times, span):
 def ranges(times, span, is_centered, closed, rows, offsets, on):
     """Returns (the first rows, the ends) of the windows, as positions in the order of the rows. rows,
     offsets: see rolling._Windows. Raises ValueError unless the times of each group are in order."""
-    name = "the index" if on is None else f"the column {on!r}"
+    name = "the index" if on is None else f"the time column {on!r}"
     times = times if rows is None else times[rows]
     if numpy.isnat(times).any():
-        raise ValueError(f"rolling(): {name} of the times has missing values")
+        raise ValueError(f"rolling(): {name} has missing values")
     whole, length = _in_one_unit(times, span)
     starts, stops = numpy.zeros(len(whole), "i8"), numpy.zeros(len(whole), "i8")
     is_sorted = numpy.ones(len(offsets) - 1, bool)
@@ -106,7 +106,7 @@ def ranges(times, span, is_centered, closed, rows, offsets, on):
         rolling_kernels.time_bounds(whole, offsets, before, after, is_centered, left, right, starts, stops, is_sorted)
     if not is_sorted.all():
         where = "" if len(offsets) == 2 else " in each group"
-        raise ValueError(f"rolling(): {name} of the times must be in order{where}; sort() orders the rows")
+        raise ValueError(f"rolling(): {name} must be in order{where}; sort() orders the rows")
     return starts, stops
 
 
