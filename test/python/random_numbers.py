@@ -146,7 +146,7 @@ def check_states():
         state.set_state(np.random.RandomState(3).get_state())
         raise AssertionError("a state of NumPy")
     except ValueError as error:
-        assert "get_state of a generator of kjit" in str(error)
+        assert "get_state() of a kjit.numpy.random generator" in str(error)
 
 
 def check_stream():
