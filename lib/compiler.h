@@ -43,11 +43,12 @@ typedef enum kj_relation {
 } kj_relation;
 
 typedef enum kj_argument_kind {
-  KJ_ARGUMENT_VALUE, /* a scalar of .type that is passed at run time */
+  KJ_ARGUMENT_VALUE, /* the value of a scalar parameter, whose type is .type; it is passed at run
+                      * time */
   /* An untyped number that is passed at run time: .type is KJ_WEAK_INT (passed as i64) or
-   * KJ_WEAK_FLOAT (passed as f64). If an integer needs more than 32 bits, .type is the type that it
-   * has if no other operand determines its type: KJIT_I64, or KJIT_U64 if it needs 64 bits without
-   * a sign. */
+   * KJ_WEAK_FLOAT (passed as f64). An integer that needs more than 32 bits has another .type, the
+   * type that it gets if no other operand determines one: KJIT_I64, or KJIT_U64 if it needs 64 bits
+   * without a sign. */
   KJ_ARGUMENT_NUMBER,
   KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts contains the facts about it */
   /* the value of a const parameter, known at compile time: .type is weak or scalar, and .integer is
@@ -93,8 +94,8 @@ typedef struct kj_target {
   kj_cpu_level level; /* CPU only */
   uint32_t arch;      /* 90 means sm_90 */
   char suffix;        /* 'a', 'f' or 0 */
-  /* 78 means PTX 7.8. 0 means the minimum that arch and the code need. Any other value is the limit
-   * of the driver. */
+  /* 78 means PTX 7.8. 0 means the minimum that arch and the code need. Any other value is the
+   * highest version that the driver accepts. */
   uint32_t ptx_version;
   uint32_t vector_bytes; /* size of the widest access or register, which the compiler sets */
 } kj_target;
@@ -192,18 +193,18 @@ typedef struct kj_parameter {
 enum { KJ_SHARED_NEEDS = 5 };
 
 /* A shared array whose extents the runtime evaluates at launch. Dynamic shared memory consists of
- * fixed_shared_bytes bytes, these arrays in order, and the array whose size the launch specifies.
- * Each of them is aligned. */
+ * three parts, in this order: fixed_shared_bytes bytes, these arrays in order, and the array whose
+ * size the launch specifies. Each array is aligned. */
 enum { KJ_MOST_SHARED_ARRAYS = 16 };
 typedef struct kj_shared_array {
   uint32_t declaration; /* index of its declaration within the kernel */
   uint32_t element_bytes, alignment;
 } kj_shared_array;
 
-/* The grid of a CPU launch. A call of the kernel runs the blocks [first, last) of the grid, which
- * are numbered with x fastest. scratch points to scratch_bytes bytes, aligned to 64 bytes, which
- * are followed by dynamic shared memory. Several threads call the kernel at the same time with
- * different scratch. */
+/* The grid of a CPU launch. A call of the kernel runs the blocks [first, last) of the grid. Blocks
+ * are numbered with x fastest. scratch points to scratch_bytes bytes, which are aligned to 64
+ * bytes. Dynamic shared memory follows these bytes. Several threads call the kernel at the same
+ * time, each with its own scratch. */
 typedef struct kj_cpu_grid kj_cpu_grid;
 
 /* If the blocks or warps of a kernel wait for each other, each runs as a fiber. A fiber is a call
@@ -245,10 +246,9 @@ struct kj_cpu_grid {
 /* ---- interrupts ---- */
 
 /* Each launch of interruptible code has a number, which is larger than the numbers of earlier
- * launches. The launch also has the address of a kj_interrupt_word. The launch is interrupted if
- * up_to >= base + number. base is 0, except for the launches in a graph. A launch in a graph has
- * the number 0, and each launch of the graph itself writes its own number to base, in stream
- * order. */
+ * launches. The launch also has the address of a kj_interrupt_word, and is interrupted if up_to >=
+ * base + number. Outside of graphs, base is 0. A launch in a graph has the number 0. Instead, each
+ * launch of the whole graph writes its own number to base, in stream order. */
 typedef struct kj_interrupt_word {
   _Alignas(16) uint64_t up_to;
   uint64_t base;
@@ -336,8 +336,8 @@ typedef enum kj_math_library {
 typedef struct kj_code {
   void *data; /* allocated with malloc: an object, or PTX or other text with a terminating 0 byte */
   size_t size_bytes;
-  /* Digest of data as the compiler has made it, because machine code can replace the PTX. libkjit
-   * sets it for the code of specializations. 0 means that it is not known. */
+  /* Digest of data as the compiler has made it. It is kept because machine code can replace the PTX
+   * in data. libkjit sets it for the code of specializations. 0 means that it is not known. */
   uint64_t made[2];
   /* Digest of the sources, if the disk cache is allowed to store the code. 0 means that it is not
    * known. */
@@ -348,12 +348,12 @@ typedef struct kj_code {
   kj_parameter *parameters; /* malloc'd */
   uint32_t parameter_count, parameter_bytes;
   uint32_t static_shared_bytes; /* GPU */
-  /* GPU: the kernel has local arrays, calls, checks or prints. If it uses local memory, this does
-   * not mean that registers are spilled. */
+  /* GPU: the kernel has local arrays, calls, checks or prints. The use of local memory by such a
+   * kernel does not mean that registers are spilled. */
   bool uses_local;
   /* The positions at which threads can fail, and their messages one after the other with a 0 byte
    * at the end; both are allocated with malloc. can_fail means that the code takes the address of a
-   * failure record. If it is false, no thread can fail, and failure_offset is unused. */
+   * failure record. If can_fail is false, no thread can fail, and failure_offset is unused. */
   kj_failure_site *failures;
   uint32_t failure_count;
   bool can_fail;
@@ -368,7 +368,7 @@ typedef struct kj_code {
   uint32_t interrupt_offset;
   bool has_debug; /* the code has at least source line information */
   bool is_guest;  /* the module has untrusted declarations */
-  /* it was made with few optimizations (kj_compile_request.plain), so it is stored in no cache */
+  /* the code was made with few optimizations (kj_compile_request.plain), so no cache stores it */
   bool is_plain;
   /* allocated with malloc: the formats of the lines that the kernel prints
    * (native/support_routines.h); NULL means that the kernel prints nothing */
@@ -396,7 +396,8 @@ typedef struct kj_code {
   /* CPU: a digest of the C library's vector functions, or 0 if the code does not depend on them */
   uint64_t vector_functions;
   uint64_t scratch_bytes; /* CPU */
-  /* CPU: the width of the widest vectors in the optimized LLVM IR; 0 means that there are none */
+  /* CPU: the width of the widest vectors in the optimized LLVM IR; 0 means that the code has no
+   * vectors */
   uint32_t vector_bits;
   uint32_t cpu_fibers; /* CPU: kj_cpu_fibers */
   /* CPU: a kn_watch follows the scratch memory and the dynamic shared memory. It must be zeroed for
@@ -407,7 +408,7 @@ typedef struct kj_code {
    * part. */
   bool is_range_only;
   /* The number of elements that a thread of the first vectorized grid_range processes at once; 0
-   * means that there is none. It is a hint for the size of the grid. */
+   * means that the kernel has no such loop. The number is a hint for the size of the grid. */
   uint32_t elements_a_thread;
   uint32_t max_threads; /* @launch_bounds; 0 means none */
   kjit_type result;     /* result type of a func */

@@ -98,8 +98,8 @@ static void run_passes(kt_compilation *c)
 }
 
 /* CPU: makes the version of the kernel for blocks in which the hoisted checks cannot fail
- * (pass/prove.c). Passes change the trees, so type inference runs again. Its diagnostics are
- * discarded, because the first run has reported them. */
+ * (pass/prove.c). Type inference runs again, because passes have changed the trees. The diagnostics
+ * of this second run are discarded, because the first run has reported them. */
 static kt_compilation *make_unchecked(kt_compilation *c)
 {
   kt_compilation *unchecked = KJ_NEW(c->arena, kt_compilation);

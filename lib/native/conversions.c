@@ -1,6 +1,6 @@
 /* Conversions between floats that LLVM calls if the processor has no instruction for them. libgcc
- * and compiler-rt have functions of these names, but a library need not export them. Processors of
- * the level x86-64-v2 need them for f16. */
+ * and compiler-rt have functions of these names, but the C library of a machine need not export
+ * them. Processors of the level x86-64-v2 need them for f16. */
 #include "native/functions.h"
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ static uint16_t infinity_of(const format *f)
 }
 
 /* Rounds to nearest even. A NaN keeps its sign and the first bits of its payload, and becomes
- * quiet, as with the instructions. */
+ * quiet. The processor's instructions do the same. */
 static uint16_t narrow(const format *f, double x)
 {
   enum { MANTISSA_BITS = 52, BIAS = 1023 };

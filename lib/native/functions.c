@@ -16,8 +16,8 @@ const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
-/* Functions whose f32 version has the suffix f; they are listed without the suffix, and with the
- * number of arguments of libmvec's variants; 0 means that libmvec has no variant */
+/* Functions whose f32 version has the suffix f. They are listed without the suffix, and with the
+ * number of arguments of their variants in libmvec. 0 means that libmvec has no variant. */
 static const struct {
   const char *name;
   unsigned arguments;

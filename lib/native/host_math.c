@@ -1,6 +1,6 @@
-/* CPU versions of math functions of the language that the C library does not have, or that it
- * defines differently. f32 functions compute in f64. f64 functions compute in long double if a
- * correct last bit requires it. */
+/* CPU versions of the math functions that the C library does not have, or that it defines
+ * differently from the kernel language. f32 functions compute in f64. f64 functions compute in long
+ * double if a correct last bit requires it. */
 #include "native/functions.h"
 
 #include <fenv.h>

@@ -54,15 +54,16 @@ void kn_report_fact(const char *fact, uint64_t value)
   abort();
 }
 
-/* The accesses to a word of 8 bytes in the current parallel loop. For each byte, the cell holds the
- * number of the iteration that accessed it plus 1, or 0 if no iteration has. A cell that belongs to
- * an earlier loop is free. Several iterations are allowed to write to the same byte, just as
- * several threads are. The byte then holds the result of one of the writes. */
+/* The accesses to a word of 8 bytes in the current parallel loop. For each byte, the cell holds 1 +
+ * the number of the iteration that accessed the byte, or 0 if no iteration has accessed it. A cell
+ * that belongs to an earlier loop is free. Several iterations are allowed to write to the same
+ * byte, just as several threads are. The byte then holds the result of one of the writes. */
 typedef struct parallel_cell {
   uintptr_t word;
   uint64_t loop;
   uint32_t writers[8], readers[8];
-  uint8_t moves; /* one bit for each byte: the write can be moved */
+  uint8_t moves; /* one bit for each byte: the write to this byte can be moved across other accesses
+                  * of its iteration */
 } parallel_cell;
 
 /* Limits of the memory for these cells. If a loop accesses more words, only some of the words are

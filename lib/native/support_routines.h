@@ -14,9 +14,9 @@
 
 /* A header is never 0. kj_code.prints has a line of text for each print statement; the header
  * contains the number of the print statement. In the text, the character 2 followed by a letter
- * stands for a value: b bool, i signed, u unsigned, p pointer; the following are passed as their
- * bits: h f16, y bf16, f f32, d f64. F (c64) and D (c128) stand for two values. The character 1
- * followed by another character stands for the character whose code is lower by 64. */
+ * stands for a value: b bool, i signed, u unsigned, p pointer; h f16, y bf16, f f32 and d f64 are
+ * passed as their bits. F (c64) and D (c128) stand for two values. The character 1 followed by
+ * another character stands for the character whose code is lower by 64. */
 enum { KJ_MOST_PRINT_WORDS = 256 };
 #define KJ_PRINT_HEADER(site, count) ((uint64_t)(site) << 16 | (uint64_t)(count) << 1 | 1)
 static inline uint32_t kn_print_site(uint64_t header) { return (uint32_t)(header >> 16 & 0xffff); }
@@ -33,7 +33,7 @@ static inline uint32_t kn_print_source(uint64_t header) { return (uint32_t)(head
 typedef struct kn_print_ring {
   uint64_t next; /* address of the counter */
   uint64_t mask; /* the number of words, which is a power of two, minus 1 */
-  uint64_t read; /* number of words that have been read; like *next it only grows */
+  uint64_t read; /* number of words that the host has read; like *next, it only grows */
   uint64_t lost; /* number of lines for which there was no space */
   uint64_t words[];
 } kn_print_ring;
@@ -56,8 +56,8 @@ struct kn_print_sink {
   uint64_t *words;
   size_t count, capacity;
   uint64_t lost; /* number of lines that were lost when out of memory */
-  /* Can empty the sink. Any thread of the launch calls it when the sink has become large, without
-   * holding the mutex. */
+  /* If not NULL, a function that can empty the sink. A thread of the launch calls it when the sink
+   * has become large. The thread does not hold the mutex. */
   void (*deliver)(kn_print_sink *sink);
 };
 

@@ -48,11 +48,11 @@ typedef struct kn_watch {
    * whole block */
   uint32_t time, block, barrier;
   uint32_t threads; /* number of threads in a block */
-  /* Number of threads in a unit. Only barriers of the whole block order threads of different units.
-   * A unit is a warp. If the kernel has a barrier that only some threads of a block may reach, a
-   * unit is the whole block. */
+  /* Number of threads in a unit. A unit is a warp or, if the kernel has a barrier that only some
+   * threads of a block may reach, the whole block. Only barriers of the whole block order threads
+   * of different units. */
   uint32_t unit;
-  bool is_exhausted; /* there is no memory left, so races are no longer reported */
+  bool is_exhausted; /* memory is exhausted, so races are no longer reported */
   /* size of the monitored memory in bytes, which is also the number of cells */
   uint64_t size_bytes;
   /* knows[b * unit + a] is a time: the accesses that thread a of b's unit made before that time

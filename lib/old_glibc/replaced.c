@@ -119,9 +119,9 @@ static int close_each_listed(posix_spawn_file_actions_t *actions, int first, DIR
   return failure;
 }
 
-/* The child process closes all files with a number of at least `first`. Calls the system's function
- * if there is one, because only that function also closes files that another thread opens in the
- * meantime. */
+/* The child process closes all files with a number of at least `first`. If the system has the
+ * function, this version calls it, because only the system's function also closes files that
+ * another thread opens in the meantime. */
 HIDDEN int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions,
                                                            int first);
 int __wrap_posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int first)
@@ -200,7 +200,7 @@ uint32_t __wrap_arc4random(void)
   return number;
 }
 
-/* The older function has 32-bit fields. LLVM uses it only to report memory usage. */
+/* The older function mallinfo has 32-bit fields. LLVM uses it only to report memory usage. */
 HIDDEN struct mallinfo2 __wrap_mallinfo2(void);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -4,14 +4,14 @@
 #ifndef KJ_SUPPORT_ASSERT_H
 #define KJ_SUPPORT_ASSERT_H
 
-/* Prints the condition and its location to stderr and aborts. */
+/* Prints the condition and its location in the source to stderr, and aborts. */
 _Noreturn void kj_fail_assertion(const char *condition, const char *file, int line,
                                  const char *function);
 
 #ifdef NDEBUG
 enum { KJ_HAS_ASSERTIONS = 0 };
-/* The condition is compiled but never evaluated. The condition must therefore stay valid, and its
- * variables are treated as used, but no code is generated for it. */
+/* The condition is compiled but never evaluated. It must therefore be a valid expression, and the
+ * compiler treats its variables as used, but no code is generated for it. */
 #define KJ_ASSERT(condition) ((void)(KJ_HAS_ASSERTIONS && (condition)))
 #else
 enum { KJ_HAS_ASSERTIONS = 1 };

@@ -38,8 +38,8 @@ static void put_signed(printer *p, int64_t number)
   put_number(p, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
 }
 
-/* Formats strings and integers without the C library, which would take several times as long.
- * Returns false if the format contains anything else. */
+/* Formats strings and integers without calling the C library, whose functions would take several
+ * times as long. Returns false if the format contains anything else. */
 static bool print_plainly(printer *p, const char *format, va_list list)
 {
   for (;;) {
@@ -173,7 +173,7 @@ char *kj_format(kj_arena *arena, const char *format, ...)
   va_list list, again;
   va_start(list, format);
   va_copy(again, list);
-  /* usually the text fits into the current block, so it is written to its final address */
+  /* usually, the text fits into the current block and is written directly to its final address */
   char *place = arena->next;
   size_t room = (size_t)(arena->end - place), length = print(place, room, format, list);
   if (length >= room && room) memset(place, 0, room);

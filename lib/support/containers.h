@@ -42,8 +42,8 @@ char *kj_format(kj_arena *arena, const char *format, ...) __attribute__((format(
 #define KJ_NEW_ARRAY(arena, type, count) \
   ((type *)kj_allocate((arena), sizeof(type) * (size_t)(count)))
 
-/* A growing array in an arena: KJ_LIST(ki_stmt *) list; KJ_PUSH(arena, &list, x). When it grows,
- * its previous memory is not freed until the arena is. */
+/* A growing array in an arena: KJ_LIST(ki_stmt *) list; KJ_PUSH(arena, &list, x). When the list
+ * grows, its previous memory remains allocated until the arena is freed. */
 #define KJ_LIST(type) \
   struct { \
     type *items; \

@@ -190,9 +190,9 @@ static bool reads_back(double near, double magnitude, kjit_type type)
 }
 
 /* Finds the shortest decimal number of most literals as `whole` / 10^k, without large integers.
- * whole and 10^k are exact in f64, so the quotient is the f64 that is nearest to the decimal
- * number. No two decimal numbers with so few digits read back as the same number. The decimal
- * number is therefore the shortest. */
+ * `whole` and 10^k are exact in f64, so their quotient is the f64 that is nearest to the decimal
+ * number. Two different decimal numbers with so few digits never read back as the same number, so
+ * the decimal number is the shortest. */
 static bool find_short(double magnitude, kjit_type type, kj_decimal *d)
 {
   enum { EXACT_POWERS = 22 };

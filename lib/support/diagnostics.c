@@ -43,7 +43,7 @@ static char *copy_line(const kj_source *source, uint32_t line)
   return copy;
 }
 
-/* Shortens a message, because it can contain names and texts of a kernel, which can be as long as
+/* Shortens a message. A message can contain names and texts of a kernel, which can be as long as
  * the source. */
 static char *shorten(char *message)
 {

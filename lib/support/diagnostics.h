@@ -9,7 +9,8 @@
 
 #include "support/containers.h"
 
-/* Returns from the function if the call fails. Always use this macro to propagate a failure. */
+/* Returns from the function with the failure if the call fails. Always use this macro to propagate
+ * a failure. */
 #define KJ_TRY(call) \
   do { \
     kjit_status status_ = (call); \
@@ -40,10 +41,11 @@ typedef struct kj_source {
   size_t size_bytes;
   const char *shown;
   size_t shown_bytes;
-  bool is_guest;  /* the declarations in it belong to a guest (untrusted) */
-  uint32_t rules; /* KJIT_RULE_...: the attributes that its kernels and funcs have by default */
+  bool is_guest;  /* the declarations in the source belong to a guest (untrusted code) */
+  uint32_t rules; /* KJIT_RULE_...: the attributes that kernels and funcs of the source have by
+                   * default */
   bool is_named;  /* the source has no text; directives in another source refer to it */
-  /* If the source is a module of lib/library, that module, otherwise NULL. The name does not
+  /* The module of lib/library whose source this is, or NULL. The name of the source does not
    * identify such a module, because a source of the application can have the same name. */
   const struct kj_library_source *library;
   bool is_algorithm; /* written by runtime/algorithm */

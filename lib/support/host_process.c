@@ -24,8 +24,8 @@ const kjit_diagnostic kj_forked_diagnostic = {
 static pthread_mutex_t remains_mutex = PTHREAD_MUTEX_INITIALIZER;
 static kj_remains *all_remains; /* under remains_mutex */
 
-/* Runs in a child process after a fork, because another thread of the parent may have held the
- * mutex and may have been changing the list. */
+/* Runs in a child process after a fork. The mutex is initialized again, because another thread of
+ * the parent may have held it and may have been changing the list. */
 static void begin_child(void)
 {
   atomic_fetch_add(&kj_forks, 1);
@@ -98,7 +98,8 @@ static bool write_all(int file, const char *bytes, size_t size_bytes)
   return true;
 }
 
-/* SIGXFSZ would end the process, so the signal is blocked and then consumed. */
+/* If a file grows beyond its size limit, the signal SIGXFSZ would end the process, so the signal is
+ * blocked and then consumed. */
 bool kj_write_quietly(int file, const void *bytes, size_t size_bytes)
 {
   sigset_t signals, previous, pending;

@@ -13,7 +13,7 @@
 #ifdef KJIT_HOSTILE
 
 #define KJ_SIZE(usual, least) (least)
-/* Grows by a single element as long as that is cheap. */
+/* Grows by a single element as long as this does not take too much time. */
 #define KJ_GROWN(capacity, first) ((capacity) < 32 ? (capacity) + 1 : 2 * (capacity))
 
 /* A test can define this function, which returns whether the next allocation must fail. Without it,

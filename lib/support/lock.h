@@ -35,7 +35,8 @@ typedef enum kj_lock_order {
   KJ_LOCK_WORKERS          /* the worker threads of CPU launches */
 } kj_lock_order;
 
-/* lock.c: record the mutexes that this thread holds; only in builds with assertions. */
+/* Defined in lock.c: they record the mutexes that this thread holds, only in builds with
+ * assertions. */
 void kj_note_locked(const pthread_mutex_t *mutex, kj_lock_order order);
 void kj_note_unlocked(const pthread_mutex_t *mutex, kj_lock_order order);
 unsigned kj_count_locks(void);

@@ -362,7 +362,7 @@ static kjit_status slice_dimension(const kjit_array *array, uint32_t dimension,
   }
   result->is_empty = result->is_empty || !count || !extent;
   if (!slice->step) return KJIT_OK;
-  /* a result larger than the extent is enough, because the last index is then invalid */
+  /* a count of extent + 1 is enough, because the last index is then already invalid */
   if (count > (uint64_t)extent) count = (uint64_t)extent + 1;
   if (count > 1) {
     __int128 last = (__int128)slice->first + (__int128)(count - 1) * slice->step;

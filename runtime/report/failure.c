@@ -38,8 +38,8 @@ static void append_message(kj_buffer *text, const site *site)
   kj_append(text, site->message, site->at.text_bytes);
 }
 
-/* Appends the message of a raise, which the program contains, or of a recursion that is too deep,
- * which the compiler writes. */
+/* Appends the message of a failure that is not a failed check: a raise, whose message is in the
+ * program, or a recursion that is too deep, whose message the compiler writes. */
 static void say_raise(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)record;
@@ -241,8 +241,8 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
 
 /* ---- failure records of a device ---- */
 
-/* A failure record. It is in host memory that the device can write, so the host reads it without a
- * driver call. */
+/* A failure record. The record is in host memory that the device can write, so the host reads the
+ * record without a driver call. */
 struct kj_failure_slot {
   kj_failure_slot *next;
   kj_failing failing;

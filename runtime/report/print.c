@@ -1,7 +1,7 @@
 /* Delivers lines printed by kernels to the application. Lines come from a launch on the CPU, or
  * from a ring buffer in host memory that the kernels of a device write (kn_print_ring), and go to
- * one queue for each context. A thread that is in a public call and holds no lock calls the
- * application's function. */
+ * one queue for each context. The application's function is called by a thread that is in a public
+ * call and holds no lock. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 /* ---- the queue ---- */
 
 /* Lines stay in order because only one thread delivers at a time. Other threads add their lines to
- * the queue and do not wait, because on_print may take a lock of the application that such a thread
- * holds. */
+ * the queue and do not wait, because on_print may wait for a lock of the application that one of
+ * these threads holds. */
 static void queue_lines(kj_runtime *runtime, kj_buffer *text)
 {
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
@@ -83,7 +83,8 @@ static int compare_lines(const void *a, const void *b)
 
 static size_t line_words(const uint64_t *line) { return 2 + kn_print_count(line[1]); }
 
-/* Formats lines sorted by block. The lines of a block stay in order, because one worker runs it. */
+/* Formats lines sorted by block. The lines of a block stay in order, because a single worker runs
+ * the whole block. */
 static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buffer *text)
 {
   size_t count = 0;
@@ -197,7 +198,7 @@ static bool has_ring(const kj_prints *prints)
 }
 
 /* Reads all complete lines into the queue. The mutex keeps them in order. Returns the number of
- * newly lost lines. */
+ * lines that were lost since the last call. */
 static uint64_t read_ring(kj_prints *prints)
 {
   kj_buffer text = { 0 };
@@ -265,7 +266,8 @@ static kjit_status make_counter(kjit_device *device, kj_diagnostics *diagnostics
   return status;
 }
 
-/* Creates the ring if it does not exist. A reset has freed the previous one. */
+/* Creates the ring if it does not exist. It does not exist before the first code that prints, or
+ * after a reset, which frees the ring. */
 static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnostics *diagnostics)
 {
   size_t words = choose_size(device->context) / sizeof(uint64_t);
@@ -368,7 +370,8 @@ static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics
   return kj_take_failures(attachment->device, diagnostics);
 }
 
-/* If the device's context is gone or faulty, the driver frees the memory with it. */
+/* If the device's context is gone or faulty, the driver has freed the memory together with the
+ * context. */
 static void destroy(kj_attachment *attachment)
 {
   kj_prints *prints = (kj_prints *)attachment;

@@ -13,7 +13,7 @@ kjit_status kj_open_reports(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* Describes code whose threads can fail, for error messages. The caller owns all pointers. */
 typedef struct kj_failing {
-  bool is_func; /* true for a func that the application has called; its messages name no thread */
+  bool is_func; /* true if the application calls the code as a func; messages then name no thread */
   const char *name; /* name of the kernel or func */
   const kjit_module *module;
   const kj_code *code;
@@ -64,8 +64,8 @@ void kj_end_cpu_prints(kj_cpu_prints *prints);
  * necessary. *source receives the number of the code in the ring. */
 kjit_status kj_open_prints(kjit_device *device, const kj_device_code *loaded, const char *prints,
                            kj_diagnostics *diagnostics, uint32_t *source);
-/* Called after the last launch of the code has finished: reads its lines into the queue and frees
- * the source number. source 0 means none. */
+/* Called after the last launch of the code has finished. Reads the printed lines into the queue and
+ * frees the source number. A source of 0 means that the code has no source number. */
 void kj_close_prints(kjit_device *device, uint32_t source);
 
 #endif

@@ -72,8 +72,8 @@ void kjit_destroy_event(kjit_event *event)
 
 /* ---- recording and waiting ---- */
 
-/* Records an event. In a capture an event only orders the streams; the graph does not record its
- * time. */
+/* Records an event. In a capture, an event only orders the streams: the graph does not record the
+ * time of the event. */
 static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
@@ -135,7 +135,7 @@ kjit_status kjit_query_event(kjit_event *event)
 }
 
 /* Makes a stream wait for an event, which may belong to another device. If that device is of
- * another kind, the host waits instead. */
+ * another kind (CPU or GPU), the host waits instead. */
 static kjit_status wait_event(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = stream ? stream->object.device : event->object.device;

@@ -32,7 +32,7 @@ static void check_capture(const struct kj_capture *capture)
   KJ_ASSERT(kj_is_locked_here(&runtime->streams_mutex));
   while (at && at != capture) at = at->next;
   KJ_ASSERT(at && capture->number && capture->record && capture->origin);
-  /* no other thread has the record yet */
+  /* no other thread has access to the record yet */
   KJ_ASSERT(atomic_load(&capture->record->references) == 1);
   KJ_ASSERT(capture->streams.count <= capture->streams.capacity);
   for (size_t i = 0; i < capture->streams.count; i++) {
@@ -77,8 +77,9 @@ static void drop_streams(struct kj_capture *capture, size_t count)
   }
 }
 
-/* Adds a stream to the capture. The application can wrap a CUstream more than once, so all of its
- * objects are added. Returns false if memory is exhausted; then none is added. */
+/* Adds a stream to the capture. The application can wrap a CUstream more than once, so all stream
+ * objects of this CUstream are added. Returns false if memory is exhausted; no object is added in
+ * this case. */
 static bool add_stream(struct kj_capture *capture, kjit_stream *stream)
 {
   const struct kj_memory *memory = capture->device->memory;
@@ -239,7 +240,7 @@ kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics)
 /* ---- objects that a capture keeps alive ---- */
 
 /* Marks the capture as broken if an object could not be kept alive. The driver's graph already uses
- * the object, so the graph must not run. */
+ * this object, so the graph must not run. */
 static kjit_status check_kept(struct kj_capture *capture, bool is_kept, kj_diagnostics *diagnostics)
 {
   if (is_kept) return KJIT_OK;

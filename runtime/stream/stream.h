@@ -11,17 +11,17 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 
 /* ---- graph.c: work that is queued on a captured stream (with .capture) ---- */
 
-/* Returns whether kjit itself captures the stream, because the device cannot capture. Work that is
- * queued becomes an operation of the graph. */
+/* Returns whether kjit itself captures the stream, because the device cannot capture. In this case,
+ * work that is queued on the stream becomes an operation of the graph. */
 static inline bool kj_is_recorded(const kjit_stream *stream)
 {
   return stream && atomic_load(&stream->capture) &&
          !stream->object.device->operations->begin_capture;
 }
 
-/* An operation: work that the application queues on such a stream. It runs when the graph is
- * launched. Several threads may run it at once, and one thread recursively, because application
- * code may launch its own graph. */
+/* An operation: work that the application queues on such a stream. The operation runs when the
+ * graph is launched. Several threads may run the same operation at once. A thread may even run it
+ * recursively, because application code in a graph may launch this graph. */
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
@@ -54,9 +54,9 @@ kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_
                            kj_diagnostics *diagnostics);
 /* Returns the number of the capture, or 0 if the stream is not captured. */
 uint64_t kj_capture_number(kjit_stream *stream);
-/* Makes a stream part of a capture when it waits for an event that was recorded in the capture.
- * stream NULL stands for a stream that cannot join. Errors: MISUSE, also if the capture has ended
- * or the stream is part of another capture. */
+/* Makes a stream part of a capture when it waits for an event that was recorded in the capture. A
+ * stream of NULL represents a stream that cannot join. Errors: MISUSE, also if the capture has
+ * ended or the stream is part of another capture. */
 kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics);
 /* Called when the application wraps a native stream again. If kjit captures the stream, the new
  * object joins the capture. */
