@@ -51,8 +51,8 @@ void tool_destroy_arguments(tool_arguments *arguments)
 
 /* ---- generators ---- */
 
-/* Adds a dimension for the lanes of vectors. Code that handles elements as numbers uses this
- * dimension. */
+/* Adds a dimension for the lanes of vectors. With this dimension, code that handles elements as
+ * numbers needs no case for vectors. */
 static bool add_lanes(tool_scanner *scanner, tool_shape *shape)
 {
   if (!shape->lanes) return true;

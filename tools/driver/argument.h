@@ -16,7 +16,8 @@ typedef struct tool_argument {
 
 /* A sparse matrix. Its three arrays are additional arguments without names. */
 typedef struct tool_sparse {
-  bool is_coo;  /* the arrays are data, rows, columns; otherwise data, columns, offsets */
+  bool is_coo;  /* true: the arrays are data, rows, columns (COO); false: data, columns, offsets
+                 * (CSR) */
   bool is_made; /* true if CSR arrays were computed from the COO matrix; `made` is then the index of
                    the first of the three */
   size_t first, made;

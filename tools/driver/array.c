@@ -301,7 +301,7 @@ static bool apply_slice(tool_scanner *scanner, slice *s, tool_array *view, uint3
   uint64_t step = down ? 0 - (uint64_t)s->step : (uint64_t)s->step;
   int64_t count = distance > 0 ? (int64_t)(((uint64_t)distance - 1) / step) + 1 : 0;
   result->shape[result->rank] = count;
-  /* with one element any stride is valid, and the product could overflow */
+  /* if the dimension has one element, every stride is valid, and the product could overflow */
   result->strides[result->rank] = count > 1 ? stride * s->step : stride;
   if (count) result->offset += s->start * stride;
   result->rank++;

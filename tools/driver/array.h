@@ -74,7 +74,7 @@ uint64_t tool_count_nulls(const tool_array *array);
 /* Like tool_element_text, but writes "null" for a null, and the beginning of a text in quotes. */
 void tool_array_element_text(const tool_array *array, const void *element, char *buffer);
 
-/* Returns the text of an element that is not null, of an array with texts. */
+/* Returns the text of an element of an array with texts. The element must not be null. */
 const char *tool_text_of(const tool_array *array, const void *element);
 
 uint64_t tool_count(const tool_array *array);

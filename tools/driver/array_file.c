@@ -22,8 +22,8 @@ static const char *misfit_nothing(const tool_array *array)
 
 static const struct kind {
   const char *ending;
-  /* returns NULL if the format can store the array, otherwise a description of the arrays that it
-   * can store */
+  /* returns NULL if the format can store the array, otherwise a text that describes the arrays that
+   * the format can store */
   const char *(*misfit)(const tool_array *array);
   /* writes an array; NULL for .npz files and tables, which contain several arrays with names */
   bool (*write)(FILE *file, const tool_array *array);

@@ -365,7 +365,7 @@ static bool store_numbers(const source *s, const column_type *type, kjit_type el
   return true;
 }
 
-/* Stores the index of each text in the dictionary of the memory. */
+/* Stores the index of each text. The indices refer to the dictionary of the memory. */
 static bool store_texts(const source *s, const column_type *type, tool_array *array)
 {
   tool_dictionary *known = &array->memory->texts;

@@ -163,7 +163,8 @@ static void read_plain(tool_cells *c)
   c->length = (size_t)(c->at - c->text);
 }
 
-/* The text is followed by an uncounted 0 byte, so one byte after the end can be read. */
+/* The text is followed by a 0 byte that is not part of its length, so the byte after the end can be
+ * read. */
 bool tool_next_cell(tool_cells *c)
 {
   if (c->error->text) return false;

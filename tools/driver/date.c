@@ -172,8 +172,8 @@ void tool_date_text(int64_t count, tool_date_unit unit, char *buffer)
   length += snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, "T%02d:%02d:%02d",
                      (int)(seconds / 3600), (int)(seconds / 60 % 60), (int)(seconds % 60));
   if (number == 1) return;
-  char fraction[24]; /* an additional leading digit, so that the zeros at the beginning of the
-                        fraction are printed */
+  char fraction[24]; /* a value with an additional leading digit, so that the zeros at the beginning
+                        of the fraction are printed */
   const long long beside = number + rest % number;
   snprintf(fraction, sizeof fraction, "%lld", beside);
   snprintf(buffer + length, TOOL_DATE_TEXT - (size_t)length, ".%s", fraction + 1);

@@ -82,8 +82,9 @@ tool_number tool_make_real(double value)
 
 /* ---- 16-bit floats ---- */
 
-/* Rounds to nearest even. The exponent field and the mantissa with its hidden bit are added, so
- * that a carry out of the mantissa, subnormals and infinity need no special case. */
+/* Rounds to nearest even. The bits of the result are the sum of the exponent field and the mantissa
+ * with its hidden bit. With this sum, a carry out of the mantissa, subnormals and infinity need no
+ * special case. */
 static uint16_t narrow(double value, int mantissa_bits, int exponent_bits)
 {
   int bias = (1 << (exponent_bits - 1)) - 1;

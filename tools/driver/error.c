@@ -159,7 +159,7 @@ void tool_note_output_failure(int reason)
 tool_exit tool_report(tool_error *error)
 {
   tool_exit exit_status = error->text ? error->exit_status : TOOL_EXIT_OK;
-  flush_output(); /* standard output first, so that it appears before the error */
+  flush_output(); /* standard output is flushed first, so that it appears before the error */
   if (error->text) fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error->text);
   free(error->text);
   *error = (tool_error){ 0 };
@@ -180,6 +180,7 @@ static void check_output(void)
 void tool_watch_output(void)
 {
   if (atexit(check_output) != 0) out_of_memory();
-  /* exceeding a file size limit then fails like a full disk */
+  /* with the signal ignored, a write beyond a file size limit fails in the same way as on a full
+   * disk */
   signal(SIGXFSZ, SIG_IGN);
 }

@@ -96,7 +96,7 @@ static bool compare_sizes(reader *r)
                    found < expected ? ": it is truncated" : "");
 }
 
-/* Replaces nonzero bytes by 1, because NumPy treats them as true, but in the kernel IR a bool is 0
+/* Replaces nonzero bytes by 1. NumPy treats all of them as true, but in the kernel IR a bool is 0
  * or 1. */
 static void normalize_bools(const tool_array *array)
 {
@@ -150,7 +150,7 @@ static bool read_file(const tool_bytes *bytes, tool_error *error, void *to, uint
 bool tool_open_regular(tool_error *error, const char *path, int *file, uint64_t *size_bytes)
 {
   struct stat status;
-  /* O_NONBLOCK, so that a named pipe is rejected below instead of waited for */
+  /* O_NONBLOCK prevents that the call waits for a named pipe, which is rejected below */
   *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (*file < 0) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
   bool ok =

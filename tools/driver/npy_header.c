@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of a struct. One limit is its size, which also limits how many numbers it has. The other
- * limit is the total length of the paths of all numbers, such as "pos.x". Names in a header may be
- * long, and the path of each number repeats the names of all enclosing fields. */
+/* Limits of a struct. The limit of its size also limits the number of its numbers. The total length
+ * of the paths of all numbers, such as "pos.x", has a limit of its own, because names in a header
+ * may be long, and the path of each number repeats the names of all enclosing fields. */
 enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024, MOST_PATH_BYTES = 1 << 24 };
 
 typedef struct reader {
@@ -277,7 +277,8 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
     if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length))
       return false;
     bool is_gap = is_padding(text, length, &bytes);
-    if (is_gap && !bytes && has_shape_next(r)) /* NumPy rejects such a field or reads it as bytes */
+    if (is_gap && !bytes && has_shape_next(r)) /* NumPy either rejects such a field or reads it as
+                                                * bytes, so this function rejects it */
       return tool_fail(r->error, TOOL_EXIT_FILE,
                        "%s: a field has the type '|V0' and a shape, so it has no bytes",
                        r->header->path);
@@ -350,7 +351,7 @@ static bool read_one_field(reader *r, uint32_t depth, names *list, uint64_t *siz
   add_name(list, path);
   if (!read_field(r, path, *size_bytes, depth, &bytes)) return false;
   *size_bytes +=
-    bytes; /* the sum cannot overflow, because is_padding and read_field limit both numbers */
+    bytes; /* the sum cannot overflow, because is_padding and read_field limit both of its terms */
   if (*size_bytes > MOST_STRUCT_BYTES) return too_large(r);
   return accept(r, ")") || bad_header(r, "')' after a field");
 }
@@ -426,7 +427,7 @@ static bool read_entry(reader *r)
     r->header->path, length > 40 ? 40 : (int)length, key);
 }
 
-/* Rejects lines that begin with blanks outside of brackets, as Python does. */
+/* Rejects blanks at the beginning of a line outside of brackets, as Python does. */
 static bool read_dictionary(reader *r)
 {
   if (*r->at != '{') return bad_header(r, "'{'");

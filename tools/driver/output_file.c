@@ -23,7 +23,8 @@ static void remove_unfinished(int number)
   raise(number);
 }
 
-/* Installs handlers. Signals that are ignored (nohup) or handled stay unchanged. */
+/* Installs handlers. A signal that is already ignored (as under nohup) or handled is left
+ * unchanged. */
 static void watch_ends(const char *temporary)
 {
   struct sigaction action = { .sa_handler = remove_unfinished };

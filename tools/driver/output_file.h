@@ -19,8 +19,8 @@ typedef struct tool_output_file {
  * reports. `path` must live as long as `output`. Only one output can be open at a time. */
 bool tool_create_output(tool_error *error, const char *path, tool_output_file *output);
 /* Closes the output. If is_complete is true and all writing has succeeded, the file gets its final
- * name. A failure to write is reported. Otherwise the temporary file is removed. Returns false if
- * the file does not get its name. */
+ * name. Otherwise, the temporary file is removed. A failure to write is reported. Returns false if
+ * the file does not get its final name. */
 bool tool_finish_output(tool_error *error, tool_output_file *output, bool is_complete);
 
 #endif

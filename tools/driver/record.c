@@ -44,7 +44,8 @@ static void find_lane(kjit_context *context, field *f)
   f->lanes = 1;
   if (f->given.type < KJIT_SCALAR_COUNT) return;
   char *text = kjit_copy_type_text(context, f->given.type);
-  /* a type such as "f32x4" is a vector, and any other type is a pointer */
+  /* a type with an 'x' and without a '*', such as "f32x4", is a vector; any other type is a
+   * pointer */
   const char *suffix = text ? strrchr(text, 'x') : NULL;
   bool is_vector = suffix && !strchr(text, '*');
   f->lane = is_vector ? tool_find_element(text, (size_t)(suffix - text)) : KJIT_U64;

@@ -478,7 +478,7 @@ bool tool_is_value(tool_scanner *scanner)
 {
   static const char *const words[] = { "true", "false", "inf", "nan" };
   size_t length = tool_name_length(scanner);
-  /* a number follows, or an invalid number, which scanning it will report */
+  /* the next text is a number, or an invalid number that the function that scans it will report */
   if (!length) return true;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strlen(words[i]) == length && !memcmp(words[i], scanner->at, length)) return true;

@@ -122,8 +122,8 @@ static void check_option_names(const struct argp_option *table, int argc, char *
 }
 
 /* Sets the column of the descriptions in --help to the right of all options. If an option is longer
- * than the column, glibc starts a new line, and when its buffer of 200 bytes is nearly full it
- * writes the indentation of the line too early. */
+ * than the column, glibc starts a new line. When glibc's buffer of 200 bytes is nearly full, it
+ * writes the indentation of such a line too early. */
 static void place_meanings(void)
 {
   const char *given = getenv("ARGP_HELP_FMT");

@@ -379,7 +379,8 @@ static bool read_rows(table *t)
   if (t->request->column) {
     if (!choose_column(t)) return false;
   } else if (!is_head) {
-    /* the first row contains numbers, so it is read again as values */
+    /* the first row contains numbers, so the cursor moves back to its start and the row is read as
+     * values */
     char *buffer = t->cells.buffer;
     size_t capacity = t->cells.capacity;
     t->cells = start;

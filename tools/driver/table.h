@@ -14,8 +14,8 @@ typedef struct tool_table_request {
 
 /* Reads a table. path is for messages. Without a type the elements are bool, i64, u64 or f64; with
  * empty cells they are f64, and an empty cell is NaN. If all texts of a column are dates, its
- * elements are i32 or i64 and count times. With a type of integers or bools an empty
- * cell is 0. In all cases the memory's validity says which cells are empty. */
+ * elements are i32 or i64 and count times. With a type of integers or bools an empty cell is 0. In
+ * all cases, `validity` of the memory contains which cells are empty. */
 bool tool_read_table(tool_error *error, const char *path, const char *text, size_t size,
                      const tool_table_request *request, tool_array *array);
 

@@ -155,7 +155,8 @@ bool cache_build(cache_tool *t)
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
                      "build: expected --target: sm_75 and up, or a level of processors such as "
                      "x86-64-v2 or armv8-a");
-  /* no progress lines: nothing is filled, because arrays for another target have no memory */
+  /* progress lines are switched off, because arrays for another target have no memory and nothing
+   * is filled */
   tool_silence_progress();
   if (!cache_create_context(t, NULL, &all)) return false;
   bool ok = true;

@@ -35,8 +35,8 @@ bool cache_list_file(cache_tool *t, const char *path)
   return true;
 }
 
-/* Writes a file without write permission for the group, because libkjit does not load other files;
- * the umask often allows group access. */
+/* Writes a file without write permission for the group. libkjit loads no other files, and the umask
+ * of many systems gives the group this permission. */
 static bool write_protected(cache_tool *t, const void *blob, size_t size_bytes)
 {
   tool_output_file output;

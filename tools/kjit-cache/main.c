@@ -226,8 +226,8 @@ bool cache_create_context(cache_tool *t, const char *target, kjit_context **cont
 {
   kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = config.shipped_cache = "";
-  /* the math functions of libclc: code with a toolkit's libdevice would need a cache key with the
-   * version of libdevice, which libdevice does not state */
+  /* libclc supplies the math functions. With a toolkit's libdevice, the cache key would need the
+   * version of libdevice, which libdevice does not contain. */
   config.libdevice_path = "libclc";
   config.target = target;
   config.ptxas = target ? t->options.ptxas : NULL;

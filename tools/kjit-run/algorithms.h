@@ -82,8 +82,8 @@ typedef struct run_algorithm {
   bool is_in_place;
   kjit_status (*call)(kjit_context *context, const run_argument *arguments,
                       const kjit_algorithm_options *options);
-  bool takes_no_plan; /* true if the call makes decisions on the host while it runs; each run then
-                         makes the call again in place of a plan */
+  bool takes_no_plan; /* true if the call makes decisions on the host while it runs. A plan cannot
+                         contain such decisions, so each run makes the call again. */
 } run_algorithm;
 
 /* NULL: none */

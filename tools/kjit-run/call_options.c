@@ -1,4 +1,4 @@
-/* Scans the value after `NAME=` in a --call, for each option. */
+/* For each option, scans the value after `NAME=` in a --call. */
 #include "call.h"
 
 #include <stdlib.h>

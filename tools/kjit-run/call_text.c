@@ -284,8 +284,8 @@ static bool is_named(tool_scanner *scanner, size_t *length)
   return *length && *end == '=';
 }
 
-/* Returns whether a name follows that can only be a func, which means that an optional operand is
- * omitted. */
+/* Returns whether the next name can only be a func. This means that an optional operand before it
+ * is omitted. */
 static bool is_function(const run_maker *m, tool_scanner *scanner)
 {
   size_t length = tool_name_length(scanner);

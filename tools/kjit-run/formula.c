@@ -36,8 +36,8 @@ static bool is_column(const tool_argument *argument)
          tool_is_contiguous(array);
 }
 
-/* Adds a note about arguments that are not columns, because the library's message only says that
- * the column does not exist. */
+/* Adds a note that names the arguments that are not columns, because the library's message only
+ * says that a column does not exist. */
 static void note_others(const run_maker *m)
 {
   char *list = tool_copy_text("", 0), *text = m->error->text;

@@ -119,8 +119,8 @@ static bool show(run *r)
   return run_emit(&r->error, &r->options, r->context, r->module, &r->steps);
 }
 
-/* Warns about arguments that nothing uses, because a misspelled name has no other effect if the
- * parameter has a default value. */
+/* Warns about arguments that nothing uses. Such a name may be misspelled, and if the parameter that
+ * was meant has a default value, there is no other message. */
 static void warn_of_unused(const run *r)
 {
   for (size_t i = 0; i < r->arguments.count; i++)

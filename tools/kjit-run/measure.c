@@ -160,7 +160,8 @@ static bool measure_next(runner *r, uint64_t repeat, times *t)
   return true;
 }
 
-/* Measures at least FEWEST repetitions, then until MOMENT_NS have passed or there are MOST. */
+/* Measures at least FEWEST repetitions. Then continues until MOMENT_NS have passed or MOST
+ * repetitions have been measured. */
 static bool measure_moment(runner *r, uint64_t repeat, times *t)
 {
   enum { FEWEST = 5, MOST = 1000, MOMENT_NS = 200000000 };

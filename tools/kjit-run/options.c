@@ -313,8 +313,8 @@ static bool take_plain_option(run_options *options, int key, char *text, struct 
   }
 }
 
-/* Returns the default checks. Formulas have no division check, because they compute both values of
- * a `where`, so a division by 0 may be intended. */
+/* Returns the default checks. Formulas have no division check. A formula computes both values of a
+ * `where`, so a program may divide by 0 and not use the quotient. */
 static uint32_t usual_checks(const run_options *options)
 {
   if (options->bench || options->sweep) return KJIT_CHECK_NONE;

@@ -279,8 +279,8 @@ static bool check(const run_output *output, const tool_tolerance *tolerance)
   return !c.different;
 }
 
-/* Saves an array together with all other arrays for the same file, when the first of them is
- * reached. */
+/* Called for each array that is saved. For the first array of a file, saves all arrays of this
+ * file. For a later array of the file, does nothing. */
 static bool save(tool_error *error, const run_outputs *outputs, const run_output *output)
 {
   size_t count = 0;
@@ -314,8 +314,8 @@ static bool write_file(tool_error *error, const run_outputs *outputs, const run_
   return ok;
 }
 
-/* Returns the stream for --print: standard error if an array or a table goes to standard output,
- * whose reader expects nothing else. */
+/* Returns the stream for --print. It is standard error if an array or a table goes to standard
+ * output, because the reader of standard output then expects nothing else. */
 static FILE *choose_print_stream(const run_outputs *outputs)
 {
   for (size_t i = 0; i < outputs->count; i++) {

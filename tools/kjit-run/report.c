@@ -92,7 +92,7 @@ static void show_gpu_code(const kjit_specialization_info *i)
          i->is_plain ? ", plain code" : "");
 }
 
-/* Shows CPU code without a register count, which tells nothing because every kernel can use all
+/* Shows CPU code without its register count, which would be of no use: every kernel can use all
  * registers. */
 static void show_cpu_code(const kjit_specialization_info *i)
 {

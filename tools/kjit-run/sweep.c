@@ -12,8 +12,8 @@
 typedef struct sizes {
   tool_size size; /* its name is owned */
   int64_t first, last, step;
-  bool is_sum; /* true if each size is larger by `step` than the size before, false if it is `step`
-                  times as large */
+  bool is_sum; /* true if each size is the size before plus `step`, false if it is the size before
+                  times `step` */
 } sizes;
 
 static bool scan_step(tool_scanner *scanner, sizes *s)
@@ -185,7 +185,8 @@ static bool measure_step(sweep *w, kjit_device *device, run_steps *steps, size_t
                   .least_ns = (double)m.least_ns / (double)o->repeat,
                   .lower_ns = (double)m.lower_ns / (double)o->repeat,
                   .upper_ns = (double)m.upper_ns / (double)o->repeat };
-  tool_stop_progress(); /* erases the progress line, which may be on the same terminal */
+  tool_stop_progress(); /* erases the progress line, because it may be on the same terminal as the
+                         * output */
   run_write_row(&row, w->rows);
   w->row_count++;
   draw(w, &row);
@@ -297,8 +298,8 @@ static bool write_plot(sweep *w, tool_error *error)
   return tool_finish_output(error, &output, true) || tool_prefix(error, "--plot");
 }
 
-/* Keeps the results of a sweep that has failed before its end, and adds their location to the error
- * message. Errors of writing the plot are ignored, because the first error is reported. */
+/* Called after a sweep has failed before its end. Keeps the results and adds their location to the
+ * error message. Errors of writing the plot are ignored, because the first error is reported. */
 static void keep_rows(sweep *w, bool has_file)
 {
   tool_error *error = w->s->error, of_plot = { 0 };

@@ -23,7 +23,7 @@ output.parent.mkdir(parents=True, exist_ok=True)
 output.write_text('"""Made by make-names.py from lib/ir/builtins.def, include/kjit/types.def and status.h."""\n'
                   f"BUILTINS = {builtins!r}\nTYPES = {types!r}\nCHECKS = {checks!r}\n")
 
-# Writes stubs next to it, from which type checkers and editors know the names of the package.
+# Writes stubs next to the package. Type checkers and editors take the names of the package from these stubs.
 header = (source / "tools/python/kjit/stub.in.pyi").read_text()
 words = "\n".join(f"{name}: Any" for name in builtins if name not in types and f"\ndef {name}(" not in header)
 errors = re.findall(r'\("(\w+)", "KJIT_ERROR_\w+"((?:, \w+)*), "', (source / "tools/python/kjit/_errors.py").read_text())

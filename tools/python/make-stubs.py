@@ -8,7 +8,7 @@ import pathlib
 import sys
 import types
 
-del sys.path[0]  # this folder, whose kjit is not built
+del sys.path[0]  # removes this folder from the path, because kjit is not built in it
 import kjit.cuda  # noqa: E402
 
 # Names that are created at their first use.

@@ -64,7 +64,7 @@ def function_of(thing, word="an operator", count=None):
     if thing is None:
         return None
     if isinstance(thing, types.FunctionType):
-        # The func is compiled once. It lives as long as the function, because the two refer to each other.
+        # Compiles the func once. The func lives as long as the Python function, because each refers to the other.
         known = thing.__dict__.get("__kjit_func__")
         if known is None:
             known = thing.__kjit_func__ = Function(thing)
@@ -393,7 +393,8 @@ def axes_of(axis):
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not all(hasattr(each, "__index__") for each in axes):
         raise TypeError(f"axis must be an integer or a tuple of integers, not {axis!r}")
-    return tuple(max(-100, min(index(each), 100)) for each in axes)  # keeps numbers that no array can have
+    return tuple(max(-100, min(index(each), 100)) for each in axes)  # the limits are outside of the range of every
+                                                                     # array, so an invalid axis stays invalid
 
 
 def listed(out):

@@ -149,7 +149,7 @@ def _measure(call, wait, seconds):
         if now >= end:
             times.sort()
             return times[0], (times[0], times[len(times) - 1 - (len(times) - 1) // 4])
-        if now - began < 1e-3:  # the batch is too short for the clock, so its time is not kept
+        if now - began < 1e-3:  # the batch is too short for the clock to measure, so its time is not kept
             count, times = count * 2, [min(times)]
 
 

@@ -472,7 +472,7 @@ def _zipf(a):
 def _swap(x, i, j):
     if x.ndim == 1:
         x[i], x[j] = x[j], x[i]
-    else:  # the elements one by one, because x[i] is a view
+    else:  # goes through the elements one by one, because x[i] is a view and not an element
         for k in range(x[i].size):
             x[i].flat[k], x[j].flat[k] = x[j].flat[k], x[i].flat[k]
 

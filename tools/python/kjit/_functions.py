@@ -116,7 +116,7 @@ class _Compiled:
         self._device = options.get("device")
         self._rules = "".join(f" @{name}" for name in ("wrap", "numba") if options.get(name))
         self._made = None
-        from .frontend import source as sources  # kept out of the import of kjit, which must be fast
+        from .frontend import source as sources  # imported here, because `import kjit` must be fast
 
         function.__kjit_source__ = sources.remember(function)
         functools.update_wrapper(self, function)

@@ -192,8 +192,8 @@ class _Check:
         """Raises GradientError if a derivative differs from the differences of values."""
         differences = _Differences(place, result, _STEP * max(1.0, abs(place.at)))
         expected, error = differences.central, differences.error + self.atol + self.rtol * abs(differences.central)
-        # A complex step is more exact, but wrong for functions such as abs. It is used only if it
-        # agrees with the differences.
+        # The derivative by a complex step is more exact than differences, but wrong for functions such as abs. It is
+        # used only if it agrees with the differences.
         if exact is not None and abs(exact - expected) <= error:
             expected, error = exact, self.atol + self.rtol * abs(exact)
         for mode, computed in found.items():

@@ -14,7 +14,8 @@ from ._shapes import shape_of
 from .dtypes import SCALARS, name_of
 from .frontend import parallel
 
-_kjit.listen()  # _kjit finds the source of functions made by exec() only after this call
+_kjit.listen()  # _kjit finds the source of a function that exec() has made only if the function was made after this
+                # call
 _deciding = threading.local()  # the functions whose runs_in_python is being determined, innermost last
 # Numba's options. kjit ignores the options in the last row, because its behaviour does not depend on them.
 _OPTIONS = frozenset(
@@ -121,11 +122,11 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
     is_typed = is_njit = True
     _wants_driver = False  # whether Python has to run the function, because compiled code cannot return its results
     _is_fixed = False  # whether disable_compile() has prevented further compilations
-    _is_inner = False  # whether the function around it converts its tuples to named tuples
+    _is_inner = False  # whether the function that made this copy converts the tuples of the copy to named tuples
     _joins_texts = True  # whether statements that a string argument rules out still contribute to the inferred types
     copies_records = True  # whether records in results are copied
-    # the result type in the only signature, and the types of its parameters that are numbers, as text
-    # of the kernel IR; compiled callers convert to them
+    # if there is a single signature: the text in the kernel IR of its result type, and of the types of its parameters
+    # that are numbers; compiled callers convert to these types
     result = parameter_texts = None
     local_types: dict = {}  # variable name -> type, from the option `locals`
 
@@ -238,7 +239,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
     def _check_interpreted(self):
         """Warns once about the statements that Python's interpreter runs. With nopython=True it
         raises an error instead, except for loops that only call njit functions."""
-        # the statements that are rejected come first
+        # rejected statements come before other reasons
         reasons = sorted(self._splitter.interpreted(), key=lambda reason: reason[2])
         if not reasons:
             return
@@ -277,7 +278,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
             return functools.partial(self._call_constants, error)
         if self._is_inner or shape is None and not made.returns_optional:
             return loaded
-        inner = self._copy()  # for the extension the copy is a function that returns a plain tuple
+        inner = self._copy()  # the extension gets the copy as a function that returns a plain tuple
         inner.__dict__["_is_inner"] = True
         return functools.partial(_finish, self, inner, shape, made.returns_optional)
 
@@ -345,7 +346,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
         if self._splitter.node is None or self._wants_driver or not is_of_python:
             return NotImplemented
         self.__dict__["_wants_driver"] = True
-        if self._given:  # the caller still has the tuples, so it repeats the call
+        if self._given:  # the caller still has the original tuples, so the caller repeats the call
             return _AGAIN
         self._forget()
         return self(*args)
@@ -463,7 +464,7 @@ def _finish(outer, inner, shape, is_optional, *args, **keywords):
     result = inner(*args, **keywords)
     if inner.__dict__.pop("_is_noted", False):
         outer._note_call(args if outer._given else outer._bind(args, keywords), result)
-    if inner._wants_driver:  # this call has found that Python has to run the function
+    if inner._wants_driver:  # this call has shown that Python has to run the function
         outer.__dict__["_wants_driver"] = True
         outer._forget()
         return result

@@ -259,7 +259,8 @@ def _key(value):
         return id(value)
     if isinstance(value, (bool, int, float, complex, str, type(None))):
         return type(value), repr(value)
-    # a function that is defined in another function is a new object in each translation
+    # a function that is defined inside another function is a new object in each translation, so its code object
+    # identifies it
     return id(getattr(getattr(value, "py_func", value), "__code__", value))
 
 
@@ -267,14 +268,15 @@ def learn(error):
     """Reads the argument types in the error of a func without an implementation, and chooses the
     implementation. Returns whether the caller has to translate and compile again; False for any
     other error. Raises the error with another message if the program has no implementation."""
-    unresolved = getattr(error, "_unresolved", None)  # other exceptions, such as KeyboardInterrupt, lack this attribute
+    unresolved = getattr(error, "_unresolved", None)  # exceptions of other classes, such as KeyboardInterrupt, lack
+                                                      # this attribute
     if unresolved is None:
         return False
     number, listed = unresolved
     call = _calls.get(number)
     if call is None:  # the Overloads has forgotten the call; the next translation makes a new one
         return True
-    # the last item of the tuple is a number that makes it a tuple
+    # the last item of this tuple is a number, which is there only to make it a tuple
     texts = tuple(_without_layout(text) for text in list(split(listed[1:-1]))[:-1])
     if any(known == texts for known, _ in call.chosen):
         return False

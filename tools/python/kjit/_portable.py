@@ -16,8 +16,8 @@ import weakref
 from .frontend import source as sources
 
 _VERSION = sys.version_info[:2]
-# Loaded kernels and funcs by the identity of their pickles. The last few are kept, also if the program
-# drops them between two pickles.
+# Loaded kernels and funcs by the identity of their pickles. The last few of them stay alive even if the program drops
+# them between two pickles.
 _known: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 _recent: collections.deque = collections.deque(maxlen=64)
 

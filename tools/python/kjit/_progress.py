@@ -32,7 +32,7 @@ _asked: bool | None = None  # argument of set_progress
 _guard = allocate_lock()  # protects the next two variables
 _is_watching = False
 _alarm = allocate_lock()  # held by the thread; other threads release it to wake the thread
-_looking = allocate_lock()  # held by the thread during a poll, and forever when the interpreter ends
+_looking = allocate_lock()  # held by the thread during a poll, and not released any more when the interpreter ends
 
 
 # ---- where the line is shown ----

@@ -11,7 +11,8 @@ _SCALAR = r"(?:bf16|[iu](?:8|16|32|64)|f(?:16|32|64)|c(?:64|128))"
 _DATE = r"(?:datetime64|timedelta64)_\w+"
 _RECORD = r"record_\w+_[0-9a-f]{12}"
 
-# Types of the kernel IR. An attribute such as kjit.f32 is Python's already, and a part of a path such as /data/f32 is no type.
+# Types of the kernel IR. An attribute such as kjit.f32 is already a name in Python, and a part of a path such as
+# /data/f32 is not a type.
 _VECTOR = re.compile(rf'(?<![\w."@])({_SCALAR})(?:x([234]))?\b(?![\w"])')
 _IN_PROSE = re.compile(rf"(?<![\w.\"@/'])({_SCALAR})(?:x([234]))?\b(?![\w/]|\.\w|'(?!s))")
 _STRUCT = re.compile(rf"\b(?:{_RECORD}|{_DATE})\b")

@@ -126,7 +126,8 @@ _BY_NUMPY = {numpy: name for name, numpy in _NUMPY.items()} | {"bool": "bool", "
 def is_of_numba(thing):
     """Returns whether an object is one of Numba's types or signatures. Numba may be installed next
     to kjit."""
-    # Until Python 3.10 the type of built-in functions has a descriptor under this name.
+    # In Python 3.10 and earlier, the type of built-in functions has a descriptor named __module__, so the value is
+    # converted to a string.
     return str(type(thing).__module__).startswith(("numba.core.types", "numba.core.typing"))
 
 

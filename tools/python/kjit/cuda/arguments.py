@@ -113,11 +113,12 @@ def take(value, after, has_stream=False):
     if kind is int or kind is float:
         return value
     if kind is _kjit.Array and value._is_element and value.dtype.text != "bf16":  # NumPy has no bfloat16
-        return value.to_host()[()]  # a number, like an element of the arrays of NumPy and of kjit.cuda
+        return value.to_host()[()]  # the result is a number, like an element of an array of NumPy or kjit.cuda
     if isinstance(value, host_arrays.MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own
     if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
-        value = value.value.copy()  # the program does not see what the kernel writes into the copy
+        value = value.value.copy()  # the kernel gets a copy, so the program does not see the elements that the kernel
+                                    # writes
     if isinstance(value, _Argument):
         value = value.value
     if isinstance(value, arrays.DeviceNDArray):

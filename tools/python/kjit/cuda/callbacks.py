@@ -8,11 +8,10 @@ import threading
 
 from .. import _arrays, _errors, _kjit, _state
 
-# how long the thread waits before it tests whether a device was lost; a lost device completes
-# nothing
+# the time after which the waiting thread tests whether a device was lost; a lost device completes no work
 _PATIENCE_MS = 500
 _UNKNOWN = 999  # CUDA_ERROR_UNKNOWN
-_EXIT_SECONDS = 1.0  # how long the interpreter waits at exit for a function that is still running
+_EXIT_SECONDS = 1.0  # the time that the interpreter waits at exit for a function that is still running
 
 _DeviceError = _errors.CLASSES["KJIT_ERROR_DEVICE"]
 

@@ -28,7 +28,7 @@ class _OptLevel(int):
 CUDA_LOW_OCCUPANCY_WARNINGS = _number("CUDA_LOW_OCCUPANCY_WARNINGS", None)
 CUDA_WARN_ON_IMPLICIT_COPY = _number("CUDA_WARN_ON_IMPLICIT_COPY", None)
 DISABLE_PERFORMANCE_WARNINGS = _number("DISABLE_PERFORMANCE_WARNINGS", 0)
-# Whether a launch waits for the stream that an array of another library names.
+# True if a launch waits for the stream that an array of another library names.
 CUDA_ARRAY_INTERFACE_SYNC = bool(_number("CUDA_ARRAY_INTERFACE_SYNC", 1))
 # Defaults of the options `debug=` and `opt=` of cuda.jit.
 CUDA_DEBUGINFO_DEFAULT = _number("CUDA_DEBUGINFO", 0)

@@ -388,7 +388,7 @@ def primary_context(ordinal):
     status = library.cuDevicePrimaryCtxRetain(ctypes.byref(handle), ordinal)
     if status:
         raise CudaAPIError(f"cuDevicePrimaryCtxRetain: CUDA error {status}")
-    library.cuDevicePrimaryCtxRelease_v2(ordinal)  # kjit holds the context, so it stays alive
+    library.cuDevicePrimaryCtxRelease_v2(ordinal)  # the context stays alive, because kjit retains it
     return handle.value
 
 

@@ -203,7 +203,7 @@ def is_fp8_supported():
 # The smallest and largest integers of a type, and the result for NaN. For NaN, CUDA's 64-bit integers have the bits of 2^63.
 _INTEGERS = {f"i{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1, -(2**63) if n == 64 else 0) for n in (8, 16, 32, 64)}
 _INTEGERS |= {f"u{n}": (0, 2**n - 1, 2**63 if n == 64 else 0) for n in (8, 16, 32, 64)}
-PYTHONS = {int: "i64", float: "f64"}  # the types that Python's own conversions give
+PYTHONS = {int: "i64", float: "f64"}  # the types that the conversions int and float of Python give
 _converters: dict = {}
 
 

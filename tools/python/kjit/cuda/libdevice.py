@@ -120,8 +120,8 @@ def _directed():
         _add(f"fadd_{direction}", "x y", f"fma_{direction}(f32({{x}}), 1f32, f32({{y}}))")
         _add(f"fsub_{direction}", "x y", f"fma_{direction}(f32({{x}}), 1f32, -f32({{y}}))")
         _add(f"fmul_{direction}", "x y", f"fma_{direction}(f32({{x}}), f32({{y}}), {zero.replace('f64', 'f32')})")
-        # If the quotient or root of float32 numbers is not itself a float32, its distance from
-        # every float32 is so large that float64 shows the right side.
+        # If the quotient or root of float32 numbers is not itself a float32, its distance from each float32 is so large
+        # that its float64 value is on the correct side of it.
         _add(f"fdiv_{direction}", "x y", f"{narrowed}(f64(f32({{x}})) / f64(f32({{y}})))", narrow)
         _add(f"frcp_{direction}", "x", f"{narrowed}(1f64 / f64(f32({{x}})))", narrow)
         _add(f"fsqrt_{direction}", "x", f"{narrowed}(sqrt(f64(f32({{x}}))))", narrow)

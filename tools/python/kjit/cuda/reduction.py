@@ -172,7 +172,7 @@ _RULES_OF_TARGETS = {"cuda": OF_CUDA, "parallel": OF_EXACT}
 def choose_row(rows, name, args, found, rules):
     """Returns the first row of types (inputs, ...) to which all arguments can be converted. The
     rules are tried in order. Raises TypeError if no row fits."""
-    if all(type(a) in _RANKS for a in args):  # only Python numbers, so no argument determines the type
+    if all(type(a) in _RANKS for a in args):  # all arguments are Python numbers, so no argument determines the type
         args = [numpy.asarray(a)[()] for a in args] if rules is not OF_CUDA else args
     for fits in rules:
         for row in rows:
@@ -245,8 +245,8 @@ class DeviceUfunc(_ufuncs.Folds):
         self.identity = None if identity == "reorderable" else identity
         self._loops = {}  # the loops of ordered.py by function and type
         self.py_func = function
-        # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it may be fused, as in
-        # Numba
+        # on the CPU, a*b+c is rounded twice, as in Numba and NumPy; on a GPU, it may be computed as one fused
+        # operation, as in Numba
         is_strict = rules is not OF_CUDA
         self._func = _func(function, is_strict)
         self._rows = [self._row(function, s, is_strict) for s in signatures]
@@ -295,7 +295,8 @@ class DeviceUfunc(_ufuncs.Folds):
                 self._codes += (code,)
             return found, result, self._func
         rules, rows = rules_for(casting, self._rules), self._rows
-        if dtype is not None:  # only signatures with this result; casting= decides how the operands are converted
+        if dtype is not None:  # only signatures with this result type fit; casting= decides which conversions of
+                               # operands are allowed
             rows = [row for row in rows if row[1] == numpy.dtype(dtype)]
             rules = (lambda value, own, wanted: numpy.can_cast(own, wanted, casting),)
         return choose_row(rows, self.__name__, args, found, rules)

@@ -79,8 +79,7 @@ class Stream:
             try:
                 loop.call_soon_threadsafe(_resolve, future, stream, status)
             except RuntimeError:
-                # an error for a closed loop is ignored, because its futures cannot be awaited any
-                # more
+                # a closed loop causes an error, which is ignored because its futures can no longer be awaited
                 if not loop.is_closed():
                     raise
 
@@ -201,7 +200,7 @@ def external_stream(ptr):
 
 
 def _handle_of(ptr):
-    value = getattr(ptr, "value", ptr)  # a ctypes object has its integer as `value`, and NULL as None
+    value = getattr(ptr, "value", ptr)  # a ctypes object has its integer as `value`; for NULL, `value` is None
     if value is None and ptr is not None:
         return 0
     if not hasattr(value, "__index__"):

@@ -10,7 +10,7 @@ from .._errors import NotCompiledError
 from . import module as modules
 from . import attributes, closures, dates, library, mathematics, named, overloaded, pyvalues, ranges, static, ufuncs, whole_arrays, words
 
-_FP8 = "kjit.cuda.fp8"  # only a program that imports this module has 8-bit floats
+_FP8 = "kjit.cuda.fp8"  # only a program that imports this module can use 8-bit floats
 
 # A tuple with another number of items cannot be assigned to these variables.
 _OF_COUNT = """
@@ -389,6 +389,7 @@ class Calls:
         known."""
         known = self.static_value(value) if isinstance(value, ast.AST) else value
         if isinstance(known, (bool, int, float, complex)) and self.builder.is_under_way(python):
-            return static.UNKNOWN  # a recursive call with different numbers must remain one function
+            return static.UNKNOWN  # a recursive call with different numbers must call the same function, so the number
+                                   # is not a constant
         is_handed_over = self.is_typed or modules.is_function(known) or words.builtin_name(known) is not None
         return known if is_handed_over else static.UNKNOWN

@@ -326,7 +326,7 @@ def consume(call, found, temporary):
     if kind is any or kind is all:
         first = ast.Constant(kind is all)
         test = _load(item) if kind is any else ast.UnaryOp(ast.Not(), _load(item))
-        is_left = not isinstance(items, ast.ListComp)  # a list is complete before any and all read it
+        is_left = not isinstance(items, ast.ListComp)  # any and all read a list only after it is complete
         body = [ast.If(test, [_set(result, ast.Constant(kind is any)), *([ast.Break()] if is_left else [])], [])]
     else:
         others = [*call.args[1:], *[k.value for k in call.keywords]]

@@ -124,7 +124,7 @@ def _rejected(*operands):
 def _has_float_loops_only(name):
     """Returns whether a rounding function converts integers to floats. NumPy has loops of integers
     for all but rint since version 2.1, and Numba takes the loops of the NumPy that is installed."""
-    if name not in _ROUNDINGS:  # operators need no NumPy, and the program may not have imported it
+    if name not in _ROUNDINGS:  # operators do not need NumPy, which the program may not have imported
         return name == "rint"
     return tuple(map(int, sys.modules["numpy"].__version__.split(".")[:2])) < (2, 1)
 

@@ -32,7 +32,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.shapes = dict(shapes or {})  # the shapes of names that are tuples
         self.returned = []  # the shapes of returned tuples; None for other values
         self.values = {}  # the value of each name that is assigned once
-        self.array_names = None  # the variables that may be arrays, computed on demand
+        self.array_names = None  # the variables that may be arrays; computed when first needed
         self.ranks = {}  # the number of dimensions of each array that the function creates
         self.flags = []  # for each enclosing loop, the variable that is true until a break, or None
         self.lifted, self.kept = [], set()  # lines of the funcs for expressions, and names of their parts

@@ -246,7 +246,7 @@ class Expressions(Forms):
         if value is None or value is ...:
             raise self.error(node, "an index in a kernel must be an integer or a slice; None and ... are not supported")
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            # a negative literal counts from the end
+            # a negative literal is an index that counts from the end
             return [self.source.place(node), "-", *self.expression(node.operand)]
         return self.expression(node)
 

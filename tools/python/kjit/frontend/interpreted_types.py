@@ -154,7 +154,7 @@ class Joins:
         is_float = operator in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
         found = {left, right}
         if FLOAT in found or REAL in found and INT in found or operator is ast.Div and INT in found:
-            return FLOAT if is_float else OTHER  # a number of unknown type, such as a parameter, gives a float64, too
+            return FLOAT if is_float else OTHER  # a number of unknown type, such as a parameter, also gives a float64
         if operator is ast.Div or found == {REAL}:
             return REAL if is_float else OTHER
         return OTHER if found != {INT} or operator is ast.Pow else INT

@@ -13,7 +13,7 @@ import types
 
 from .. import _kjit
 
-_NO_LINE = 1 << 28  # a line number that no source reaches
+_NO_LINE = 1 << 28  # a line number that is larger than that of every source line
 
 
 def recompile(source, code):

@@ -78,7 +78,7 @@ class Builder:
         self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
         self.externals = {}  # name of an extern func -> words.External
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
-        # For each function in the module, by its name there: the Python functions that led to it,
+        # chains: for the name of each function in the module, the Python functions through which it was reached,
         # including itself.
         self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
         self.arrays_by = "kjit.local(shape, dtype)"  # for messages: the function that creates arrays
@@ -323,9 +323,10 @@ class Builder:
 
     def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
-        if getattr(thing, "is_njit", False) and not self.makes_arrays:  # converts floats to integers like its kernel
+        if getattr(thing, "is_njit", False) and not self.makes_arrays:  # the func converts floats to integers in the
+                                                                        # same way as its kernel
             attributes = attributes.replace(" @indefinite", "")
-        # a function without a caller returns its value to Python
+        # a function without a caller returns its value to Python, so it must return a copy
         if getattr(thing, "copies_records", False) and not self.callers.get(name):
             attributes += " @record_copies"
         for word, rule in getattr(thing, "own_rules", {}).items():

@@ -76,8 +76,8 @@ def _of_complex(name, word):
     return words.Text(f"cmath_{name}", f"\nfunc cmath_{name}(z) @numba {{ return {word}(complex_argument(z)) }}", needs=(_WIDEN,))
 
 
-# cmath's exp returns 0+0j where NumPy's exp, which the kernel IR's `exp` follows, keeps the sign of
-# an infinite imaginary part.
+# cmath's exp returns 0+0j in cases where NumPy's exp keeps the sign of an infinite imaginary part. The kernel IR's
+# `exp` follows NumPy.
 _EXP = words.Text(
     "cmath_exp",
     """

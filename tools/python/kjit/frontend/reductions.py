@@ -50,7 +50,7 @@ class Reductions:
             return _AUGMENTED.get(type(node.op)), 1
         if isinstance(node, ast.If):
             kind = self._conditional(node, name)
-            # The walk also visits the assignment inside, which must not count again.
+            # The walk will also visit the assignment inside, which must not be counted twice.
             return (kind, 2) if kind else (None, 0)
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_name(node.targets[0], name):
             if node.value in self._chosen:

@@ -85,7 +85,7 @@ class Scope:
                     names |= self._collect(inner)
         else:
             names |= self._names(statement)
-            if isinstance(statement, ast.Try):  # the interpreter runs it as it is
+            if isinstance(statement, ast.Try):  # the Python interpreter runs this statement without changes
                 for name in {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}:
                     self._store(name)
             for target in targets(statement):

@@ -60,7 +60,7 @@ class Source:
         of ast.walk. A function with decorators begins at the first decorator."""
         found = self._functions.get(line)
         if found is None:
-            # the lines of a tree that the program made may be any numbers
+            # a tree that the program has made can contain any line numbers
             nodes = ast.walk(self.tree) if self.is_tree else _nodes_at(self.tree, line)
             found = self._functions[line] = [n for n in nodes if isinstance(n, _FUNCTIONS) and _first_line(n) == line]
         return found
@@ -121,7 +121,8 @@ def _lines(file, names):
     importing it takes as long as compiling a small function. Unless it is already imported, files
     are read here."""
     if file == "<string>":
-        return []  # since Python 3.13 linecache has the text of -c under this name, which other texts use as well
+        return []  # since Python 3.13, linecache has the text of `python -c` under this name, but other texts have the
+                   # same name
     lines = None if "linecache" in sys.modules else _read(file)
     if lines is None:
         import linecache
@@ -178,7 +179,8 @@ def _recover(function):
         if isinstance(source, bytes):
             source = source.decode("utf-8", "replace")
         if isinstance(source, str) and source.isascii() and code.co_name.isidentifier() and code.co_name not in source:
-            continue  # skips the slow compilation; only for ASCII, because Python normalizes other names
+            continue  # skips the slow compilation. This is correct only for ASCII, because Python normalizes other
+                      # names.
         whole = lambdas.recompile(source, code)
         if whole is None or not _contains(whole, code):
             continue

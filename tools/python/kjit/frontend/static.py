@@ -203,7 +203,7 @@ class Names:
             return len(items) if isinstance(items, (tuple, str)) else UNKNOWN
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self.value(node.left), self.value(node.right)
-            # integers only, because kernels compute them in the same way
+            # only integers are folded, because kernels compute exactly the same integers
             if (
                 type(left) is int
                 and type(right) is int

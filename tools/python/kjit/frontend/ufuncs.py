@@ -485,7 +485,7 @@ def is_ufunc(thing):
     return type(thing).__name__ == "ufunc" and type(thing).__module__ == "numpy"
 
 
-# NumPy 1 gives the sign of the real part, or of the imaginary part if the real part is 0.
+# NumPy 1 returns the sign of the real part. If the real part is 0, it returns the sign of the imaginary part.
 _SIGN_OF_NUMPY_1 = _text(
     "sign_of_numpy_1",
     "a",

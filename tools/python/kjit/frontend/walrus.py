@@ -85,7 +85,7 @@ class _Expansion:
         """Returns a while loop whose condition assigns; the assignment is made at the start of each
         iteration."""
         if statement.orelse:
-            return statement  # the translation of expressions reports this case
+            return statement  # the translation of the expression reports this case as an error
         before = []
         test = self.flat(statement.test, before)
         leave = ast.If(test, [ast.Pass()], [ast.Break()])

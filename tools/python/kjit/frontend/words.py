@@ -253,7 +253,7 @@ func range_length(first, last, step) {
 }""",
 )
 
-# Python's built-in functions. None means that REFUSED has the reason why kernels lack the function.
+# Python's built-in functions. None means that kernels lack the function; REFUSED contains the reason.
 _PYTHON = {"abs": "abs", "min": "min", "max": "max", "len": "len", "pow": "pow", "bool": "bool", "round": "rint"}
 REFUSED = {
     "int": "int(x): write kjit.i32(x) or kjit.i64(x), which say how many bits there are",

@@ -319,7 +319,8 @@ def find(name, module=_numpy):
     """Returns the namespace's counterpart of a NumPy attribute, or None."""
     if name.startswith("_"):
         return None
-    # NumPy imports some of its modules at their first use, and warns about names that it will remove
+    # NumPy imports some of its modules at their first use, and warns about names that it will remove, so getattr is
+    # called only for the names in _SAME
     thing = getattr(module(), name, None) if name in _SAME else vars(module()).get(name)
     if thing is None:
         return None

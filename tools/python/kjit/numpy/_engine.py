@@ -59,7 +59,7 @@ def extents_of(shape):
         return (index(shape),)
     if getattr(shape, "ndim", 0) == 1 and hasattr(shape, "tolist"):  # an array of kjit or of NumPy
         shape = shape.tolist()
-    # a pointer of ctypes can be iterated over without an end, so iteration is no test
+    # a pointer of ctypes is iterable and has no end, so a test by iteration would not end
     if not isinstance(shape, Sequence):
         raise TypeError(f"a shape must be an integer or a tuple of integers, not {type(shape).__name__}")
     return tuple(index(extent) for extent in shape)

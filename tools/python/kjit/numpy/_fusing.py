@@ -41,8 +41,7 @@ class Expression:
     def __init__(self, nodes, inputs):
         self.nodes = nodes
         self.inputs = [_describe(x) for x in inputs]
-        # The type that its operation gives to each input that is a Python number, by the index of
-        # the input.
+        # For the index of each input that is a Python number: the type that the operation gives to this number.
         self.scalars = {
             i: next(kernel.scalar for kernel, *places in nodes if i in places) for i, x in enumerate(inputs) if type(x) in (int, float)
         }
@@ -180,7 +179,7 @@ def fail(key, error):
     FUNCTIONS.pop(key, None)
     if found is None:
         return
-    wait()  # compilations in progress hold arrays, so their end frees memory
+    wait()  # compilations in progress hold references to arrays, so waiting for their end frees memory
     if isinstance(error, (MemoryError, _kjit_class("KJIT_ERROR_MEMORY"))):
         found.state = f"run one by one, as memory was short: {error}"
         return
@@ -257,7 +256,8 @@ def _compile_kernel(found, key, make, prepare, finish):
         prepare(pair)
         found.state = "one kernel"
         FUNCTIONS[key] = finish(pair)
-    except Exception as error:  # any failure is acceptable, because the operations also run one by one
+    except Exception as error:  # any failure is acceptable here, because without compiled code the operations run one
+                                # by one
         _give_up(found, error)
 
 
@@ -269,7 +269,7 @@ def _compile_line(found, texts, line):
     def compile_function():
         try:
             _kjit.set_line(line, context, found.line(texts).pair_in(context))
-        except Exception as error:  # any failure is acceptable, because the func computes the same
+        except Exception as error:  # any failure is acceptable here, because the func computes the same result
             import logging
 
             logging.getLogger("kjit.numpy").debug("an expression has no C function: %s", error)

@@ -439,7 +439,7 @@ def _few_set_by_numpy(x, key, value):
         return False
     if isinstance(value, Array):
         value = _engine.host_view(value)
-    elif _dtypes.is_scalar(value):  # versions of NumPy differ in what they do with integers out of range
+    elif _dtypes.is_scalar(value):  # versions of NumPy differ in the treatment of integers that are out of range
         value = _engine.typed_for_store(value, x.dtype.text)
     try:
         _engine.host_view(x)[key] = value
@@ -504,7 +504,8 @@ def _set_masked(x, mask, value):
     if not rest and x.size and _kjit.is_pending(mask) and not isinstance(value, Array):
         from ._table import ROWS
 
-        _engine.elementwise(ROWS["where"], (mask, value, x), x)  # computes the pending mask in the same pass
+        _engine.elementwise(ROWS["where"], (mask, value, x), x)  # one pass computes the pending mask as well as the
+                                                                 # result
         return
     mask = mask._view((*mask.shape, *([1] * rest)), (*mask._strides, *([0] * rest)), 0)
     if x.size:

@@ -118,7 +118,8 @@ def find_loop(ufunc, words, outs, casting, dtype, signature):
     try:
         results = _asked(ufunc, texts, outs, options)
     except TypeError:
-        # Some parameters take a Python number with its own type, such as the exponent of ldexp.
+        # Some parameters, such as the exponent of ldexp, take a Python number in the type that the number has by
+        # itself.
         texts = [DEFAULTS[word[1]] if word[0] == "?" else word for word in words]
         results = _asked(ufunc, texts, outs, options)
     given = [numpy_type(text) for text in texts]
@@ -133,7 +134,7 @@ def _asked(ufunc, texts, outs, options):
     """Returns the types of the results, from a call of NumPy's ufunc for arrays without elements."""
     found = ufunc(*(numpy.empty(0, numpy_type(text)) for text in texts), **options)
     found = found if isinstance(found, tuple) else (found,)
-    if any(outs):  # NumPy raises an error if it cannot convert the results for these arrays
+    if any(outs):  # NumPy raises an error if its results cannot be converted to the types of these arrays
         ufunc(
             *(numpy.empty(0, numpy_type(text)) for text in texts),
             out=tuple(numpy.empty(0, numpy_type(text)) if text else None for text in outs),

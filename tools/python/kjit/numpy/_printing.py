@@ -18,7 +18,7 @@ def _shown(x):
     if x.size <= options["threshold"]:
         return x.to_host()
     edge = options["edgeitems"]
-    host = numpy.zeros(tuple(x.shape), x.dtype.dtype)  # pages that are never touched take no memory
+    host = numpy.zeros(tuple(x.shape), x.dtype.dtype)  # memory pages that are never touched take up no memory
     parts = [(slice(None),) if n <= 2 * edge else (slice(edge), slice(-edge, None)) for n in x.shape]
     for at in itertools.product(*parts):
         host[at] = x[at].to_host()
@@ -31,7 +31,8 @@ def represent(self):
 
     try:
         shown = _shown(self)
-    except Error as error:  # a lost device, because debuggers show arrays even then
+    except Error as error:  # the device may be lost; there must still be a text, because debuggers show arrays in this
+                            # case, too
         return f"<kjit.Array {self.dtype.text}, shape {self.shape}, on {self.device}: {error.message}>"
     text = numpy.array2string(shown, separator=", ", prefix="array(")
     if not self.size and self.ndim != 1 or not self.size and self.shape != (0,):

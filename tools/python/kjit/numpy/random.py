@@ -206,7 +206,7 @@ class Generator:
         else:
             top = high - last if isinstance(high, int) else _map(lambda x, d: i64(x) - d, high, last)
             _check_all(_map(lambda a, b: i64(a) <= i64(b), low, top), lambda: _disorder(endpoint))
-        # The count is computed modulo 2**64, so 0 means all 64-bit integers.
+        # The count is computed modulo 2**64, so a count of 0 represents all 64-bit integers.
         low, high = (_wrapped(x) for x in (low, high))
         width = _map(lambda a, b: b - a, low, high)
         count = _map(lambda w, d: w + 1 - d, width, last)

@@ -295,7 +295,7 @@ class Grid:
             self.context = contextvars.copy_context()
             before = NOW.thread, NOW.blockDim, NOW.gridDim
             NOW.blockDim, NOW.gridDim = self.block_place, self.grid_place
-            open_ = []  # blocks that have begun and not ended
+            open_ = []  # blocks that have begun and have not ended
             try:
                 for position_ in _positions(self.grid):
                     open_.append(Block(self, position_))

@@ -97,7 +97,7 @@ class Values:
         for function in functions:
             wanted.update(own_folds.wanted(function, self.dtype))
             if self._may_be_nan():
-                wanted.add(SUM)  # detects a NaN, which is the extremum of an array that contains one
+                wanted.add(SUM)  # the sum detects a NaN, which is the extremum of an array that contains a NaN
         if self.decimal is not None and SUM in wanted:
             wanted.add(TOTAL)  # detects an overflow of the sum
         return wanted

@@ -97,7 +97,7 @@ class Data:
         has_flags = any(chunk.flags is not None for chunk in chunks)
         self.may_be_missing = has_flags if may_be_missing is None else may_be_missing
         dtype = getattr(chunks[0].values, "dtype", None)
-        # functions receive dates as counts of this dtype's unit
+        # if the values are dates, functions receive them as counts in the unit of this dtype
         self.date = dtype if getattr(dtype, "kind", "") in ("m", "M") else None
 
 

@@ -128,7 +128,7 @@ class GroupBy:
         for name, pair in aggregations.items():
             _check(name, pair)
         self._forget()
-        groups, labels = self._find()  # another thread may forget them before the end
+        groups, labels = self._find()  # kept in variables, because another thread may call _forget before the end
         # (column or function of a row, whether decimals are integers) -> the folds, and functions
         # of groups, of all its aggregations
         wanted = {}

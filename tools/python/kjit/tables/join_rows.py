@@ -188,7 +188,7 @@ def _hashed(left, right, empty):
         if not is_full[0] or bits == most:
             break
         bits = min(most, bits + 4)
-    if is_full[0]:  # many keys have the same hash value
+    if is_full[0]:  # the table is full, because many keys have the same hash value
         found = numpy.unique(b if b_can is None else b[b_can])
         return _searched(a, a_can, found), _searched(b, b_can, found), len(found)
     is_used = table != empty

@@ -4,7 +4,7 @@
 class Missing:
     """The type of `kjit.NA`. Outside of compiled functions it behaves like pandas' NA."""
 
-    __array_ufunc__ = None  # NumPy's scalars then leave operators to this class
+    __array_ufunc__ = None  # makes NumPy's scalars leave operators to this class
     _only = None
 
     def __new__(cls):

@@ -22,7 +22,7 @@ def _read(series):
         made = capsules.read(series.cast(polars.Boolean))
         made.is_null = True
         return made
-    if series.dtype == polars.Enum:  # its texts have the order of its categories
+    if series.dtype == polars.Enum:  # texts of an Enum have the order of its categories
         codes, texts = capsules.read(series.to_physical()), series.dtype.categories.to_list()
         return Data(codes.chunks, "arrow", texts=texts, is_ordered=True)
     if series.dtype in (polars.String, polars.Categorical):
