@@ -16,8 +16,8 @@ struct column_function {
   column_nulls nulls;
   kjit_module *text, *module;
   kjit_function *plain; /* the module with the application's function */
-  /* a wrapper whose parameters are the values, then one bool for each value: whether it is valid;
-   * see write_wrappers */
+  /* a wrapper whose parameters are the values, followed by one bool for each value that tells
+   * whether the value is valid; see write_wrappers */
   kjit_function *values;
   kjit_function *holds; /* the same wrapper as a predicate */
 };
@@ -348,7 +348,7 @@ kjit_status columns_apply(columns_engine *engine, const column_function *functio
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function belongs to another engine");
   COLUMNS_TRY(prepare(function, operands, false, &c));
   kjit_status status = run(&c, &values, &flags);
-  /* waits, so that this call reports an error that the function raises */
+  /* waits for the kernel, so that this call reports an error that the function raises */
   if (status == KJIT_OK)
     status = columns_check(engine, kjit_synchronize_device(engine->device), function->name);
   if (status == KJIT_OK) status = finish(&c, &values, flags, result);

@@ -323,7 +323,7 @@ static void check_groups(const plain *k0, const plain *k1, const plain *values, 
   }
   for (int64_t i = 0; i < values->length; i++)
     used += !drops || (is_valid(k0, i) && is_valid(k1, i));
-  REQUIRE(rows == used); /* so that each row is in exactly one group */
+  REQUIRE(rows == used); /* each row is then in exactly one group */
   for (int i = 0; i < 7; i++) {
     release_exported(&e[i]);
     column_release(results[i]);
@@ -341,7 +341,7 @@ static void check_releases(void)
   plain a = make_plain("l", 100, 3, 4);
   int before = releases;
   column *c = take(&a);
-  /* the schema is released, and on a GPU also the array, because it was copied */
+  /* the schema is released; on a GPU, the array is released as well, because it was copied */
   REQUIRE(releases >= before + 1);
   exported e = export(c);
   column_release(c);

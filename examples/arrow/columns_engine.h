@@ -24,7 +24,7 @@ struct columns_engine {
 
 /* An element type of Arrow. */
 typedef struct column_type {
-  const char *format; /* true if the format ends in ':' and a time zone follows */
+  const char *format; /* true if a ':' and a time zone follow the format */
   kjit_type element;
   uint32_t bits;
   bool is_time; /* true for a date, time, timestamp or duration */
@@ -38,7 +38,7 @@ struct column {
   char *format;
   int64_t length, offset; /* 0 to 7 */
   kjit_array *values;     /* number of elements, or of bytes for booleans */
-  kjit_array *rows;       /* for other types than bool: view of the values from the offset on */
+  kjit_array *rows;       /* for all types except bool: view of the values from the offset on */
   kjit_array *validity;   /* array of bytes; NULL if all values are valid */
   int64_t null_count;     /* -1 means not known yet */
 };

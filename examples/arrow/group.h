@@ -14,10 +14,10 @@ typedef struct line {
  * field. */
 typedef struct word {
   uint32_t bits;
-  /* If the word has one key, kernels can compute a row's word from the key, and need no rows. */
+  /* If the word has one key, kernels compute a row's word from the key, so `rows` is not needed. */
   const line *key;
   uint64_t least, null;
-  kjit_array *rows;   /* the words in the order of the rows; NULL means not written */
+  kjit_array *rows;   /* the words in the order of the rows; NULL if they have not been written */
   kjit_array *sorted; /* for the first word: the words in the order of `places` */
 } word;
 
@@ -57,7 +57,7 @@ static inline kjit_arg places_of(const grouping *g)
   return g->index == KJIT_I32 ? kjit_arg_i32(0) : kjit_arg_i64(0);
 }
 
-/* Opens a column; its array is the caller's. */
+/* Opens a column. The caller owns the array of the line. */
 kjit_status open_line(columns_engine *engine, const column *c, line *l);
 /* Computes an aggregate of the groups as a column. */
 kjit_status aggregate_column(grouping *g, const column_aggregate *a, column **result);

@@ -99,7 +99,7 @@ static kjit_status misses_rows(grouping *g, kjit_array *firsts, const kjit_arg *
   return KJIT_OK;
 }
 
-/* The first rows are mostly near the start of the table, so the start is searched first. */
+/* The first rows of most groups are near the start of the table, so the start is searched first. */
 kjit_status find_first_rows(grouping *g, kjit_array *firsts)
 {
   kjit_array *rows = NULL;

@@ -19,7 +19,8 @@ typedef struct part {
   kjit_device *device;
   kjit_stream *stream;
   kjit_event *has_edges, *has_stepped;
-  kjit_array *strips[2]; /* the strip, with a row of each neighbour before and after it */
+  kjit_array *strips[2]; /* the strip, with a row of the previous neighbour before it and a row of
+                          * the next neighbour after it */
   int64_t first, rows;
 } part;
 
@@ -117,7 +118,8 @@ static void copy_row(run *r, part *to, int64_t to_row, const part *from, int64_t
   check(r, kjit_copy_async(r->context, &destination, &source, to->stream), "kjit_copy_async");
 }
 
-/* A neighbour's row is ready after the neighbour's last step. */
+/* Fetches the rows of the neighbours. A neighbour's row is ready after the neighbour's last
+ * step. */
 static void fetch_edges(run *r, int index, int strip)
 {
   part *p = &r->parts[index], *above = index ? p - 1 : NULL,
@@ -153,7 +155,7 @@ static void wait_for_all(run *r)
 static double run_steps(run *r)
 {
   struct timespec start, end;
-  /* compiles; the first step writes the same rows again */
+  /* compiles the kernel; the first step of the run writes the same rows again */
   for (int i = 0; i < r->count; i++) step_part(r, i, 0);
   wait_for_all(r);
   clock_gettime(CLOCK_MONOTONIC, &start);

@@ -2,9 +2,9 @@
  *
  *   mpirun -n 4 diffusion_mpi [cpu|cuda] [rows cols iterations] [path of strip.kir]
  *
- * Rank 0 compiles the kernel; the others get its code as a blob and never load the compiler. Before
- * each step neighbours exchange their outermost rows through host memory, which works with every
- * MPI; on a GPU the rows are copied there and back. */
+ * Rank 0 compiles the kernel. The other ranks get its code as a blob and never load the compiler.
+ * Before each step, neighbours exchange their outermost rows through host memory, which works with
+ * every MPI. With GPUs, the rows are copied to host memory and back. */
 #include <kjit/kjit.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -21,7 +21,8 @@ typedef struct run {
   kjit_stream *stream;
   kjit_module *module;
   kjit_kernel *kernel;
-  kjit_array *strips[2]; /* the strip, with a row of each neighbour before and after it */
+  kjit_array *strips[2]; /* the strip, with a row of the previous neighbour before it and a row of
+                          * the next neighbour after it */
   float *edges[4]; /* host memory: this rank's rows above and below, and the neighbours' rows above
                       and below */
 } run;

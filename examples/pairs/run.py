@@ -29,7 +29,8 @@ program.expect("density_by_pieces", np.exp(-2 * squared).sum(1))
 program.call(f"smooth_by_pieces = pairs(weighted(2f32), x, add, y, w, chunk={piece})")
 program.expect("smooth_by_pieces", np.exp(-2 * squared) @ w)
 
-# The coordinates have few bits, so that equal distances are equal in f32; among these, the first points come first.
+# The coordinates have few bits, so that equal distances are equal in f32. Among points at equal distances, the first
+# points are chosen.
 grid, points = rng.integers(0, 64, (m, 3)), rng.integers(0, 64, (n, 3))
 program.array("grid", grid.astype("f4"))
 program.array("points", points.astype("f4"))

@@ -3,7 +3,7 @@ from kjit import cuda
 
 import numpy as np
 
-BLOCKS = 32  # enough to keep a GPU busy; each thread computes many elements
+BLOCKS = 32  # this is enough to keep a GPU busy; each thread computes many elements
 
 
 @cuda.jit

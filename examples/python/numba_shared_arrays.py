@@ -49,7 +49,7 @@ def other_process(handle, phase):
 
 
 def run(handle, phase):
-    # A process that has used a GPU cannot be forked, so that the other process starts afresh.
+    # A process that has used a GPU must not be forked, so the other process is a new process.
     child = multiprocessing.get_context("spawn").Process(target=other_process, args=(handle, phase))
     child.start()
     child.join()
