@@ -17,7 +17,7 @@ from calls import FUNC, NUMPY, TYPES, Algorithms, Arg, Failure, Operand, Tensor
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-# of the language: they cannot be names, or the texts below need them
+# words of the language; they cannot be names, or the texts below need them
 LANGUAGE = set("""kernel func extern const struct import let var shared local if else while for in break continue return assert raise print and or not true false range grid_range block_range
 type default dtype vector len zero min max index void number""".split())
 FOLDS = {"+": lambda x, y: x + y, "min": min, "max": max, "^": lambda x, y: x ^ y}

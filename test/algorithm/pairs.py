@@ -6,7 +6,8 @@ from product_data import EPSILON, SUMS, expect_kind, of_kind, to_kind
 
 FLOATS = ["bf16", "f2", "f4", "f8", "c8", "c16"]
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
-# Rows of x, rows of y and their width: none, one, and around what a thread and a block have at a time.
+# Rows of x, rows of y, and their width: none, one, and numbers close to those that a thread or a block processes at a
+# time.
 SHAPES = [(1, 1, 1), (2, 3, 2), (16, 1, 3), (17, 255, 3), (63, 256, 1), (64, 257, 4), (65, 700, 2), (128, 33, 7), (129, 512, 5), (300, 1030, 3), (513, 40, 30), (5, 90, 200)]
 
 

@@ -14,7 +14,7 @@ from share import share_of
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tensor.kir")
 SUMS = {"f2": "f32", "f4": "f32", "f8": "f64", "e4m3": "f32", "e5m2": "f32"}
-# Numbers of 8 bits: bits of the mantissa, bias, and the largest integer of which there is every smaller one.
+# Floats of 8 bits: bits of the mantissa, bias, and the largest integer up to which every integer is representable.
 FORMATS = {"e4m3": (3, 7, 15), "e5m2": (2, 15, 7)}
 # Groups, bands, stages, cluster: with the rows of runtime/algorithm/product_tensor.c.
 TENSOR = [(2, 4, 4, 1), (2, 2, 4, 1), (2, 2, 4, 2), (1, 2, 3, 1), (1, 2, 4, 4), (2, 1, 4, 8), (1, 1, 4, 1), (1, 1, 2, 2)]
@@ -119,7 +119,7 @@ def main():
         for _ in range(arguments.rounds):
             for row in share_of(TENSOR, "product_tensor"):
                 check_tensor(arguments, folder, rng, row, str(rng.choice(["f2", "f4"])))
-            for kind in FORMATS: # sums of every number of slices, and those of four of them and more, in a loop of their own
+            for kind in FORMATS: # sums of each number of slices; four and more slices are summed in a separate loop
                 check_tensor(arguments, folder, rng, FORMAT_ROWS[rng.integers(0, len(FORMAT_ROWS))], kind)
                 check_tensor(arguments, folder, rng, FORMAT_ROWS[rng.integers(0, 4)], kind, is_long=True)
             for row in share_of(F64, "product_f64"):

@@ -75,8 +75,8 @@ def matrices(rng):
                 yield expect(Case(f"matmul {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
 
 
-# On the CPU 14, 12, 6 or 5 rows and 4 to 32 columns of sums are in registers, up to 192 rows and columns in a tile, and terms are taken 256 at a time; a GPU's
-# tiles are of powers of two.
+# On the CPU, 14, 12, 6 or 5 rows and 4 to 32 columns of sums are in registers, a tile has up to 192 rows and columns, and 256 terms are added at a time. On a
+# GPU, the sizes of tiles are powers of two.
 ROWS = [1, 5, 6, 7, 12, 13, 14, 15, 29, 64, 127, 129, 181, 183, 191, 193, 260]
 COLUMNS = [1, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 96, 97, 128, 192, 193, 257]
 TERMS = [1, 2, 31, 33, 64, 255, 256, 257, 512, 513, 600]

@@ -14,7 +14,7 @@ PLACE = np.dtype([("row", "i4"), ("name", "u1"), ("weight", "f8")], align=True)
 def merged(ranks_x, ranks_y):
     """(where the walk is at each step, which of both it takes): ranks are integers, equal where elements are."""
     x, y = np.asarray(ranks_x), np.asarray(ranks_y)
-    # The r-th one of equal elements meets the r-th one of the other side.
+    # The r-th of several equal elements corresponds to the r-th equal element of the other input.
     repeat_x = np.arange(len(x)) - np.searchsorted(x, x)
     repeat_y = np.arange(len(y)) - np.searchsorted(y, y)
     in_y = repeat_x < np.searchsorted(y, x, "right") - np.searchsorted(y, x)

@@ -176,7 +176,7 @@ static void omp_broadcast(i64 n)
   }
 }
 
-// Two passes, as one writes them: totals of a piece for each thread, then the piece.
+// A scan in two passes: first the total of each thread's part, then the scan of each part.
 template <class T> static void omp_scan(const T *x, T *r, i64 n)
 {
   std::vector<T> before(omp_get_max_threads() + 1);
@@ -366,7 +366,8 @@ struct figures {
   double median, least;
 };
 
-// As algorithms.c: several calls at a time where one is short, but for those that are prepared.
+// Measures like algorithms.c: several calls at a time if a call is short, except for calls that
+// need preparation.
 static figures measure(const row &r, i64 n)
 {
   double times[15], once = INFINITY;

@@ -45,7 +45,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     n, rng, engine = options.rows, np.random.default_rng(), Engine(options.library)
-    # In pyarrow's own memory: a thread of its pool that lets go of NumPy's when Python ends aborts.
+    # The memory belongs to pyarrow. If it belonged to NumPy, a thread of pyarrow's pool that releases it when Python
+    # ends would abort.
     column = lambda values, nulls: pa.concat_arrays([pa.array(values, mask=rng.random(n) < nulls), pa.array([], values.dtype.name)])
     a, b = column(rng.standard_normal(n), 0.1), column(rng.standard_normal(n), 0.1)
     few, many = column(rng.integers(0, 1000, n).astype(np.int32), 0.01), column(rng.integers(0, n // 4, n), 0.01)

@@ -11,7 +11,7 @@ os.environ["CUDA_CACHE_DISABLE"] = "1"
 import gpu_peers
 from report import HERE, compile_with_kjit, kjit_bench, output_of, print_table, processor_name, say
 
-# The eight kernels of the geometric mean: what CUDA C programmers know, the same source in both.
+# The eight kernels of the geometric mean. CUDA C programmers know them, and both languages have the same source.
 EIGHT = ["axpy", "abs_sum_28", "transpose", "matmul", "diffusion", "black_scholes", "nbody", "histogram"]
 AXPY_BYTES = 12 * gpu_peers.N
 TITLES = {"axpy": "axpy 2^28 f32, grid_range", "axpy_128": "the same; CUDA C with 128 threads a block, not 256", "axpy_1024": "the same; CUDA C with 1024", "diffusion": "diffusion step 2000 x 2000 f32, 8 x 8 threads", "matmul": "tiled product 1000 f32, 16 x 16 threads", "tutorial_matmul": "the same, threadIdx.x picks the row", "abs_sum_24": "sum of absolute values 2^24 f32", "abs_sum_28": "sum of absolute values 2^28 f32", "transpose": "transpose 8192 x 8192 f32", "black_scholes": "Black-Scholes 2^24 f32", "nbody": "n-body, 65536 bodies, all pairs f32", "histogram": "histogram of 2^28 bytes"}

@@ -114,7 +114,7 @@ def measure_numba(cupy):
     blocks = -(-SIZE // TILE)
     results = {
         "axpy": event_us(cupy, lambda: axpy[N // 256, 256](view(r), a, view(x), view(y))),
-        # a Numba launch takes some 20 us of the host: enough of them in a row show it where the kernel is shorter
+        # a Numba launch takes about 20 us on the host, which many launches in a row show if the kernel is shorter
         "diffusion": event_us(cupy, lambda: diffusion[(250, 250), (8, 8)](view(following), view(field)), launches=20),
         "matmul": event_us(cupy, lambda: matmul[(blocks, blocks), (TILE, TILE)](view(product), view(left), view(right)), launches=5),
     }

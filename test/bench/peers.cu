@@ -141,7 +141,8 @@ __global__ void histogram256(unsigned *bins, const unsigned char *data, long n)
     if (counts[b] > 0) atomicAdd(&bins[b], counts[b]);
 }
 
-// launches: how many in a row are timed together, for kernels that are short beside what starting one takes.
+// launches: the number of launches that are timed together, because the time of some kernels is
+// short compared with the time of a launch.
 template <class Launch> static void measure(const char *name, int repetitions, int launches, Launch launch)
 {
   cudaEvent_t first, last;

@@ -19,7 +19,7 @@ BF16 = [""]
 
 # Of kjit_matmul: batch, rows, sum, columns.
 SHAPES = [(1, 4096, 4096, 4096), (1, 8192, 8192, 8192), (1, 1000, 1000, 1000), (1, 127, 4096, 333), (256, 128, 128, 128), (1, 65536, 64, 64), (1, 4096, 4096, 1), (1, 1, 1 << 24, 1)]
-CALLS = 10  # in a row, since short ones take less than it takes to start them
+CALLS = 10  # number of calls in a row, because a short product takes less time than its launch
 TYPES = {"f32": "float32", "tf32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
 
 

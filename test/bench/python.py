@@ -38,7 +38,7 @@ other(a, 2, a, a)
 kjit.synchronize()
 print(imported - start, first - start, time.perf_counter() - first)
 """
-# What any program waits for: the driver, its context of the GPU, its compiler of PTX.
+# Starts everything for which every program has to wait: the driver, its context on the GPU, and its compiler for PTX.
 DRIVER_FIRST = r"""
 import ctypes, time
 start = time.perf_counter()

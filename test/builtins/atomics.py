@@ -106,7 +106,7 @@ def source(kind, statements):
             f"  s[laneid & 7] = v\n{lines}  ptx_effect(\"// case {len(statements)}\")\n  r[1] = s[1]\n}}\n")
 
 
-# What an instruction is: its name, and the qualifiers that matter.
+# An instruction: its name, and the qualifiers that the test compares.
 INSTRUCTION = re.compile(r"^\s*(?:@%p\d+\s+)?(atom|red|ld|st|fence|membar)\.([\w.:]+)(.*)", re.MULTILINE)
 
 

@@ -20,11 +20,13 @@ POINTERS = "block.kir"
 RUNS_ON = '"--device", device'  # in rows.py: the rows have a GPU's launches, and run on the CPU
 USUAL = "bounds,division,assert,barrier,races"
 ALL = USUAL + ",uninitialized"
-# The rows' file, which of its rows, and the checks. Some modules read local words through pointers, which the check of uninitialized memory does not follow, or copy values that
+# The file of the rows, the names of the rows in it, and the checks. Some modules read local words through pointers, which the check of uninitialized memory does not follow, or
+# copy values that
 # are not set yet and that nothing uses.
 ROWS = [("scans", "many", USUAL), ("scans", "by key", USUAL), ("scans", "columns", USUAL), ("selects", "many", USUAL), ("segments", "another", USUAL), ("segments", "by key", USUAL),
         ("reductions", "every size", ALL), ("reductions", "rows", USUAL), ("merge_sorts", "in place", ALL), ("radix_sorts", "few i32", ALL), ("segment_sorts", "", ALL)]
-# Barriers that are taken out: the module, the start of the func, which of its barriers, and the rows that run it.
+# Barriers that the test removes: the module, the start of the func, the number of the barrier in it, and the rows that
+# run it.
 MUTATIONS = [("look_back.kir", "func look_back_tile(", 0, "selects", "many"), ("scan.kir", "func scan_before(", 1, "scans", "many"),
              ("segments.kir", "func segments_fill(", 1, "segments", "another"), ("reduce.kir", "func reduce_warps(", 0, "reductions", "every size"),
              ("merge_sort.kir", "func merge_sort_tiles(", 0, "merge_sorts", "in place"), ("sort_segments.kir", "func segment_sort_shared(", 0, "segment_sorts", "")]

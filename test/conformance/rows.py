@@ -19,7 +19,7 @@ from share import share_of
 ROWS = []
 TARGETS = ("cpu", "cuda")
 ROOM_S = 1200  # of a process that hangs outside of lit, whose own limit is less
-DRAWS = 4  # of inputs that are their own result by chance, in about one row of a thousand
+DRAWS = 4  # number of draws, because by chance an input equals its own result in about one of a thousand rows
 
 
 NUMPY_OF = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "f16": "f2", "i32": "i4", "u32": "u4", "f32": "f4", "bf16": "f4", "i64": "i8", "u64": "u8", "f64": "f8"}

@@ -3,7 +3,8 @@ import monoids
 import numpy as np
 from rows import row, some
 
-# name of the monoid whose elements are taken: (the predicate and what it does, equality and what it compares).
+# name of the monoid whose elements are taken -> (name of the predicate, its function, name of the equality, the
+# function of the values that it compares).
 ODD = ("odd", lambda x: x & 1 != 0, "equal", lambda x: x)
 BIG = ("big", lambda x: x > 0, "equal", lambda x: x)
 WAYS = {

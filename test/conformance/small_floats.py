@@ -160,7 +160,7 @@ def _(r, rng):
 @row("bf16 of wider floats: ties, subnormal numbers, what is too large, NaNs; f64 rounded once; differences of ones and zeros")
 def _(r, rng):
     upper = np.concatenate([rng.integers(0, 0x7F80, 300), [0, 1, 0x7F, 0x80, 0x7F7F, 0x3F80]]).astype(np.uint32)
-    # half of the last bit of bf16, and next to it: of f32, and of f64, which f32 would have rounded to the half
+    # half of the last bit of bf16, and the next f32 and f64 numbers; f32 would round these f64 numbers to the half
     size = np.concatenate([upper << 16 | low for low in (0, 0x7FFF, 0x8000, 0x8001)]).view(np.float32)
     x = np.concatenate([size, -size, np.array([0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFF80FFFF], np.uint32).view(np.float32)])
     with np.errstate(over="ignore", invalid="ignore"):

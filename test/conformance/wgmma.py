@@ -12,7 +12,7 @@ def image(kind, matrix, width, is_outside):
     outer, inner = lying.shape
     groups, across = outer // 8, max(1, inner * size // width)
     group_bytes = 8 * width
-    # groups of 8 rows one after the other, then the next width of all of them
+    # groups of 8 rows one after the other, followed by the next columns of all groups
     offsets = np.zeros(lying.shape, np.int64)
     for o in range(outer):
         for i in range(inner):

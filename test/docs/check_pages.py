@@ -47,7 +47,7 @@ def names_of_api(root):
     return set(re.findall(r"\w+", text)) | made
 
 
-# What the tools say where the machine is so busy that a step takes more than a second.
+# The progress lines that the tools print if a step takes more than a second, as on a busy machine.
 PROGRESS = re.compile(r"^kjit-\w+: [\w ,]+: \d+ s(, \d+ of \d+)?\n", re.MULTILINE)
 
 

@@ -2,7 +2,7 @@
 from kernels import CHECKED, Kernel, kind, shape, size, somewhere
 
 ENDS = ("INTERRUPTED",)
-STUCK = ("INTERRUPTED", "KERNEL")  # the CPU finds threads that wait for each other, and stacks that are full
+STUCK = ("INTERRUPTED", "KERNEL")  # the CPU detects threads that wait for each other, and full stacks
 WAITING = STUCK + ("UNSUPPORTED",)  # some checks do not look at kernels whose warps wait
 
 

@@ -71,7 +71,7 @@ near(d_u - 1, wanted[0]), near(d_rate - 1, wanted[1]), near(d_g - 1, wanted[3])
 near(d_total, kept[0]), near(d_after, kept[1])
 assert (after == 0).all()
 
-# By numbers it is the same kernel, with the code that is there.
+# With the numbers of the parameters, the result is the same kernel, and the existing code is used.
 assert kjit.adjoint(spread, wrt=(5, 4, 3, 1, 0)) is by_names and kjit.adjoint(spread, "u") is not by_names
 
 # Without a choice: the arrays of floats, in arrays of kjit, and with a configuration.

@@ -384,7 +384,8 @@ planned = kjit.sort_pairs(np.array([3.0, 1, 2]), np.arange(3), plan=True)  # arr
 planned.run()
 equal(planned.results[0], [1, 2, 3]), equal(planned.results[1], [1, 2, 0])
 
-# an einsum of three operands, and conversions of a matrix, in a graph: each launch of it reads what the arrays have then
+# a graph with an einsum of three operands and conversions of a matrix; each launch of the graph reads the current
+# elements of the arrays
 factors = [kjit.array(random_part) for random_part in (v[:60].reshape(6, 10), v[60:140].reshape(10, 8), v[140:156].reshape(8, 2))]
 chain = kjit.einsum("ij,jk,kl->il", *factors, plan=True)
 matrix = kjit.csr(m, device=kjit.device())

@@ -54,7 +54,8 @@ assert single.dtype == np.float32
 np.testing.assert_allclose(single, 2 * w, rtol=1e-6)
 
 
-# kjit.grad derives a function that uses whole arrays in the same way. Its other forms have derivatives, too.
+# kjit.grad derives a function that uses whole arrays in the same way. Other ways to write the function have derivatives
+# as well.
 def energy(x):
     total = 0.0
     for i in range(2):

@@ -115,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert before == {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "numba"}
     assert library_of_others.cubed(4) == 64
 
-    # An import of what kjit has not is none of its uses, which fail with its name.
+    # A name that kjit lacks can be imported. Each use of the name then fails with an error that contains the name.
     USES = """
 import numba
 import numba.core.compiler

@@ -53,7 +53,7 @@ RECORDS = [
     "v = a.x; v[1] = b; return v * 2",
 ]
 Pair = collections.namedtuple("Pair", "x y")
-# Numba computes these otherwise on purpose or by mistake, each with its reason.
+# Expressions for which Numba has other results, on purpose or by mistake, each with the reason.
 KNOWN = {
     "np.sign of complex numbers": "with NumPy 2 kjit has its values, Numba those of NumPy 1",
     "np.sign of unsigned integers": "Numba 0.61 gives the largest one for what is above the half, NumPy 1",

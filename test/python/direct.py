@@ -218,7 +218,8 @@ class Library:
 mine = [Library(np.zeros(100, "f4")) for _ in range(3)]
 axpy(mine[0], 2, mine[1], mine[2])
 assert asks == 1 and look().stream == 0x7000  # once for all three
-# Arrays of two libraries: the launch is behind what both have queued, and both go on behind it.
+# Arrays of two libraries: the launch waits for the queued work of both libraries, and later work of both libraries
+# waits for the launch.
 before = look()
 theirs = ndarray(np.zeros(100, "f4"))
 current[0] = 0x9000
@@ -230,7 +231,7 @@ others_stream = None
 refused(kjit.ArgumentError, lambda: axpy(mine[0], 2, mine[1], mine[2]), "returned no stream")
 others_stream = 0
 
-# ---- kjit.cuda: what names its stream is waited for, but where the launch goes to that stream ----
+# ---- kjit.cuda: a launch waits for the stream that an array names, unless the launch is on that stream ----
 
 import unittest.mock  # noqa: E402
 

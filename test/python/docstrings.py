@@ -47,7 +47,7 @@ for package, names in ((kjit, kjit.__all__), (kjit.cuda, {n for n in dir(kjit.cu
         if isinstance(thing, type) and thing.__module__.startswith("kjit"):
             missing += [f"{said}.{key}" for key, value in members(thing) if is_described(value) and not getattr(value, "__doc__", None)]
         if package is kjit and isinstance(thing, types.FunctionType) and thing.__module__ in ("kjit._folds", "kjit._orders", "kjit._products", "kjit._systems", "kjit._random", "kjit._arrays"):
-            # What another docstring says, which this one names, counts.
+            # The text of another docstring counts if this docstring names it.
             text, known = own_text(thing) or "", set()
             while new := set(re.findall(r"`kjit\.([a-z]\w*)`", text)) - known:
                 known |= new

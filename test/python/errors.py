@@ -397,7 +397,8 @@ for bad, kind, message in [(lambda: kjit.jit(names["f"])(np.zeros(3)), kjit.Sour
     else:
         assert message is None, message
 
-# Words of Python in place of those of the kernel IR, the calls that lead to an error, and the name of what was called.
+# Messages have the words of Python instead of those of the kernel IR, the calls that lead to an error, and the name of
+# the called function.
 from kjit import cuda, njit  # noqa: E402  (kjit.cuda keeps the sources of exec, of which a test above has none)
 
 

@@ -91,7 +91,8 @@ np.testing.assert_allclose(sum_, x.max() / 2)
 fold[1, 32](sum_, x, max, 1e9)
 assert sum_[0] == 1e9
 
-# The same code with the same values around it is the same function; with other values, or of another type, it is not.
+# The same code with the same captured values is the same function. With other captured values, or values of another
+# type, it is another function.
 
 
 @kjit.jit

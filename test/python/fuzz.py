@@ -177,7 +177,8 @@ ends, outcomes, count = time.monotonic() + SECONDS, {}, 0
 sys.stdout = open(os.devnull, "w")
 
 
-# On a busy machine the seconds may be over before: the time limit of the test ends it where one of these never comes.
+# On a busy machine, the seconds may pass before all outcomes have occurred. If one of them never occurs, the time limit
+# of the test ends it.
 def has_seen_all():
     return all(ran) and compared and outcomes.get("SourceError") and outcomes.get("TypingError")
 

@@ -17,7 +17,8 @@ loaded = set(subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture
 assert "kjit._kjit" in loaded and not loaded & {"numpy", "ast", "inspect", "kjit.frontend.emit", "kjit._algorithms"}, loaded
 assert len(loaded) < 40, sorted(loaded)
 
-# A first kernel loads what it needs: what is dear and is not needed by this one stays away. Sources are read as Python reads
+# The first kernel loads only the modules that it needs: modules that take long to load and that this kernel does not need
+# are not loaded. Sources are read as Python reads
 # them, in whichever encoding, with whatever ends of lines, where a line in the middle has a character that ends lines elsewhere.
 KERNEL = """{head}
 # {text} \f \u2028 \x85

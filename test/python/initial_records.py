@@ -52,7 +52,7 @@ for dtype in (
         equal(results, np.array([part[-1] for part in parts], dtype))
         scanned = np.array([each for part in parts for each in part[1:]], dtype)
         equal(kjit.scan_by_key(keys, x, best, initial=start), scanned)
-    # The value of a plan is that of the call that made it.
+    # A plan uses the initial value of the call that created it.
     record = one.copy()[2]
     plan = kjit.reduce(x, best, initial=record, plan=True)
     record["key"] = -1

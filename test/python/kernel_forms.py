@@ -490,7 +490,7 @@ for function, arguments, text in [
         raise AssertionError(text)
 
 
-# An operand that is known decides within another condition: what stands after it is not compiled.
+# A known operand can decide a condition that is part of another condition. The operands after it are not compiled.
 def perhaps(r, flags, x):
     for i in kjit.grid_range(len(x)):
         if x[i] > 1 and (flags is None or flags[i]):

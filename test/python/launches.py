@@ -114,7 +114,7 @@ for value in [v for kind in KINDS for v in values_of(kind)[:6]] + python_values(
     assert routes(kernel) == 1
 raises(kjit.Error, "more than 64 bits", give[1, 1], np.zeros(1), 2**64)
 
-# Integers of Python that need 64 bits without a sign are another form than those that do not.
+# Python integers that need 64 bits without a sign are another form of argument than other integers.
 kernel = cuda.jit(give.py_func)
 out = np.zeros(1, np.uint64)
 for value in (1, 2**63, 5, 2**64 - 1, 7):
@@ -219,7 +219,8 @@ for made in (cuda.mapped_array(8), cuda.pinned_array(8), cuda.managed_array(8)):
     check_array(made)
     check_array(made[2:])
 
-# What is not in the machine's order, not aligned or read-only goes the slow way, also after others of its dtype.
+# Arrays that do not have the machine's byte order, are not aligned or are read-only take the slow path, also after
+# other arrays of the same dtype.
 plain = np.zeros(5)
 for _ in range(2):
     check_array(plain)

@@ -146,7 +146,7 @@ for thread in threads:
     thread.join()
 assert not problems, problems[0]
 
-# While a thread waits for a kernel, other threads run Python: the kernel ends when this thread says so.
+# While a thread waits for a kernel, other threads run Python code: this thread tells the kernel when to end.
 wait[1, 1](np.array([1, 0], np.int32))
 flags = np.zeros(2, np.int32)
 thread = threading.Thread(target=wait[1, 1], args=(flags,))

@@ -201,7 +201,7 @@ np.testing.assert_allclose(narrow(f, 0.0), f.sum(dtype=np.float64), rtol=1e-12, 
 assert narrow(f[:0], 7) == 7 and narrow(acc=1, f=k) == 1 + int(k.sum())
 
 
-# Errors: of the program, and of what is not possible, at its line.
+# Errors of the program, and errors for unsupported code, name the line.
 def refused(kind, text, function, *arguments, **options):
     try:
         njit(**options)(function)(*arguments)

@@ -485,7 +485,7 @@ made = changed_copy(particles)
 assert type(made) is np.ndarray and made.dtype == particle and made["m"].tolist() == [9, 2.5] and particles["m"][0] == 1.5
 
 
-# ---- texts decide what runs, and not the types: Numba compares them at run time ----
+# ---- texts determine which statements run, but not the types, because Numba compares texts at run time ----
 
 
 @njit

@@ -169,7 +169,7 @@ check(array_sums, m, np.ones(5))
 check(array_sums, m.astype(np.float32), np.ones(5))
 check(array_products, m)
 
-# ---- values behind a loop: those that one after the other would leave ----
+# ---- values after a parallel loop: the values that a sequential loop would leave ----
 
 
 def last_values(a):

@@ -51,7 +51,7 @@ def spread(x, k):
     return s
 
 
-# Cells: IPython puts their text where linecache looks for it.
+# Cells: IPython stores their text where linecache searches for it.
 cell = "@kjit.jit\ndef in_cell(r):\n    for i in kjit.grid_range(len(r)):\n        r[i] = i * CELL\n        assert i < 9, 'nine'\n"
 name = "<ipython-input-3-abcdef>"
 linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
@@ -61,7 +61,7 @@ r = np.zeros(5)
 names["in_cell"](r)
 assert r.tolist() == [0, 3, 6, 9, 12]
 
-# exec: with keep_sources() known, also where several texts have one name.
+# exec: after keep_sources(), the text is known, also if several texts have the same name.
 text = "def made(r):\n    for i in kjit.grid_range(len(r)):\n        r[i] = {}\nf = lambda a: a * {}\n"
 kjit.keep_sources()
 kjit.keep_sources()
@@ -135,7 +135,7 @@ for bad, kind in ((lambda: kjit.benchmark([helper, helper], [1], np.zeros), Valu
         continue
     raise AssertionError(kind)
 
-# Code: each stage with the lines of Python that it comes from, before the instructions of it.
+# Code: each stage shows the lines of Python from which it was made, before their instructions.
 os.environ["KJIT_DEVICE"] = "cpu"
 fresh = kjit.jit(shown.py_func)
 try:
@@ -165,7 +165,8 @@ for bad, kind in ((lambda: fresh.inspect("nothing"), ValueError), (lambda: fresh
     raise AssertionError(kind)
 
 
-# With kjit.cuda imported, functions of texts and of syntax trees have a source, whichever of several of one name they are.
+# After the import of kjit.cuda, functions that were made from texts and syntax trees have a source, also if several texts
+# have the same name.
 child = """
 import ast, numpy as np, kjit
 from kjit import cuda, njit

@@ -62,8 +62,8 @@ for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
     assert half(x).dtype == "f8" and half(x).tolist() == [50, 0.5, 60], kind
 
 
-# Signatures of gufuncs, and of ufuncs for all cores: that of the arguments' types, wherever it stands. Of a ufunc for one core NumPy takes
-# the first that fits.
+# For gufuncs, and for ufuncs on all cores, the signature with the types of the arguments is chosen, at any position in the list. For a
+# ufunc on one core, NumPy takes the first signature that fits.
 @kjit.guvectorize(["(float64[:], float64[:])", "(float32[:], float32[:])", "(int32[:], int32[:])"], "(n)->()")
 def head(x, r):
     r[0] = x[0] + 1

@@ -37,7 +37,8 @@ sys.path.insert(0, os.path.join(HERE, "Inputs"))
 import numba_suite_kinds  # noqa: E402
 
 VERSION = "0.30.4"
-# What the tests import beside numba-cuda, so that the outcomes are the same on every machine that can fetch it.
+# The packages that the tests import in addition to numba-cuda. With fixed versions, the outcomes are the same on every
+# machine that can download them.
 PACKAGES = ("numpy==2.2.6", "ml_dtypes==0.5.1")
 # The simulator, KJIT_DEVICE=python, has expectations of its own.
 EXPECTED = os.path.join(HERE, "Inputs", "numba_suite_simulated.txt" if os.environ.get("KJIT_DEVICE") == "python" else "numba_suite.txt")
@@ -98,7 +99,8 @@ def is_of_kernels(name):
     return folder in ("cudasim", "doc_examples") or (folder == "cudapy" and file[len("test_"):-len(".py")] in KERNELS)
 
 
-# Names that kjit.cuda refuses, as what they ask for is out of scope: a test that comes to them is, too.
+# Names that kjit.cuda refuses because their functions are out of scope. A test that uses such a name is out of scope as
+# well.
 # On the CPU that is linked code; a machine without NVRTC refuses CUDA C.
 REFUSED = r"is linked code for GPUs \(|which needs the library NVRTC|the simulator does not run linked code"
 

@@ -92,7 +92,7 @@ for name, text in texts.items():
     assert re.search(rf"\.visible \.entry {name}\s*\(\s*\)", text), text
 assert ".visible .const .align 8 .b8 params[64];" in texts["__raygen__all"]
 assert "_optix_report_intersection_3, " in texts["__intersection__all"]
-# The programs above use every word, so that the text of each one has been compiled.
+# The programs above use every word, so the text of each word has been compiled.
 words = {name for name in dir(optix) if type(getattr(optix, name)).__name__ == "_Word"}
 assert words and words <= set(re.findall(r"optix\.(\w+)\(", open(__file__).read().partition("# ---- mistakes")[0])), words
 assert len(set(re.findall(r"_optix_\w+", "".join(texts.values())))) == 40

@@ -59,7 +59,7 @@ if cupy:
     r.shape = (12,)
     axpy(r, 0, r, r)
     np.testing.assert_array_equal(r.get(), expected(np.zeros((3, 4)), 1).ravel())
-    # Behind what CuPy has queued on its stream, before what it queues next.
+    # kjit's work runs after the work that CuPy has queued on its stream, and before the work that CuPy queues next.
     for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream.ptds):
         with stream:
             x = cupy.random.standard_normal(N)
@@ -140,7 +140,7 @@ def growth(count):
     return after[0] - before[0], before[1] - after[1]
 
 
-# Other processes use the memory of the GPU, too, so that one of some measurements has to show no growth.
+# Other processes use the memory of the GPU as well, so only one of several measurements must show no growth.
 from_threads(5000)
 found = []
 while len(found) < 4 and not any(max(grown) < 4 << 20 for grown in found):

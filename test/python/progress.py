@@ -237,7 +237,7 @@ except KeyboardInterrupt:
     pass
 assert shown[0][0] == "new" and re.fullmatch(line, shown[0][1]) and shown[-1] == ("update", ""), shown
 
-# A compilation, and what comes of its stages. One that ends before anybody has looked is followed by another one.
+# A compilation, and the lines for its stages. If it ends before a line was shown, another compilation follows.
 _progress._PATIENCE, _progress._PERIOD = 0, 0.002
 kjit.keep_sources()
 random = np.random.default_rng()
@@ -255,7 +255,7 @@ else:
 allowed = {f"compiling, {what}" for what in ("kernel IR", "types", "LLVM IR", "optimization", "machine code")} | {"compiling", "running on cpu"}
 assert all(text.split(": ")[2] in allowed for _, text in shown if "large" in text), shown
 
-# What Python does before it compiles is a part of that, and ends with an error, too.
+# The work of Python before a compilation is part of the compilation. It also ends if there is an error.
 for text, is_right in (("    r[0] = 1\n", True), ("    r[0] = nobody\n", False)):
     exec(f"def small(r):\n{text}", names)
     kernel, described = kjit.jit(names["small"]), []
@@ -288,7 +288,7 @@ flag[0] = 1
 thread.join()
 kjit.set_progress(None)
 
-# Every form of the line, of what the extension says of a call.
+# Every form of the line, for the reports of the extension about a call.
 where = f"spin (progress.py:{spin.py_func.__code__.co_firstlineno})"
 name = spin._made.name
 for said, wanted in (

@@ -655,7 +655,7 @@ for function, value, kind in [
     assert is_narrow == (kind is np.complex64), (value, kind, got)
 
 
-# ---- `is` of members: those of two enumerations are never the same, though integers among them may be equal ----
+# ---- `is` of members: members of two enumerations are never the same, even if they are equal integers ----
 
 
 class Level(enum.IntEnum):

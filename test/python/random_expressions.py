@@ -153,7 +153,7 @@ class Program:
             return
         word = self.choice.choice(IN_PLACE)
         made_b, made_y = self.choice.choice(((b, y), (b * a[:1].astype(a.dtype), None)))
-        if made_y is None:  # a part that nobody holds and that reads what is written
+        if made_y is None:  # a part that the program does not hold, and that reads the elements that are written
             if made_b.dtype != a.dtype or made_b.shape != np.broadcast_shapes(np.shape(b), a.shape[:0] + a[:1].shape):
                 return
             if np.broadcast_shapes(a.shape, made_b.shape) != a.shape:

@@ -75,7 +75,7 @@ for kind, text, call in (
     else:
         raise AssertionError(f"not refused: {text}")
 
-# A list is the shape of a new array, as NumPy takes it, and so is an integer of NumPy's.
+# A list can be the shape of a new array, as in NumPy. An integer of NumPy can be the shape as well.
 assert kjit.random_uniform([3, 2], 1).shape == (3, 2) and kjit.random_integers(np.int64(3), 1, 0, 9).shape == (3,)
 # What may be left out still may, and bits are looked at by every sort of numbers.
 assert kjit.bincount(n, 9, None).sum() == 9 and kjit.sort_segments(n, np.array([0, 4, 9])).shape == (9,)

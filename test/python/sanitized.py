@@ -39,7 +39,8 @@ with tempfile.TemporaryDirectory() as folder:
     def compiled(file):
         return subprocess.run([compiler, *flags, "-c", file, "-o", os.path.join(folder, os.path.basename(file) + ".o")]).returncode == 0
 
-    # Two at once: as many compilers as files would take the memory and the processors from the tests that run beside this one.
+    # Two compilers run at a time: one compiler for each file would take memory and processors from the tests that run at the
+    # same time.
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         assert all(pool.map(compiled, sources))
     libraries = os.path.join(build, "lib")

@@ -48,7 +48,7 @@ refused(kjit.MisuseError, never.synchronize)
 refused(TypeError, lambda: stream.wait(stream), "kjit.Event")
 refused(TypeError, lambda: last.since(3), "kjit.Event")
 
-# What is captured is not run, then run as often as it is launched, with values as they were.
+# Captured work does not run at the capture. Then it runs at each launch, with the captured values.
 r[:] = 0
 with stream.capture() as graph:
     add[None, None, stream](r, x, 1)
@@ -79,7 +79,7 @@ with stream.capture() as bad:
 refused(ValueError, bad.launch, "no")
 
 
-# Streams of others are taken by what they say of themselves; on the CPU only the default one can be meant.
+# Streams of other libraries are identified by their protocol. On the CPU, they can only be the default stream.
 class Protocol:
     def __init__(self, handle):
         self.handle_ = handle

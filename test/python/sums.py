@@ -38,7 +38,7 @@ squares(r, n, np.array([70000], "i4"))
 whole = np.arange(n)
 np.testing.assert_array_equal(r, [(whole**2).sum(), (whole * 70000).sum(), 2432902008176640000, 2**40, -((whole + 1) * whole).sum()])
 
-# Sums of elements: of any integers in 64 bits, of floats in their own type.
+# Sums of elements: integers of all types are summed in 64 bits, and floats in their own type.
 
 
 @kjit.jit
@@ -62,7 +62,8 @@ total(r, x)
 assert r[0] == x.sum()
 
 
-# A variable that counts by a literal, one that holds bits, and one with an annotation stay as they were.
+# The types of three kinds of variables do not change: a variable that counts by a literal, a variable that holds bits,
+# and a variable with an annotation.
 
 
 @kjit.jit

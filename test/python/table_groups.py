@@ -201,7 +201,8 @@ for kind in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "?"):
     assert got["high"].tolist() == [w.max() for w in wide] and got["high"].dtype == kind
     assert np.allclose(got["m"], [w.mean() for w in wide]) and np.allclose(got["v"], [w.var(ddof=1) for w in wide])
 
-# Functions that need only folds of the values have the results that they have of the array, also with NaN among the values.
+# Functions that need only folds of the values have the same results as for the whole array, also if there are NaNs among
+# the values.
 def above(x):
     high = np.max(x)
     if high > 10:
@@ -275,7 +276,7 @@ for maker in MAKERS:
     found = dict(zip(zip(*(got[name] for name in names)), map(list, zip(got["total"], got["first"]))))
     assert found == want and list(found) == sorted(found), (seed, maker, names)
 
-# Categories of pandas keep their order and their type, and columns of texts without missing ones make bools that cannot be missing.
+# Categories of pandas keep their order and their type. A column of texts without missing values gives bools that cannot be missing.
 if pandas:
     texts = rng.choice(["z", "x", "yy"], 300)
     frame = pandas.DataFrame({"k": pandas.Categorical(texts, ["z", "unused", "x", "yy"], ordered=True), "j": rng.integers(0, 3, 300), "s": texts})

@@ -122,13 +122,13 @@ def differ(name, got, want, arguments):
     g, w = got.astype("G" if want.dtype.kind == "c" else "g"), want.astype("G" if want.dtype.kind == "c" else "g")
     limits = np.finfo(want.dtype)
     if want.dtype.kind == "c":
-        # Of operands that are finite, what becomes infinite or NaN has to do so here, too.
+        # For finite operands, the result must be finite if and only if NumPy's result is.
         ordinary = np.logical_and.reduce([np.isfinite(x) for x in arguments])
         near = np.abs(g - w) <= 32 * limits.eps * np.maximum(np.abs(w), limits.tiny / limits.eps)
         wrong = ~np.where(np.isfinite(w) & np.isfinite(g), near, ~ordinary | (np.isfinite(w) == np.isfinite(g)))
         return wrong | differ_specially(got, want, arguments) if name in ALGEBRAIC else wrong
     size = np.maximum(np.abs(w), limits.tiny)
-    if name.startswith("logaddexp"):  # the sum of a number and of a logarithm: its rounding is that of the larger one
+    if name.startswith("logaddexp"):  # a sum of a number and a logarithm has the rounding error of the larger one
         size = np.maximum(size, np.maximum(*(np.abs(x.astype("g")) for x in arguments)))
     near = np.abs(g - w) <= ULPS * limits.eps * size
     near |= np.isinf(g) & (np.sign(g) == np.sign(w)) & (np.abs(w) >= limits.max * (1 - ULPS * limits.eps))  # rounded up

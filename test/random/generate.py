@@ -49,12 +49,12 @@ class Kernel:
         self.attributes = ""
         self.wrapper = None
         self.declarations, self.annotations = [], {}
-        self.per_thread = {}  # arrays of which each thread has so many elements of its own: outputs too
+        self.per_thread = {}  # array -> the number of elements that each thread has for itself
         self.shares_records = False
         self.touches = []  # funcs that change an element of these
         self.poked = None  # the one that an extern func changes behind the kernel's back
         self.before, self.far = [], None  # lines before all others; a view through a pointer: name, type, shape
-        self.ways = {}  # of numbers that are no plain parameters: one of WAYS
+        self.ways = {}  # name of a number that is not a plain parameter -> one of WAYS
 
     def give(self, way):
         """How the numbers are given from now on; mixed: each in a way of its own. A const parameter is one number."""
@@ -754,7 +754,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.tr, self.depth = translator, depth
         self.vars, self.writable, self.places, self.extents = [], [], [], []
         self.hidden, self.unreadable, self.changeable = set(), set(), set()
-        self.held = {}  # vars that hold an array: one that they may hold
+        self.held = {}  # name of a var that holds an array -> an array that it may hold
         self.own, self.counters = {}, {}
 
     def element_type(self):

@@ -68,7 +68,8 @@ def make(seed):
     ops = ["=", "=", "="] + ([] if t == "bool" else ["+=", "*="]) + (["^="] if t in ("i32", "u32", "i64", "bool") else [])
     if t in ("i32", "u32", "i64") and kind not in ("local", "variable"):
         ops.append("max")
-    # many vectors, so that cores meet in them: each goes through all vectors with another lane
+    # there are many vectors, so that several cores access the same vectors: each core goes through all vectors with
+    # another lane
     is_large = kind in ("global", "blocks", "func", "pointer") and r.random() < 0.6
     op, count = r.choice(ops), r.randint(3000, 6000) if is_large else r.randint(1, 24)
     dtype = library.NUMPY[t]

@@ -351,7 +351,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         self.program, self.env = program, dict(env or {})
         self.joins = {} if joins is None else joins
         self.is_generating, self.result, self.site = is_generating, None, 0
-        self.join_keys = {}  # of vars in joins: in each copy of a loop through a tuple they are others
+        self.join_keys = {}  # the keys of vars in joins: each copy of a loop through a tuple has its own vars
 
     # -- expressions --
 

@@ -28,7 +28,7 @@ NUMPY = {**{t: {"i": "int", "u": "uint", "f": "float", "c": "complex"}[t[0]] + t
 OF_NUMPY = {v: k for k, v in NUMPY.items()}
 
 
-# ---- the rules: of each operator the types of its operands as they are converted, and of its result; None: Numba has none ----
+# ---- the rules: for each operator, the types to which operands are converted, and the result type; None: Numba lacks it ----
 
 def convert(x, source, target):
     """A float becomes an integer of 8 or 16 bits through 32 bits."""

@@ -12,7 +12,8 @@ import numpy as np
 
 import library
 
-# What stands for the operand, an i32 or a number without a type, and the check that fails in it; None: it counts in r[1].
+# The text of an operand, which is an i32 or a number without a type, and the check that fails in it. None means that it
+# counts in r[1].
 OPERANDS = {"(x[0] // z[0])": "division", "i32(f[0] / f[1])": "division", "(m // n)": "division", "LITERALS[far]": "bounds", "bump(r)": None, "literal(r)": None, "atomic_add(r[1], 1)": None}
 FEW = ("(x[0] // z[0])", "LITERALS[far]", "literal(r)")
 EVALUATED = (

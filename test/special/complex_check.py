@@ -20,7 +20,7 @@ NUMBERS = (0.0, -0.0, 1.0, -1.0, 1.5, -3.5, math.inf, -math.inf, math.nan)
 FEW = (0.0, -1.0, 1.5, -math.inf, math.nan)
 ONE = [f"{name}(z)" for name in special_complex.NAMES] + ["c(abs(z), arg(z))", "conj(z)", "-z", "z ** 2", "z ** -2", "c(z.real, z.imag)"]
 TWO = ["z + w", "z - w", "z * w", "z / w", "pow(z, w)", "c(z == w ? 1 : 0, z != w ? 1 : 0)"]
-FUSED = ("z ** -2",)  # 1 / z is rounded, then x * x - y * y: 0, or what is left where one product is fused into the difference, of either sign
+FUSED = ("z ** -2",)  # 1 / z is rounded; then x * x - y * y is 0 or, if one product is fused into the difference, a rest of either sign
 TOLERANCE = {"c64": 4e-6, "c128": 1e-14}
 
 

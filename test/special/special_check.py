@@ -23,7 +23,8 @@ from share import share_of
 from special_values import FLOATS, INTEGERS, class_of, decode, infinity, integer, is_nan, literal, read_npy, sign_bit, size_of, specials, ulps, write_npy
 
 SETS = {"floats": (floats, FLOATS), "integers": (integers, INTEGERS)}
-# Of the special values so many are combined with all others, one of both a constant; as many are combined where all operands are constants; and in expressions of three.
+# The number of special values that are combined with all other values, where one of both is a constant. The same number is combined if all operands are constants. The
+# second number is for expressions with three operands.
 CONSTANTS, TRIPLES = 12, 8
 PAIRS = {"literals": 10, "weak": 10, "constants": 6, "parameters": 6}
 STATEMENTS = 250   # in one kernel of constants

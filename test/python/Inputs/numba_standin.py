@@ -143,7 +143,8 @@ SETTINGS = {"CUDA_MEMORY_MANAGER": "default", "CUDA_ENABLE_MINOR_VERSION_COMPATI
             "PYVERSION": sys.version_info[:2], "CUDA_DEBUG_POLY": False, "CUDA_DEBUG_POLY_USE_TYPED_CONST": False}
 
 
-# What numba_cuda/tests/support.py has for assertPreciseEqual. Its other parts are Numba's own and cannot be loaded.
+# The parts of numba_cuda/tests/support.py that assertPreciseEqual needs. The other parts belong to Numba and cannot be
+# loaded.
 COMPARISON = """_bool_types _exact_typesets _approx_typesets _sequence_typesets _float_types _complex_types _detect_family _fix_dtype
     _fix_strides assertStridesEqual assertPreciseEqual _assertPreciseEqual""".split()
 

@@ -65,7 +65,7 @@ for name, of_group in groups.items():
         assert abs(place_x(int(row[size_name])) - x) < 0.3 and abs(place_y(value_of(row)) - y) < 0.3, (row, x, y)
         assert 0 < x < width and 0 < y < height
 assert len({line.get("class") for line in lines}) == len(lines)
-# the box of the legend: all names are in it, and nothing of a line that is no part of the legend
+# the box of the legend contains all names, and no part of a line that does not belong to the legend
 box = next(r for r in root.findall(SPACE + "rect") if r.get("class") == "legend")
 left, top, right, bottom = (float(box.get(a)) + (float(box.get(b)) if b else 0) for a, b in (("x", ""), ("y", ""), ("x", "width"), ("y", "height")))
 assert 0 < left < right < width and top < bottom < height

@@ -49,7 +49,8 @@ def compare(number):
         return f"numpy has {x.dtype} {x.shape}"
     if kind == "bool":
         x = x.view(np.uint8) != 0
-    # numpy copies the fields of a struct, not the bytes between them, and Fortran's order is copied: as bytes they are all there
+    # numpy copies the fields of a struct, but not the bytes between them, and arrays in Fortran's order are copied; as bytes,
+    # everything is kept
     x = np.ascontiguousarray(x.view(f"V{x.dtype.itemsize}") if kind == "struct" else x)
     return None if x.tobytes().hex() == data else f"numpy has other data: {x.tobytes().hex()}"
 

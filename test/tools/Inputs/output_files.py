@@ -24,7 +24,7 @@ def save(path, extra=(), count=100000):
     return [*run, fives, "--arg", f"x=zeros:f32[{count}]", "--save", f"x={path}", *extra]
 
 
-# a name that is new, and one that is there; by kjit-run and by kjit-compile
+# a new name and an existing name, with kjit-run and with kjit-compile
 limited = "ulimit -f 1; "
 for command, path in [(save("new.npy"), "new.npy"), ([*run, fives, "--arg", "x=zeros:f32[8]", "--emit", "llvm=code.ll", "--no-cache"], "code.ll"),
                       ([*compile_, fives, "--signature", "f32[:]", "--emit", "llvm", "-o", "code.ll"], "code.ll"),
