@@ -24,7 +24,7 @@ struct columns_engine {
 
 /* An element type of Arrow. */
 typedef struct column_type {
-  const char *format; /* true if a ':' and a time zone follow the format */
+  const char *format; /* Arrow's format string; if it ends in ':', a time zone follows */
   kjit_type element;
   uint32_t bits;
   bool is_time; /* true for a date, time, timestamp or duration */

@@ -20,9 +20,8 @@ POINTERS = "block.kir"
 RUNS_ON = '"--device", device'  # in rows.py: the rows have a GPU's launches, and run on the CPU
 USUAL = "bounds,division,assert,barrier,races"
 ALL = USUAL + ",uninitialized"
-# The file of the rows, the names of the rows in it, and the checks. Some modules read local words through pointers, which the check of uninitialized memory does not follow, or
-# copy values that
-# are not set yet and that nothing uses.
+# The file of the rows, the names of the rows in it, and the checks. Some modules read local words through pointers, which the check of uninitialized memory
+# does not follow, or copy values that are not set yet and that nothing uses.
 ROWS = [("scans", "many", USUAL), ("scans", "by key", USUAL), ("scans", "columns", USUAL), ("selects", "many", USUAL), ("segments", "another", USUAL), ("segments", "by key", USUAL),
         ("reductions", "every size", ALL), ("reductions", "rows", USUAL), ("merge_sorts", "in place", ALL), ("radix_sorts", "few i32", ALL), ("segment_sorts", "", ALL)]
 # Barriers that the test removes: the module, the start of the func, the number of the barrier in it, and the rows that

@@ -18,8 +18,8 @@ assert "kjit._kjit" in loaded and not loaded & {"numpy", "ast", "inspect", "kjit
 assert len(loaded) < 40, sorted(loaded)
 
 # The first kernel loads only the modules that it needs: modules that take long to load and that this kernel does not need
-# are not loaded. Sources are read as Python reads
-# them, in whichever encoding, with whatever ends of lines, where a line in the middle has a character that ends lines elsewhere.
+# are not loaded. Sources are read as Python reads them: in any encoding, with any line ends, and with a character in the
+# middle of a line that ends lines in other files.
 KERNEL = """{head}
 # {text} \f \u2028 \x85
 import sys

@@ -150,7 +150,7 @@ static bool read_file(const tool_bytes *bytes, tool_error *error, void *to, uint
 bool tool_open_regular(tool_error *error, const char *path, int *file, uint64_t *size_bytes)
 {
   struct stat status;
-  /* O_NONBLOCK prevents that the call waits for a named pipe, which is rejected below */
+  /* O_NONBLOCK prevents the call from waiting for a named pipe, which is rejected below */
   *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (*file < 0) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
   bool ok =

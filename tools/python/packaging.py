@@ -21,8 +21,8 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = (ROOT / "include/kjit/status.h").read_text()
 VERSION = ".".join(re.findall(rf"KJIT_VERSION_{part} (\d+)", HEADER)[0] for part in ("MAJOR", "MINOR", "PATCH"))
-FIXED_TIME = 1577836800  # the time of all members of an archive; it is constant so that the same input gives the same
-                         # bytes
+# the time of all members of an archive; it is constant so that the same input gives the same bytes
+FIXED_TIME = 1577836800
 
 TOOLS = ("kjit-run", "kjit-compile", "kjit-cache")
 ENTRY_POINTS = "[console_scripts]\n" + "".join(f"{tool} = kjit._tools:{tool.split('-')[1]}\n" for tool in TOOLS)

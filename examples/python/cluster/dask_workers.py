@@ -51,15 +51,15 @@ def told():
 
 if __name__ == "__main__":
     cache = tempfile.TemporaryDirectory()
-    os.environ["XDG_CACHE_HOME"] = cache.name  # a directory for the workers only, which would otherwise use the user's
-                                               # own directory
+    # a directory for the workers only, which would otherwise use the user's own directory
+    os.environ["XDG_CACHE_HOME"] = cache.name
     x = np.random.default_rng().standard_normal((400, 300))
     expected = (np.exp(-x * x) * SCALE) ** 3
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         workers = list(client.scheduler_info()["workers"])
-        for worker in workers:  # the workers run one after the other: the first one compiles, the second one loads its
-                                # code
+        for worker in workers:
+            # the workers run one after the other: the first one compiles, the second one loads its code
             client.submit(work_and_sum, x[:2], over, 3, add_rows, workers=[worker], pure=False).result()
         numbers = [client.run(told, workers=[worker])[worker] for worker in workers]
         array = dask.array.from_array(x, chunks=(50, 300))

@@ -393,8 +393,8 @@ def axes_of(axis):
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not all(hasattr(each, "__index__") for each in axes):
         raise TypeError(f"axis must be an integer or a tuple of integers, not {axis!r}")
-    return tuple(max(-100, min(index(each), 100)) for each in axes)  # the limits are outside of the range of every
-                                                                     # array, so an invalid axis stays invalid
+    # the limits are outside of the range of every array, so an invalid axis stays invalid
+    return tuple(max(-100, min(index(each), 100)) for each in axes)
 
 
 def listed(out):

@@ -14,8 +14,8 @@ from ._shapes import shape_of
 from .dtypes import SCALARS, name_of
 from .frontend import parallel
 
-_kjit.listen()  # _kjit finds the source of a function that exec() has made only if the function was made after this
-                # call
+# _kjit finds the source of a function that exec() has made only if the function was made after this call
+_kjit.listen()
 _deciding = threading.local()  # the functions whose runs_in_python is being determined, innermost last
 # Numba's options. kjit ignores the options in the last row, because its behaviour does not depend on them.
 _OPTIONS = frozenset(

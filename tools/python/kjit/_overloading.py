@@ -268,8 +268,8 @@ def learn(error):
     """Reads the argument types in the error of a func without an implementation, and chooses the
     implementation. Returns whether the caller has to translate and compile again; False for any
     other error. Raises the error with another message if the program has no implementation."""
-    unresolved = getattr(error, "_unresolved", None)  # exceptions of other classes, such as KeyboardInterrupt, lack
-                                                      # this attribute
+    # exceptions of other classes, such as KeyboardInterrupt, lack this attribute
+    unresolved = getattr(error, "_unresolved", None)
     if unresolved is None:
         return False
     number, listed = unresolved

@@ -23,8 +23,8 @@ from . import config, cudadrv, errors, types
 from . import streams as _streams
 from . import words as _words
 
-_kjit.listen()  # _kjit finds the source of a function that exec() has made only if the function was made after this
-                # call
+# _kjit finds the source of a function that exec() has made only if the function was made after this call
+_kjit.listen()
 globals().update(types.NAMES)
 globals().update({name: kind for kind in types.VECTORS.values() for name in (kind.name, *kind.aliases)})
 globals().update(_words.FORMS)

@@ -117,8 +117,8 @@ def take(value, after, has_stream=False):
     if isinstance(value, host_arrays.MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own
     if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
-        value = value.value.copy()  # the kernel gets a copy, so the program does not see the elements that the kernel
-                                    # writes
+        # the kernel gets a copy, so the program does not see the elements that the kernel writes
+        value = value.value.copy()
     if isinstance(value, _Argument):
         value = value.value
     if isinstance(value, arrays.DeviceNDArray):

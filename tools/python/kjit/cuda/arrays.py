@@ -153,8 +153,8 @@ class DeviceNDArray(_kjit.Held):
         )
         layouts.check_copy(self, source)
         core = array_core(self)
-        if core.size != self.size:  # elements repeat along dimensions of stride 0, so the view is reduced to one copy
-                                    # of each element
+        if core.size != self.size:
+            # elements repeat along dimensions of stride 0, so the view is reduced to one copy of each element
             return core.copy_to_device(source[layouts.core_index(self)], stream)
         if isinstance(source, DeviceNDArray):
             self._own.copy_from(source._own)

@@ -95,8 +95,8 @@ for _name, _text in {
     _made[_name] = Form(f"cuda.bf16.{_name}", "x", _text)
 for _name, _word in words._UNARY_HALF.items():
     _made[_name] = Form(f"cuda.bf16.{_name}", "x", f"{_word}(bf16({{x}}))")
-for _name in ("htanh", "htanh_approx"):  # in CUDA, the second function may be less exact; in kjit both are equally
-                                         # exact
+for _name in ("htanh", "htanh_approx"):
+    # in CUDA, the second function may be less exact; in kjit both are equally exact
     _made[_name] = Form(f"cuda.bf16.{_name}", "x", "tanh(bf16({x}))")
 for _name, _word in words._BINARY_HALF.items():
     _made[_name] = Form(f"cuda.bf16.{_name}", "a b", f"(bf16({{a}}) {_word} bf16({{b}}))")

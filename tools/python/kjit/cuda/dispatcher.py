@@ -414,8 +414,8 @@ class Dispatcher(_kjit.Dispatcher):
 
 def _remake(reduced, signatures, given):
     kernel = reduced[0](*reduced[1])
-    known = kernel.__dict__.get("_dispatcher")  # if this process has loaded the same pickle before, the same dispatcher
-                                                # is returned
+    # if this process has loaded the same pickle before, the same dispatcher is returned
+    known = kernel.__dict__.get("_dispatcher")
     made = known and known()
     if made is None:
         made = Dispatcher(kernel.py_func, signatures, given)

@@ -163,8 +163,8 @@ class GUFunc(_ufuncs.Attributes):
         self._codes = tuple(self._row_codes(signature) for signature in signatures)
         names = function.__code__.co_varnames[:count]
         self._converts_back = bool(writable)
-        if not self._outputs and not writable:  # a function without results can have an effect only by writing to its
-                                                # inputs
+        if not self._outputs and not writable:
+            # a function without results can have an effect only by writing to its inputs
             writable = [i for i, core in enumerate(self._inputs) if core]
         self._writable = self._places_of(writable, names)
 

@@ -295,8 +295,8 @@ class DeviceUfunc(_ufuncs.Folds):
                 self._codes += (code,)
             return found, result, self._func
         rules, rows = rules_for(casting, self._rules), self._rows
-        if dtype is not None:  # only signatures with this result type fit; casting= decides which conversions of
-                               # operands are allowed
+        if dtype is not None:
+            # only signatures with this result type fit; casting= decides which conversions of operands are allowed
             rows = [row for row in rows if row[1] == numpy.dtype(dtype)]
             rules = (lambda value, own, wanted: numpy.can_cast(own, wanted, casting),)
         return choose_row(rows, self.__name__, args, found, rules)

@@ -389,7 +389,7 @@ class Calls:
         known."""
         known = self.static_value(value) if isinstance(value, ast.AST) else value
         if isinstance(known, (bool, int, float, complex)) and self.builder.is_under_way(python):
-            return static.UNKNOWN  # a recursive call with different numbers must call the same function, so the number
-                                   # is not a constant
+            # a recursive call with different numbers must call the same function, so the number is not a constant
+            return static.UNKNOWN
         is_handed_over = self.is_typed or modules.is_function(known) or words.builtin_name(known) is not None
         return known if is_handed_over else static.UNKNOWN

@@ -323,8 +323,8 @@ class Builder:
 
     def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
-        if getattr(thing, "is_njit", False) and not self.makes_arrays:  # the func converts floats to integers in the
-                                                                        # same way as its kernel
+        if getattr(thing, "is_njit", False) and not self.makes_arrays:
+            # the func converts floats to integers in the same way as its kernel
             attributes = attributes.replace(" @indefinite", "")
         # a function without a caller returns its value to Python, so it must return a copy
         if getattr(thing, "copies_records", False) and not self.callers.get(name):

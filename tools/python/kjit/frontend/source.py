@@ -121,8 +121,8 @@ def _lines(file, names):
     importing it takes as long as compiling a small function. Unless it is already imported, files
     are read here."""
     if file == "<string>":
-        return []  # since Python 3.13, linecache has the text of `python -c` under this name, but other texts have the
-                   # same name
+        # since Python 3.13, linecache has the text of `python -c` under this name, but other texts have the same name
+        return []
     lines = None if "linecache" in sys.modules else _read(file)
     if lines is None:
         import linecache
@@ -179,8 +179,8 @@ def _recover(function):
         if isinstance(source, bytes):
             source = source.decode("utf-8", "replace")
         if isinstance(source, str) and source.isascii() and code.co_name.isidentifier() and code.co_name not in source:
-            continue  # skips the slow compilation. This is correct only for ASCII, because Python normalizes other
-                      # names.
+            # skips the slow compilation. This is correct only for ASCII, because Python normalizes other names.
+            continue
         whole = lambdas.recompile(source, code)
         if whole is None or not _contains(whole, code):
             continue

@@ -331,8 +331,8 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     diagonal."""
     text = _text(dtype)
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
-    k = max(-shape[0], min(int(k), shape[1]))  # k is limited to the first diagonal outside of the matrix, because all
-                                               # diagonals outside give the same result
+    # k is limited to the first diagonal outside of the matrix, because all diagonals outside give the same result
+    k = max(-shape[0], min(int(k), shape[1]))
     return from_indices(_diagonal(text), shape, text, (typed(k, "i64"),), _engine.device_name(device))
 
 
@@ -346,8 +346,8 @@ def _triangle(x, k, compare, what):
     names = [f"i{n}" for n in range(x.ndim)]
     at = ", ".join(names)
     text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"
-    k = max(-x.shape[-2] - 1, min(int(k), x.shape[-1] + 1))  # k is limited to the first diagonal outside of the matrix,
-                                                             # because all diagonals outside give the same result
+    # k is limited to the first diagonal outside of the matrix, because all diagonals outside give the same result
+    k = max(-x.shape[-2] - 1, min(int(k), x.shape[-1] + 1))
     return from_indices(func("part", text), tuple(x.shape), x.dtype.text, (x, typed(k, "i64")), x.device)
 
 

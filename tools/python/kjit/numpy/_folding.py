@@ -72,8 +72,8 @@ def reduce(ufunc, inputs, out, axis=0, dtype=None, keepdims=False, initial=_NONE
     x, loop, result = _prepared(ufunc, inputs[:1], out or inputs[3:4], inputs[2] if len(inputs) > 2 else dtype)
     axis = inputs[1] if len(inputs) > 1 else axis
     axes = normalize_axes(axis, x.ndim) if x.ndim or axis not in (0, -1) else ()
-    if len(axes) > 1:  # for a ufunc whose elements must not be reordered along several axes, NumPy's reduce raises the
-                       # error
+    if len(axes) > 1:
+        # for a ufunc whose elements must not be reordered along several axes, NumPy's reduce raises the error
         ufunc.reduce(numpy.ones((1, 1), numpy_type(loop.outputs[0])), axis=(0, 1))
     mask = None if where is True else _protocols._mask(where, x.device)
     first = _initial(ufunc, loop, initial, mask)
@@ -110,8 +110,8 @@ def _reduced(ufunc, loop, x, axes, first, mask):
         x = _masked(x, mask, first if ufunc.identity is None else ufunc.identity)
     if first is None or isinstance(operator, str) and ufunc.identity == first:
         return _engine.reduce_axes(x, operator, axes, text)
-    if operator in ("any", "all"):  # any and all have no initial value, so the initial value is combined with their
-                                    # result afterwards
+    if operator in ("any", "all"):
+        # any and all have no initial value, so the initial value is combined with their result afterwards
         return ufunc(_engine.reduce_axes(x, operator, axes, text), bool(first))
     return _engine.reduce_axes(x, operator, axes, text, initial=_element(first, text))
 
@@ -334,8 +334,8 @@ def _update(ufunc, loop, flat, places, values, text, device):
     from . import _indexing, _protocols
 
     shape = tuple(places.shape)
-    if len(loop.inputs) == 1:  # an index that occurs several times: a ufunc of one operand is applied once for each
-                               # occurrence
+    if len(loop.inputs) == 1:
+        # an index that occurs several times: a ufunc of one operand is applied once for each occurrence
         loop, values = Loop(ufunc, (loop.inputs[0],), loop.outputs), [False if text == "bool" else 0]
         func = Func("update", f"func update(x0, x1) {{ return {stored(loop.call('x0'), loop.outputs[0], text)} }}", (loop.text,))
     else:

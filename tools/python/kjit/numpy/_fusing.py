@@ -256,8 +256,8 @@ def _compile_kernel(found, key, make, prepare, finish):
         prepare(pair)
         found.state = "one kernel"
         FUNCTIONS[key] = finish(pair)
-    except Exception as error:  # any failure is acceptable here, because without compiled code the operations run one
-                                # by one
+    except Exception as error:
+        # any failure is acceptable here, because without compiled code the operations run one by one
         _give_up(found, error)
 
 

@@ -504,8 +504,8 @@ def _set_masked(x, mask, value):
     if not rest and x.size and _kjit.is_pending(mask) and not isinstance(value, Array):
         from ._table import ROWS
 
-        _engine.elementwise(ROWS["where"], (mask, value, x), x)  # one pass computes the pending mask as well as the
-                                                                 # result
+        # one pass computes the pending mask as well as the result
+        _engine.elementwise(ROWS["where"], (mask, value, x), x)
         return
     mask = mask._view((*mask.shape, *([1] * rest)), (*mask._strides, *([0] * rest)), 0)
     if x.size:

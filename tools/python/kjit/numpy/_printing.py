@@ -31,8 +31,8 @@ def represent(self):
 
     try:
         shown = _shown(self)
-    except Error as error:  # the device may be lost; there must still be a text, because debuggers show arrays in this
-                            # case, too
+    except Error as error:
+        # the device may be lost; there must still be a text, because debuggers show arrays in this case, too
         return f"<kjit.Array {self.dtype.text}, shape {self.shape}, on {self.device}: {error.message}>"
     text = numpy.array2string(shown, separator=", ", prefix="array(")
     if not self.size and self.ndim != 1 or not self.size and self.shape != (0,):

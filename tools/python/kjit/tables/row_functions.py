@@ -80,8 +80,8 @@ class _Body(Expressions):
         self.started = {name: self.aliases.pop(name) for name in sorted(stored & {*self.aliases})}
         self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
-        self.text_names, self.returned_texts = set(), set()  # see Texts; for each returned value, whether it is a
-                                                             # string
+        # see Texts; for each returned value, whether it is a string
+        self.text_names, self.returned_texts = set(), set()
         self.operands = {}  # operand -> the name of its variable, in the order of use
 
     def error(self, node, message):
