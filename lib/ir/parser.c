@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-
 /* ---- tokens ---- */
 
 void ki_advance(ki_parser *parser)
