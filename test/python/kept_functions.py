@@ -15,6 +15,8 @@ import seeds
 
 FOLDER = pathlib.Path(sys.argv[1]).resolve()
 GENERATOR = seeds.fresh_choice()
+# Builds with assertions load the compiler to compile some of the hits again. The last checks do this for all hits.
+os.environ["KJIT_RECHECK"] = "0"
 
 # Parts in braces are replaced in `program`. `@kept` is a decorator of kjit in one run, and nothing in another.
 PROGRAM = """
@@ -246,6 +248,11 @@ for at in sorted({*GENERATOR.sample(range(len(whole)), 2), len(whole) - 1}):
         error_entry.write_bytes(damaged)
         assert reject("  # a comment") == commented, (at, len(damaged))
         assert reject("  # a comment")[3] is False
+
+# builds with assertions compile each hit again, and end the process if the code or the error differs
+os.environ["KJIT_RECHECK"] = "all"
+assert not compiled(run())
+assert reject("  # a comment")[:3] == commented[:3]
 
 # a directory that cannot be written to
 (FOLDER / "file").write_text("")
