@@ -145,8 +145,12 @@ KJIT_API kjit_context *kjit_get_graph_context(const kjit_graph *graph);
 KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
                                                        kjit_executable_graph **executable);
 /* Replaces the arguments of the operations by the arguments in another graph, which must have the
- * same operations in the same order. Later launches use the new arguments. Errors: ARGUMENT if the
- * operations differ, in which case nothing changes; DEVICE. */
+ * same operations in the same order. Later launches use the new arguments.
+ *
+ * On the CPU other threads can launch the executable graph during the call. On a GPU the
+ * application has to prevent this, because the driver does not.
+ *
+ * Errors: ARGUMENT if the operations differ, in which case nothing changes; DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_update_graph(kjit_executable_graph *executable,
                                                   const kjit_graph *graph);
 /* Queues all work in the graph once. If stream is NULL, the device's default stream is used.
