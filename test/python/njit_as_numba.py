@@ -84,6 +84,15 @@ def set_before_the_loop(n):
     return v, made
 
 
+def kept_for_the_next_run(x):
+    total = 0.0
+    for k in range(3):
+        for i in range(0 if k > 0 else len(x)):
+            v = i + x[i]
+        total += v + np.cumsum(x)[-1]
+    return total
+
+
 def set_in_an_earlier_loop(n):
     made = np.zeros(3)
     if n > 2:
@@ -168,6 +177,7 @@ CALLS = [
     (places, [(GRID,), (GRID.T,), (GRID > 2,)], []),
     (strides, [(GRID,), (GRID.T,)], []),
     (set_before_the_loop, [(3,), (200,)], []),
+    (kept_for_the_next_run, [(ROW,)], []),
     (set_in_an_earlier_loop, [(5,), (200,)], []),
     (enumerated, [(ROW, 3), (ROW, np.uint8(7))], [(ROW, 3.5), (ROW, 1j)]),
     (imaginary_part, [(ROW,), (MATRIX,), (ROW * 1j,)], []),

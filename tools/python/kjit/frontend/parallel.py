@@ -227,16 +227,16 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self._keep(Loop(statement, node, inputs, outputs, temporaries=made, unset=unset))
 
     def is_set_before(self, statement, name):
-        """Whether the name may have a value before the loop. If so, it keeps this value if the loop assigns none. Statements after the loop
-        count only if a further loop contains both."""
+        """Whether the name may have a value before the loop. If so, it keeps this value if the loop assigns none. Statements of the loop
+        and statements after it count only if a further loop contains them and the loop."""
         inside = {id(n) for n in ast.walk(statement)}
         loops = [n for n in ast.walk(self.node) if isinstance(n, (ast.For, ast.While)) and n is not statement]
         around = [loop for loop in loops if any(n is statement for n in ast.walk(loop))]
         repeated = {id(n) for loop in around for n in ast.walk(loop)}
         begin = statement.lineno, statement.col_offset
         return name in self.parameters or any(
-            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and id(n) not in inside
-            and (id(n) in repeated or (n.lineno, n.col_offset) < begin)
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+            and (id(n) in repeated or id(n) not in inside and (n.lineno, n.col_offset) < begin)
             for n in ast.walk(self.node)
         )
 
