@@ -189,6 +189,31 @@ def arrays_beside(n):
 
 
 numba_one, numba_two = numba.njit(one), numba.njit(two)
+def left_by_a_handler(x):
+    n = 0
+    for _ in range(3):
+        for item in literal_unroll((1, "a", 2)):
+            try:
+                if x > 0:
+                    raise ValueError("a")
+                n += 1
+            except ValueError:
+                break
+        n += 10
+    return n
+
+
+def same_variable():
+    n = 0
+    for item in literal_unroll((1, "a")):
+        for item in literal_unroll((2, None, 3)):
+            if item is None:
+                n += 1
+        if item == 3:
+            n += 100
+    return n
+
+
 CASES = [
     (field_sum, (TABLE,)),
     (field_of_variable, (TABLE,)),
@@ -274,6 +299,9 @@ for function, arguments in ((changed_list, ()), (part_of_list, ()), (list_of_var
         except errors:
             continue
         raise AssertionError(f"{jit.__module__} compiles {function.__name__}")
+
+# Numba has no such functions.
+assert kjit.njit(left_by_a_handler)(1) == 30 and kjit.njit(same_variable)() == 202
 
 # A new tuple of equal strings and functions needs no new code.
 first = kjit.njit(first_of)

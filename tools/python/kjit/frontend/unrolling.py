@@ -45,6 +45,14 @@ def _items_inside(node):
     return node.elts if all(_is_constant(n) or isinstance(n, (ast.Name, ast.Tuple)) for n in expressions) else None
 
 
+def _shared(loop):
+    """Returns the variable of a loop as a list if a loop inside has the same variable, or an empty list."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+        return []
+    inside = (n.target for s in loop.body for n in ast.walk(s) if isinstance(n, ast.For))
+    return [loop.target.id] if any(isinstance(t, ast.Name) and t.id == loop.target.id for t in inside) else []
+
+
 def _is_read(node, target):
     return isinstance(node, ast.Name) and isinstance(target, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load)
 
@@ -70,7 +78,9 @@ class _Found:
         self.virtual = self._virtual(nodes)
         inside = {id(n) for loop in nodes if isinstance(loop, ast.For) for s in loop.body for n in ast.walk(s) if _is_read(n, loop.target)}
         outside = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in inside)
-        self.read_outside = {n.id for n in outside}  # names that are read outside of the loops whose variables they are
+        # Names that are read outside of the loops whose variables they are. A loop inside of another loop with the same variable
+        # changes the variable for the rest of the outer body.
+        self.read_outside = {n.id for n in outside} | {name for loop in nodes for name in _shared(loop)}
         self.is_needed = bool(self.virtual) or any(isinstance(n, ast.For) and self.items_of_loop(n) for n in nodes)
 
     def _virtual(self, nodes):
@@ -202,8 +212,11 @@ class _Writer(ast.NodeTransformer):
         index = self.found.value(node.slice) if isinstance(node.ctx, ast.Load) else None
         is_virtual = isinstance(node.value, ast.Name) and node.value.id in self.found.virtual
         items = self.found.displays[node.value.id].elts if is_virtual else _items_inside(node.value)
-        is_inside = items is not None and type(index) is int and -len(items) <= index < len(items)
-        return copied(items[index]) if is_inside else node
+        if items is not None and type(index) is int and -len(items) <= index < len(items):
+            return copied(items[index])
+        if is_virtual:  # the translation of the tuple reports the item that a kernel cannot hold
+            node.value = copied(self.found.displays[node.value.id])
+        return node
 
     def visit_Call(self, node):
         self.generic_visit(node)
@@ -283,12 +296,15 @@ class _Leaving(ast.NodeTransformer):
 
 def _leaving(body, kind):
     """Returns whether statements of the class `kind` (break or continue) in a body belong to its loop."""
-    return any(
-        isinstance(s, kind)
-        or not isinstance(s, (ast.For, ast.While)) and any(_leaving(getattr(s, field, None) or [], kind) for field in ("body", "orelse", "finalbody"))
-        or isinstance(s, (ast.For, ast.While)) and _leaving(s.orelse, kind)
-        for s in body
-    )
+    return any(isinstance(s, kind) or any(_leaving(block, kind) for block in _blocks_of_loop(s)) for s in body)
+
+
+def _blocks_of_loop(statement):
+    """Returns the blocks of a statement in which break and continue belong to the loop around it."""
+    if isinstance(statement, (ast.For, ast.While)):
+        return [statement.orelse]
+    own = [getattr(statement, field, None) or [] for field in ("body", "orelse", "finalbody")]
+    return [*own, *(part.body for field in ("handlers", "cases") for part in getattr(statement, field, None) or [])]
 
 
 def _unless(name):
