@@ -63,7 +63,14 @@ OTHERS = (
     lambda host: host.astype(host.dtype.newbyteorder(">")), unaligned, Like, memoryview, np.ndarray.tolist,
     lambda host: array.array(host.dtype.char, host.tobytes()) if host.ndim == 1 else tuple(host.tolist()),
 )  # fmt: skip
-COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+COMPARISONS = {
+    operator.lt: "less",
+    operator.le: "less_equal",
+    operator.eq: "equal",
+    operator.ne: "not_equal",
+    operator.gt: "greater",
+    operator.ge: "greater_equal",
+}
 
 
 class Program:
@@ -346,14 +353,13 @@ class Program:
         a, x = self.expression(2)
         limits = np.iinfo(a.dtype)
         number = self.choice.choice((limits.min - 1, limits.max + 1, limits.min, limits.max, -(2**70), 2**70, 2**64, -1, 300))
-        compare = self.choice.choice(COMPARISONS)
+        compare = self.choice.choice(list(COMPARISONS))
         expected = np.asarray([compare(int(each), number) for each in a.flat], bool).reshape(a.shape)
         same(compare(x, number), expected, [*self.trace, compare.__name__, number])
         same(compare(x, number) & (x > 1), expected & (a > 1), [*self.trace, compare.__name__, number])
         out = knp.ones(a.shape, dtype=knp.bool)
-        getattr(knp, {"lt": "less", "ge": "greater_equal", "eq": "equal"}.get(compare.__name__, "equal"))(x, number, out=out)
-        if compare.__name__ in ("lt", "ge", "eq"):
-            same(out, expected, [*self.trace, compare.__name__, number, "out="])
+        getattr(knp, COMPARISONS[compare])(x, number, out=out)
+        same(out, expected, [*self.trace, compare.__name__, number, "out="])
 
     def drop(self):
         if len(self.arrays) > len(SHAPES):

@@ -1,6 +1,7 @@
 # RUN: %kjit-python %s
 """kjit.numpy.random beside NumPy's Generator: distributions by the Kolmogorov-Smirnov distance of two samples and by chi-square,
 dtypes, shapes, bounds and refusals. All seeds are fixed, so that the outcomes are the same in each run on one device."""
+import array
 import collections
 import os
 import pickle
@@ -80,6 +81,21 @@ def check_integers():
     wide = rng.integers([-(2**63)] * 1000, 2**63 - 1, endpoint=True).to_host()
     assert wide.min() < -(2**62) and wide.max() > 2**62
     assert len(rng.bytes(17)) == 17
+
+
+def check_sequences():
+    """Lists and other sequences are shuffled in place, and arguments are checked also for no elements."""
+    rng = default_rng(6)
+    for kind in list, collections.deque, bytearray, lambda items: array.array("i", items):
+        items = kind(range(40))
+        rng.shuffle(items)
+        assert list(items) != list(range(40)) == sorted(items), items
+    for wrong, error in (lambda: rng.shuffle([1, 2], axis=1), NotImplementedError), (lambda: rng.choice(3, 0, p=[5, 5, 5]), ValueError):
+        try:
+            wrong()
+        except error:
+            continue
+        raise AssertionError(error)
 
 
 def check_orders():
@@ -252,5 +268,5 @@ def check_older():
     assert {"rand", "seed", "RandomState", "normal", "default_rng"} <= set(dir(random)) and not hasattr(random, "nothing")
 
 
-for check in (check_older, check_means, check_axes, check_distributions, check_each_element, check_integers, check_orders, check_vectors, check_states, check_stream, check_refusals):
+for check in (check_older, check_means, check_axes, check_distributions, check_each_element, check_integers, check_orders, check_sequences, check_vectors, check_states, check_stream, check_refusals):
     check()

@@ -189,8 +189,12 @@ def can_convert(source, target, casting):
     import numpy
 
     if "bf16" in (source.text, target.text):
-        return source == target or casting == "same_kind" and KIND[target.text] in "fc"
-    return numpy.can_cast(numpy.dtype(source.dtype), numpy.dtype(target.dtype), casting)
+        if casting in ("no", "equiv"):
+            return source == target
+        if casting == "safe":
+            return common(source.text, target.text) == target.text
+    kinds = [numpy.dtype("f2" if each.text == "bf16" else each.dtype) for each in (source, target)]
+    return numpy.can_cast(*kinds, casting)
 
 
 def isdtype(dtype, kind):

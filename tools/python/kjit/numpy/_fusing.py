@@ -521,7 +521,7 @@ def _compared_with_object(row, operands):
     return _creation.full(x.shape, row.name == "not_equal", device=x.device)
 
 
-# The operator that Python calls for the other operand. The elements of this table that are missing have the name with "r".
+# The operator that Python calls for the other operand.
 _REFLECTED = {
     "less": "__gt__", "greater": "__lt__", "less_equal": "__ge__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
     "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__",

@@ -82,10 +82,12 @@ def is_plain(x):
 
 
 def _is_ready(x):
+    if isinstance(x, Array) or _dtypes.is_scalar(x):
+        return True
     numpy = _numpy()
-    if isinstance(x, Array) or _dtypes.is_scalar(x) or numpy is None or isinstance(x, numpy.generic):
-        return not isinstance(x, LISTS)
-    return isinstance(x, numpy.ndarray) and type(x) is numpy.ndarray and is_plain(x)
+    if numpy is None:
+        return not isinstance(x, LISTS) and not is_array_like(x)
+    return isinstance(x, numpy.generic) or type(x) is numpy.ndarray and is_plain(x)
 
 
 def ready_operands(operands):

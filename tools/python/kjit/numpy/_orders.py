@@ -32,10 +32,6 @@ def _run(name, results, arguments, axis, descending=False):
     _kjit.run_algorithm(_state.context(), name, (*results, *arguments), axes=(axis,), flags=flags, device=results[0].device)
 
 
-def _checked_axis(x, axis, what):
-    return normalize_axis(axis, x.ndim)
-
-
 # NumPy sorts arrays on the CPU with vector instructions, on one core. For more elements than this number, kjit's
 # sort on many cores takes less time. NumPy is also faster at finding the indices that sort elements without ties,
 # for up to _FEW elements of 4 bytes.
@@ -67,7 +63,7 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
     flattens x first."""
     if axis is None:
         x, axis = x.reshape(-1), 0
-    axis = _checked_axis(x, axis, "sort")
+    axis = normalize_axis(axis, x.ndim)
     if not descending and is_numpys(x, _MOST_BY_NUMPY):
         out = _engine.copied(x)
         _engine.host_view(out).sort(axis)
@@ -82,7 +78,7 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
     """Returns the indices that sort x along an axis, as int64. axis=None flattens x first."""
     if axis is None or not x.ndim:
         x, axis = x.reshape(-1), axis or 0
-    axis, out = _checked_axis(x, axis, "argsort"), _engine.new(tuple(x.shape), "i64", x.device)
+    axis, out = normalize_axis(axis, x.ndim), _engine.new(tuple(x.shape), "i64", x.device)
     most = _MOST_BY_NUMPY if x.dtype.itemsize == 8 else _FEW if x.dtype.itemsize == 4 else 0
     if not descending and x.ndim == 1 and x.size > 1 and is_numpys(x, most):
         found = _sort_without_ties(_engine.host_view(x))

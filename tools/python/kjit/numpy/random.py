@@ -228,11 +228,14 @@ class Generator:
         return take(x, self.permutation(x.shape[axis]), axis=axis)
 
     def shuffle(self, x, axis=0):
-        """Shuffles x, an array or a list, in place along an axis."""
+        """Shuffles x, an array or a list, in place along an axis. Lists have no other axis than 0."""
         if isinstance(x, _kjit.Array):
             x.copy_from(self.permutation(x, axis))
         elif isinstance(x, MutableSequence):
-            x[:] = [x[i] for i in self.permutation(len(x)).tolist()]
+            if axis != 0:
+                raise NotImplementedError(f"shuffle: a {type(x).__name__} has no axis {axis}, only arrays have")
+            for i, item in enumerate([x[i] for i in self.permutation(len(x)).tolist()]):
+                x[i] = item
         elif hasattr(x, "__setitem__") and getattr(x, "ndim", 0):
             x[...] = x.take(self.permutation(x.shape[axis]).tolist(), axis)
         else:
@@ -268,12 +271,14 @@ class Generator:
             raise ValueError("choice: `a` is empty, so there is nothing to choose from")
         if not replace and number > count:
             raise ValueError(f"choice: {number} elements without replacement are more than the {count} that a has")
+        if p is not None:
+            p = self._probabilities(p, count)
         if not number:
             places = _engine.new((0,), "i64", self._device)
         elif p is None:
             places = self.integers(0, count, size=number) if replace else self.permutation(count)[:number]
         else:
-            places = self._weighted(self._probabilities(p, count), number, replace)
+            places = self._weighted(p, number, replace)
         if isinstance(a, int):
             return places.reshape(shape)
         from . import take
@@ -340,7 +345,7 @@ class Generator:
         return self._stream(name, function, size, "f64", None, *parameters)
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Returns uniform numbers in [low, high). Raises ValueError if low is above high."""
+        """Returns uniform numbers in [low, high). Raises ValueError if both are numbers and low is above high."""
         if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
             raise ValueError(f"uniform: low, {low}, is above high, {high}")
         return self._stream_or_draw("uniform", random_uniform, (low, high), size)
