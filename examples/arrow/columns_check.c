@@ -419,8 +419,8 @@ static void check_refusals(void)
   refuse_function("f", "func f(a, b) { return a }", "f", 1, COLUMN_NULLS_PROPAGATE, columns);
   refuse_function("no column holds", "func f(a) { return c128(f64(a), 1) }", "f", 1,
                   COLUMN_NULLS_PROPAGATE, columns);
-  refuse_function("expected bool", "func f(a) { return a[0], 2 }", "f", 1, COLUMN_NULLS_HANDLED,
-                  columns);
+  refuse_function("has the type i32, but must be bool", "func f(a) { return a[0], 2 }", "f", 1,
+                  COLUMN_NULLS_HANDLED, columns);
   refuse_function("no such row", "func f(a) {\n if a == a { raise \"no such row\" }\n return a\n}",
                   "f", 1, COLUMN_NULLS_PROPAGATE, columns + 2);
   column_function *f = define("func f(a) { return a + 1 }", "f", 1, COLUMN_NULLS_PROPAGATE);
