@@ -88,6 +88,7 @@ static inline kjit_operator kjit_operator_function(kjit_function *function)
   kjit_operator operator_ = { NULL, function, 0 };
   return operator_;
 }
+
 /* Returns the built-in operator's name for this index, or NULL after the last operator. The
  * order is that of docs/algorithms.md; operators that only kjit_reduce takes come last. */
 KJIT_API const char *kjit_get_operator_name(size_t index);
@@ -104,7 +105,8 @@ typedef struct kjit_plan kjit_plan;
  * temporary storage, so the application must order runs of the same plan on different streams. The
  * first run clears part of the temporary storage. After a kernel on the device has failed
  * (KJIT_ERROR_KERNEL), the next run clears it again. A graph that captured an earlier run must then
- * be captured again. Errors: see kjit_launch. */
+ * be captured again. Errors: MISUSE (another thread is running the plan), and those of
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream);
 /* Destroys a plan. Its arrays and temporary storage are released in stream order. plan can be
  * NULL. */
