@@ -488,8 +488,8 @@ typedef struct kjit_config {
   const char *target;
   /* The path of a file of compiled kernels, see kjit_open_cache. Launches search the file after the
    * disk cache. NULL (default) means the file installed with libkjit, if it exists and the disk
-   * cache is on; "" means no file. If the file cannot be used, the first compilation has a remark
-   * and no error. */
+   * cache is on; "" means no file. If the file is damaged or cannot be used, launches compile, and
+   * the first one that searches the file has a warning and no error. */
   const char *shipped_cache;
   /* With a GPU as target, the path to ptxas, a CUDA toolkit's assembler; "" means that kjit
    * searches for ptxas like kjit_compile. kjit_export_cache then also has machine code for exactly

@@ -362,15 +362,19 @@ static uint64_t find_row(const kj_archive *archive, const kj_digest *digest)
   return archive->count;
 }
 
-bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
+bool kj_find_archived(kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code)
 {
-  for (const kj_archive *at = first; at; at = at->next) {
+  for (kj_archive *at = first; at; at = at->next) {
     uint64_t index = find_row(at, &key->digest);
+    if (index == at->count) continue;
     size_t size_bytes;
-    void *entry = index < at->count ? kj_read_archived(at, index, &size_bytes) : NULL;
-    if (entry && kj_take_entry(entry, size_bytes, key, compiler, code) == KJ_ENTRY_WHOLE)
-      return true;
+    void *entry = kj_read_archived(at, index, &size_bytes);
+    kj_entry_state state =
+      entry ? kj_take_entry(entry, size_bytes, key, compiler, code) : KJ_ENTRY_BROKEN;
+    if (state == KJ_ENTRY_WHOLE) return true;
+    if (state == KJ_ENTRY_BROKEN)
+      atomic_store_explicit(&at->has_damage, true, memory_order_relaxed);
   }
   return false;
 }

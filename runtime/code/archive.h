@@ -46,6 +46,9 @@ struct kj_archive {
   const struct kj_archive_row *rows; /* sorted by digest */
   uint64_t block_count, count;
   bool is_installed; /* installed in the directory of libkjit */
+  /* has_damage: a search found an entry that is damaged or cannot be read; has_warned: a warning
+   * says so */
+  _Atomic bool has_damage, has_warned;
 };
 
 /* Opens a copy of a blob. call names the function in messages. Errors: IO if the blob is damaged,
@@ -72,7 +75,7 @@ uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
 uint64_t *kj_order_archived(const kj_archive *archive);
 /* Searches the archive and all archives after it in the list for the key. For compiler see
  * kj_take_entry. */
-bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
+bool kj_find_archived(kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);
 
 /* Reports that a launch has neither a compiler nor code (missing.c). The error names the kernel and

@@ -21,7 +21,7 @@ static kjit_status fail_memory(kj_diagnostics *diagnostics)
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code)
 {
-  const kj_archive *first = atomic_load_explicit(&runtime->imports, memory_order_acquire);
+  kj_archive *first = atomic_load_explicit(&runtime->imports, memory_order_acquire);
   return kj_find_archived(first, key, compiler, code);
 }
 
@@ -30,6 +30,7 @@ void kj_free_imports(kj_runtime *runtime)
   kj_close_archives(atomic_load(&runtime->imports));
   if (!runtime->disk) return;
   kj_close_archives(runtime->disk->installed);
+  kj_free_diagnostics(&runtime->disk->installed_reasons);
   if (runtime->disk->made) kj_free_archive_writer(runtime->disk->made);
   free(runtime->disk->made);
   runtime->disk->made = NULL;
@@ -87,50 +88,63 @@ static char *find_installed_path(const kj_disk *disk)
   return path.length ? kj_take_text(&path) : NULL;
 }
 
-static void remark(const kj_diagnostics *reasons, kj_diagnostics *diagnostics)
-{
-  for (size_t i = 0; i < reasons->count; i++)
-    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_REMARK, KJIT_OK,
-              "the kernels that ship with kjit are not used: %s", reasons->items[i].message);
-}
-
 /* Opens the installed file. If the file does not exist, this is an error only if the configuration
  * names it. */
-static void open_installed(kj_disk *disk, kj_diagnostics *diagnostics)
+static void open_installed(kj_disk *disk)
 {
   char *path = find_installed_path(disk);
-  kj_diagnostics reasons = { 0 };
   bool is_wanted = path && (disk->installed_path || !access(path, F_OK));
   kj_identify_disk(disk);
   kj_lock(&disk->mutex, KJ_LOCK_DISK);
   if (!atomic_load(&disk->has_opened_installed)) {
     if (is_wanted)
-      (void)kj_open_archive_file(path, !disk->installed_path, disk->build, &reasons,
+      (void)kj_open_archive_file(path, !disk->installed_path, disk->build, &disk->installed_reasons,
                                  &disk->installed);
     atomic_store_explicit(&disk->has_opened_installed, true, memory_order_release);
   }
   kj_unlock(&disk->mutex, KJ_LOCK_DISK);
-  remark(&reasons, diagnostics);
-  kj_free_diagnostics(&reasons);
   free(path);
 }
 
-static const kj_archive *get_installed(kj_disk *disk, kj_diagnostics *diagnostics)
+static kj_archive *get_installed(kj_disk *disk)
 {
   if (!atomic_load_explicit(&disk->has_opened_installed, memory_order_acquire))
-    open_installed(disk, diagnostics);
+    open_installed(disk);
   return disk->installed;
 }
 
-bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics)
+bool kj_has_named_code(kj_runtime *runtime)
 {
-  return kj_has_imports(runtime) || get_installed(runtime->disk, diagnostics);
+  return kj_has_imports(runtime) || get_installed(runtime->disk);
 }
 
 bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
-                       kj_diagnostics *diagnostics, kj_code *code)
+                       kj_code *code)
 {
-  return kj_find_archived(get_installed(runtime->disk, diagnostics), key, compiler, code);
+  return kj_find_archived(get_installed(runtime->disk), key, compiler, code);
+}
+
+static void warn_of_archives(kj_archive *first, kj_diagnostics *diagnostics)
+{
+  for (kj_archive *at = first; at; at = at->next)
+    if (atomic_load_explicit(&at->has_damage, memory_order_relaxed) &&
+        !atomic_exchange_explicit(&at->has_warned, true, memory_order_relaxed))
+      kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_WARNING, KJIT_OK,
+                "%s: some of the compiled code is damaged or cannot be read and is not used",
+                at->name);
+}
+
+void kj_warn_of_damage(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  kj_disk *disk = runtime->disk;
+  warn_of_archives(atomic_load_explicit(&runtime->imports, memory_order_acquire), diagnostics);
+  if (!atomic_load_explicit(&disk->has_opened_installed, memory_order_acquire)) return;
+  warn_of_archives(disk->installed, diagnostics);
+  const kj_diagnostics *reasons = &disk->installed_reasons;
+  if (!reasons->count || atomic_exchange(&disk->has_warned, true)) return;
+  for (size_t i = 0; i < reasons->count; i++)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_WARNING, KJIT_OK,
+              "the kernels that ship with kjit are not used: %s", reasons->items[i].message);
 }
 
 void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,

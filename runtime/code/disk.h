@@ -37,7 +37,9 @@ struct kj_disk {
   _Atomic bool is_identified, knows_math_library, has_opened_installed;
   /* the opened file; NULL if no such file exists or if it cannot be used */
   struct kj_archive *installed;
-  struct kj_archive_writer *made; /* code that a context with kjit_config.target has compiled */
+  kj_diagnostics installed_reasons; /* why the file cannot be used */
+  _Atomic bool has_warned;          /* of installed_reasons */
+  struct kj_archive_writer *made;   /* code that a context with kjit_config.target has compiled */
   kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
                                              * library for GPUs */
   /* protected by kj_runtime.compiler_mutex: identity of the file of the compiler, see
@@ -164,12 +166,14 @@ bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_
  * kernel and describes how the most similar imported code differs. */
 void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
                      const char *signature, kj_diagnostics *diagnostics);
-/* Searches the file that is installed with libkjit, which is opened at the first call. If the file
- * cannot be used, reports the reason once, as a remark. */
+/* Searches the file that is installed with libkjit, which is opened at the first call. */
 bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
-                       kj_diagnostics *diagnostics, kj_code *code);
+                       kj_code *code);
 /* Returns whether the cache or imported files may contain code for a named target. */
-bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
+bool kj_has_named_code(kj_runtime *runtime);
+/* Reports a warning if the installed file cannot be used, and for each file or blob in which a
+ * search found a damaged entry. Each warning comes once in a context. */
+void kj_warn_of_damage(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Stores code that was compiled in a context with kjit_config.target for kjit_export_cache. Code
  * that other processes cannot use is not stored; a remark tells the reason. name: the name of the
  * kernel. key: NULL means that the code has no key. Errors: MEMORY. */

@@ -88,13 +88,10 @@ static bool find_named(kj_runtime *runtime, const kj_compile_request *request,
                        const kj_digest *compiler, kj_code *code)
 {
   kj_disk_key named = { 0 };
-  kj_diagnostics ignored = { 0 }; /* the next launch reports why a file cannot be used */
-  bool is_found = kj_has_named_code(runtime, &ignored) &&
-                  kj_make_named_key(runtime->disk, request, &named) &&
+  bool is_found = kj_has_named_code(runtime) && kj_make_named_key(runtime->disk, request, &named) &&
                   (kj_find_import(runtime, &named, NULL, code) ||
-                   kj_find_installed(runtime, &named, compiler, &ignored, code));
+                   kj_find_installed(runtime, &named, compiler, code));
   kj_free_disk_key(&named);
-  kj_free_diagnostics(&ignored);
   return is_found;
 }
 

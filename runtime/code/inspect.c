@@ -191,11 +191,9 @@ static kjit_status find_result(request *r, const kj_compile_request *wanted, kj_
   kj_disk_key key = { 0 };
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kj_diagnostics ignored = { 0 };
   bool is_kept = (kj_keeps_code(runtime->disk) || runtime->context->config.target ||
-                  kj_has_named_code(runtime, &ignored)) &&
+                  kj_has_named_code(runtime)) &&
                  kj_make_disk_key(runtime->disk, NULL, wanted, &key);
-  kj_free_diagnostics(&ignored);
   bool is_found = is_kept && kj_fetch_result(runtime, wanted, &key, &made->result);
   kjit_status status = is_found ? KJIT_OK : run_compiler(r, wanted, made);
   if (status == KJIT_OK && is_kept && !is_found)

@@ -379,7 +379,7 @@ static kjit_status open_failures(kjit_specialization *specialization, kj_diagnos
 
 /* Finds code that runs on any machine with a named target. */
 static bool find_named(kj_runtime *runtime, const kj_compile_request *request, kjit_stage stage,
-                       kj_diagnostics *diagnostics, kj_code *code)
+                       kj_code *code)
 {
   kj_disk_key named = { 0 };
   kj_digest compiler;
@@ -387,9 +387,8 @@ static bool find_named(kj_runtime *runtime, const kj_compile_request *request, k
   wanted.stage = stage;
   if (!kj_make_named_key(runtime->disk, &wanted, &named)) return false;
   bool knows_compiler = kj_identify_compiler(runtime, &compiler);
-  bool is_found =
-    kj_find_import(runtime, &named, NULL, code) ||
-    kj_find_installed(runtime, &named, knows_compiler ? &compiler : NULL, diagnostics, code);
+  bool is_found = kj_find_import(runtime, &named, NULL, code) ||
+                  kj_find_installed(runtime, &named, knows_compiler ? &compiler : NULL, code);
   kj_free_disk_key(&named);
   if (!is_found || kj_has_own_math(runtime->disk, code)) return is_found;
   kj_free_code(code);
@@ -399,17 +398,16 @@ static bool find_named(kj_runtime *runtime, const kj_compile_request *request, k
 /* Fetches code for a named target: machine code or, if there is none, PTX, which is linked here and
  * stored like compiled code. A driver that is too old for the machine code rejects it. */
 static bool fetch_named(kj_call *call, kjit_specialization *specialization,
-                        const kj_compile_request *request, const kj_disk_key *key,
-                        kj_diagnostics *diagnostics)
+                        const kj_compile_request *request, const kj_disk_key *key)
 {
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
   bool is_linked = kj_is_linked(call->device);
-  if (call->device->is_target || !kj_has_named_code(runtime, diagnostics)) return false;
-  if (is_linked && find_named(runtime, request, KJIT_STAGE_CUBIN, diagnostics, code) &&
+  if (call->device->is_target || !kj_has_named_code(runtime)) return false;
+  if (is_linked && find_named(runtime, request, KJIT_STAGE_CUBIN, code) &&
       keep_fetched(call, specialization))
     return true;
-  if (!find_named(runtime, request, request->stage, diagnostics, code)) return false;
+  if (!find_named(runtime, request, request->stage, code)) return false;
   if (!is_linked || !kj_keeps_code(runtime->disk)) return keep_fetched(call, specialization);
   kj_diagnostics ignored = { 0 };
   bool is_loaded = load_and_keep(call, specialization, key, &ignored) == KJIT_OK;
@@ -421,15 +419,14 @@ static bool fetch_named(kj_call *call, kjit_specialization *specialization,
 typedef enum code_source { COMPILER, IMPORT, DISK, NAMED } code_source;
 
 static code_source fetch_code(kj_call *call, kjit_specialization *specialization,
-                              const kj_compile_request *request, const kj_disk_key *key,
-                              kj_diagnostics *diagnostics)
+                              const kj_compile_request *request, const kj_disk_key *key)
 {
   kj_runtime *runtime = call->runtime;
   if (kj_find_import(runtime, key, NULL, &specialization->code) &&
       keep_fetched(call, specialization))
     return IMPORT;
   if (kj_keeps_code(runtime->disk) && fetch(call, specialization, key)) return DISK;
-  return fetch_named(call, specialization, request, key, diagnostics) ? NAMED : COMPILER;
+  return fetch_named(call, specialization, request, key) ? NAMED : COMPILER;
 }
 
 static void count_source(kj_call *call, kjit_specialization *specialization, code_source source)
@@ -446,11 +443,11 @@ static void count_source(kj_call *call, kjit_specialization *specialization, cod
 
 /* Returns whether the code may be in a cache or will be stored, so that it needs a key. Code with
  * debug information is not stored, because its files and lines are those of one program. */
-static bool needs_key(kj_call *call, kj_diagnostics *diagnostics)
+static bool needs_key(kj_call *call)
 {
   return call->kernel->context->config.debug == KJIT_DEBUG_NONE &&
          (kj_keeps_code(call->runtime->disk) || call->device->is_target ||
-          kj_has_named_code(call->runtime, diagnostics));
+          kj_has_named_code(call->runtime));
 }
 
 static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
@@ -500,10 +497,9 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   kj_runtime *runtime = call->runtime;
   const kj_compile_request request =
     kj_make_request(call->kernel, call->device, signature, kj_code_stage(call->device));
-  bool has_key =
-    needs_key(call, diagnostics) && kj_make_device_key(runtime->disk, call->device, &request, &key);
-  code_source source =
-    has_key ? fetch_code(call, specialization, &request, &key, diagnostics) : COMPILER;
+  bool has_key = needs_key(call) && kj_make_device_key(runtime->disk, call->device, &request, &key);
+  code_source source = has_key ? fetch_code(call, specialization, &request, &key) : COMPILER;
+  kj_warn_of_damage(runtime, diagnostics);
   if (has_key) count_source(call, specialization, source);
   bool is_found = source != COMPILER;
   kjit_status status =

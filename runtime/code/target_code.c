@@ -80,7 +80,7 @@ kjit_status kj_expect_compiler(kj_call *call, const char *signature,
   const char *name = call->kernel->function->decl->name;
   kjit_status status = KJIT_OK;
   /* if there is no such code, the compilation reports that the compiler is missing */
-  if (!kj_has_named_code(call->runtime, diagnostics)) return KJIT_OK;
+  if (!kj_has_named_code(call->runtime)) return KJIT_OK;
   if (kj_get_compiler(call->runtime, &why) == KJIT_ERROR_NO_COMPILER) {
     status = KJIT_ERROR_NO_COMPILER;
     if (kj_make_named_key(call->runtime->disk, request, &named))

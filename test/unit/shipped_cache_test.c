@@ -277,7 +277,7 @@ static void test_names_of_targets(void **state)
 
 /* ---- files that are not used ---- */
 
-/* Expects that the file is not used, that one remark has the reason, and that all kernels are
+/* Expects that the file is not used, that one warning has the reason, and that all kernels are
  * compiled. */
 static void expect_unused(life l, const char *why)
 {

@@ -195,6 +195,51 @@ static void test_every_byte(void **state)
   kj_close_archives(original);
 }
 
+/* ---- warnings ---- */
+
+static void count_warnings(void *user, const kjit_diagnostic *diagnostic)
+{
+  int *count = user;
+  if (diagnostic->severity != KJIT_SEVERITY_WARNING) return;
+  assert_non_null(strstr(diagnostic->message, "is damaged or cannot be read and is not used"));
+  assert_non_null(strstr(diagnostic->message, path));
+  ++*count;
+}
+
+/* Damages all blocks, so that the index is right and no entry can be read. */
+static void damage_blocks(void)
+{
+  kj_archive *archive = NULL;
+  assert_int_equal(open_bytes(blob, blob_bytes, &archive), KJIT_OK);
+  for (size_t i = archive->blocks[0].offset; i < blob_bytes; i += 16) blob[i] ^= 1;
+  kj_close_archives(archive);
+  write_file(blob, blob_bytes);
+}
+
+/* A context compiles the kernels whose entries are damaged, and reports one warning for the file:
+ * for the shipped file, and for a file that the application opens. */
+static void test_one_warning(void **state)
+{
+  (void)state;
+  blob = compile_kernels(2, &blob_bytes);
+  damage_blocks();
+  for (int is_opened = 0; is_opened < 2; is_opened++) {
+    int warnings = 0;
+    kjit_config config = { .size_bytes = sizeof config, .cache_directory = "" };
+    config.compiler_path = find_built_compiler();
+    config.shipped_cache = is_opened ? "" : path;
+    config.on_diagnostic = count_warnings;
+    config.user = &warnings;
+    kjit_context *context = NULL;
+    assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
+    kj_get_runtime(context)->disk->recheck_every = 0;
+    if (is_opened) assert_int_equal(kjit_open_cache(context, path), KJIT_OK);
+    for (int i = 0; i < 2 * KERNELS; i++) assert_true(launch(context, false, 2 + i % KERNELS));
+    assert_int_equal(warnings, 1);
+    assert_int_equal(kjit_destroy_context(context), KJIT_OK);
+  }
+}
+
 /* ---- in use ---- */
 
 /* Another process replaces the bytes of the open file by those of another file. */
@@ -301,6 +346,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = { TEST(test_threads_and_forks), TEST(test_every_length),
-                                      TEST(test_every_byte), TEST(test_replaced) };
+                                      TEST(test_every_byte), TEST(test_one_warning),
+                                      TEST(test_replaced) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
