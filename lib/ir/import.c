@@ -21,6 +21,7 @@
 #include "library/library.h"
 #include "ir/context.h"
 #include "support/host_process.h"
+#include "support/stack.h"
 
 typedef struct importer {
   kjit_module *module;
@@ -341,9 +342,26 @@ static void read_text(kjit_module *module, const ki_text *text, bool with_import
   if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
 }
 
-static kjit_status make_module(kjit_module *made, const ki_text *text, bool verify,
-                               kj_diagnostics *diagnostics)
+/* ---- parsing a text ---- */
+
+/* The parser and the verifier recurse over nested code. With KJ_MAX_NESTING levels they need up to
+ * 250 KiB of stack in a build by gcc, and more in a build without optimization. */
+enum { STACK_BYTES = 1 << 20 };
+
+typedef struct parse_call {
+  kjit_module *made;
+  const ki_text *text;
+  bool verify;
+  kj_diagnostics *diagnostics;
+} parse_call;
+
+/* Parses the text of a call, and reports errors to its diagnostics. data is the parse_call. */
+static void run_parse_call(void *data)
 {
+  const parse_call *call = data;
+  kjit_module *made = call->made;
+  const ki_text *text = call->text;
+  kj_diagnostics *diagnostics = call->diagnostics;
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
   /* from here on, the memory limit of a compilation applies */
@@ -353,8 +371,8 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
   if (jump == 0) {
     uint64_t start = kj_clock_ns();
     if (text->builtin_func) read_builtin_func(made, text, diagnostics);
-    else read_text(made, text, verify, diagnostics);
-    if (verify) ki_finish_module(made, diagnostics);
+    else read_text(made, text, call->verify, diagnostics);
+    if (call->verify) ki_finish_module(made, diagnostics);
     made->parse_time_ns = kj_clock_ns() - start;
   }
   made->arena.on_failure = NULL;
@@ -365,6 +383,15 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
               "bytes, needs more",
               (unsigned long long)most_bytes, text->name ? text->name : "module", text->size_bytes);
   if (jump == KJ_JUMP_MEMORY)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory");
+}
+
+static kjit_status make_module(kjit_module *made, const ki_text *text, bool verify,
+                               kj_diagnostics *diagnostics)
+{
+  parse_call call = { made, text, verify, diagnostics };
+  if (!kj_call_with_stack(STACK_BYTES, run_parse_call, &call))
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
               "out of memory");
   return diagnostics->status;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stack.h"
+#include "support/stack.h"
 #include "native/architecture.h"
 #include "native/watch.h"
 #include "support/host_process.h"

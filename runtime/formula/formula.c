@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stack.h"
+#include "support/stack.h"
 #include "base/status.h"
 #include "formula/formula.h"
 #include "ir/lexer.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
-#include "base/stack.h"
+#include "support/stack.h"
 #include "code/specialization.h"
 #include "launch/function_code.h"
 #include "report/report.h"

@@ -1,11 +1,15 @@
-/* Calls compiled code with enough stack. Stacks of application threads may be small, and
- * kj_code.stack_bytes is the stack size that a kernel needs. If the thread's own stack has too
- * little free space, the call runs on a stack that this file allocates. */
-#include "base/stack.h"
+/* Calls compiled code, the parser and other recursive functions with enough stack. Stacks of
+ * application threads may be small. If the thread's own stack has too little free space, the call
+ * runs on a stack that this file allocates. */
+#include "support/stack.h"
 
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "support/assert.h"
 #if defined(__SANITIZE_THREAD__)
@@ -16,17 +20,31 @@ enum {
   SMALL_BYTES = 32 * 1024, /* minimum stack size of a thread that calls kjit */
   /* additional space for functions that the code calls, and for signal handlers */
   SPARE_BYTES = 64 * 1024,
-  GUARD_BYTES = 64 * 1024
+  GUARD_BYTES = 64 * 1024,
+  /* The kernel keeps at least 128 MiB of address space free for the stack of the main thread. */
+  MOST_MAIN_BYTES = 8 * 1024 * 1024
 };
 
 /* ---- the thread's own stack ---- */
 
-/* Limits of the thread's stack. They are determined once for each thread, because the limits of a
- * main thread must be read from a file. */
+/* Limits of the thread's stack. They are determined once for each thread. */
 static _Thread_local struct {
   bool is_known;
   uintptr_t lowest, end; /* both are equal if the limits are unknown */
 } own;
+
+/* Finds the limits for the main thread, whose stack grows down from the program's name. For this
+ * thread, pthread_getattr_np reads the list of all mappings of the process, which can take longer
+ * than kjit's part of a first call. */
+static void find_main_stack(void)
+{
+  uintptr_t end = getauxval(AT_EXECFN);
+  struct rlimit limit;
+  if (!end || getrlimit(RLIMIT_STACK, &limit)) return;
+  uintptr_t bytes = limit.rlim_cur < MOST_MAIN_BYTES ? (uintptr_t)limit.rlim_cur : MOST_MAIN_BYTES;
+  own.end = end;
+  own.lowest = end - bytes;
+}
 
 static void find_own_stack(void)
 {
@@ -34,6 +52,10 @@ static void find_own_stack(void)
   void *lowest;
   size_t bytes;
   own.is_known = true;
+  if (syscall(SYS_gettid) == getpid()) {
+    find_main_stack();
+    return;
+  }
   if (pthread_getattr_np(pthread_self(), &attributes)) return;
   if (pthread_attr_getstack(&attributes, &lowest, &bytes) == 0) {
     own.lowest = (uintptr_t)lowest;
