@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %numba-python (one that has Numba, with the package kjit), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, x86, numpy, greenlet, pyarrow, arrow (kjit-run reads Parquet and Arrow files), numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, ncu, nsys, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, llvm-dwarfdump, nvcc, libdevice, x86, numpy, greenlet, pyarrow, arrow (kjit-run reads Parquet and Arrow files), numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, ncu, nsys, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
 import glob
 import os
 import platform
@@ -51,6 +51,7 @@ features = {
     "cuda": any(line.startswith("cuda") for line in devices.splitlines()),
     "ptxas": ptxas,
     "nvdisasm": shutil.which("nvdisasm") or glob.glob("/usr/local/cuda*/bin/nvdisasm"),
+    "llvm-dwarfdump": shutil.which("llvm-dwarfdump"),
     "nvcc": nvcc and ptxas,
     "libdevice": libdevice,
     "x86": platform.machine() == "x86_64",

@@ -256,11 +256,11 @@ try:
     context.memory_manager = type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0})(context=context)
     raise AssertionError("version 0")
 except RuntimeError as error:
-    assert "Old has version 0 of the plug-in interface, but version 1 is required" in str(error)
+    assert "Old has version 0 of the plug-in interface: version 1 required" in str(error)
 for wrong, kind, words in [
     (5, TypeError, "set_memory_manager takes a class that derives from BaseCUDAMemoryManager, not 5"),
     (int, TypeError, "derives from BaseCUDAMemoryManager, not <class 'int'>"),
-    (type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0}), RuntimeError, "version 1 is required"),
+    (type("Old", (rmm.RMMNumbaManager,), {"interface_version": 0}), RuntimeError, "version 1 required"),
     (cuda.HostOnlyCUDAMemoryManager, TypeError, "abstract"),
 ]:
     try:

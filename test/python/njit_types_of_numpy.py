@@ -67,7 +67,7 @@ def wrong_name():
 
 def wrong_count(x):
     y = np.zeros(3)
-    return np.roll(y, x)
+    return np.reshape(y, x)
 
 
 def wrong_store(x):
@@ -93,7 +93,7 @@ def wrong_callback(x):
 
 for function, args, words, line in (
     (wrong_name, (), "ABC", 1),
-    (wrong_count, ("x",), "unsupported operand", 2),
+    (wrong_count, ("x",), "integer", 2),
     (wrong_store, (2j,), "a complex number cannot be stored in an array of float64", 2),
     (wrong_callback, (5,), "subscriptable", 2),
 ):

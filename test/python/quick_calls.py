@@ -282,7 +282,7 @@ for element in (x[3], x[np.int64(3)], x[knp.asarray(3)], x[-1:].reshape(1, 1)[0,
         try:
             exec(write, {"e": element, "x": x, "knp": knp, "np": np})
         except (TypeError, ValueError) as error:
-            reasons = "one element", "read-only", "must be numpy.ndarray"  # NumPy's functions get a NumPy scalar
+            reasons = "one element", "read-only", "must be numpy.ndarray", "must be a numpy.ndarray"  # NumPy's functions get a NumPy scalar
             assert any(reason in str(error) for reason in reasons), (write, error)
         else:
             raise AssertionError(f"{write}: an element was written")

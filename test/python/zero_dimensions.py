@@ -71,6 +71,9 @@ DIFFERENT = {
     ".__rmul__": "NumPy repeats an empty tuple",
 }
 
+# Differences that some versions of NumPy 2 do not have.
+OF_SOME_VERSIONS = {"multiply"}
+
 # Functions whose results or errors NumPy 2 has changed; kjit's follow NumPy 2.
 CHANGED = frozenset("ceil floor trunc count_nonzero from_dlpack nonzero where round round_ around .round .nonzero".split())
 
@@ -200,6 +203,6 @@ if len(sys.argv) > 1:  # zero_dimensions.py NAME ...: what differs for these nam
 known = DIFFERENT.keys() if IS_NUMPY_2 else DIFFERENT.keys() | CHANGED
 unexpected = {name: lines[0] for name, lines in wrong.items() if name not in known}
 assert not unexpected, "\n".join(f"{name}: {line}" for name, line in unexpected.items())
-stale = [name for name in DIFFERENT if name not in wrong and hasattr(np, name.lstrip("."))]
+stale = [name for name in DIFFERENT.keys() - OF_SOME_VERSIONS if name not in wrong and hasattr(np, name.lstrip("."))]
 assert not IS_NUMPY_2 or not stale, stale
 print(f"{count} functions, methods and keys")

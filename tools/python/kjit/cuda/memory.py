@@ -212,7 +212,7 @@ def set_memory_manager(mm_plugin):
 def _check_version(manager):
     version = manager.interface_version
     if version != _VERSION:
-        raise RuntimeError(f"{type(manager).__name__} has version {version} of the plug-in interface, but version {_VERSION} is required")
+        raise RuntimeError(f"{type(manager).__name__} has version {version} of the plug-in interface: version {_VERSION} required")
 
 
 def _of_environment():
