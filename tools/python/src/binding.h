@@ -424,11 +424,12 @@ int binding_init_direct(void);
  * a new reference, or NULL. NULL without an exception means that the object has neither
  * attribute. */
 PyObject *binding_import(context_object *context, PyObject *object);
-/* Reads an object's __cuda_array_interface__ for the CPU target, where its addresses are host
- * addresses. Returns 1 and the tensor. Returns 0 if the object has no such attribute, or if its
+/* Reads an object's __cuda_array_interface__ for a program with one device of this kind
+ * (kjit_device_kind). On the CPU the addresses are host addresses. Returns 1 and the tensor, whose
+ * device is the first one. Returns 0 if the object has no such attribute, or if its
  * array is read-only, has a stream or is not aligned. The caller or binding_import then handles the
  * object. */
-int binding_read_interface(PyObject *object, struct binding_argument *storage);
+int binding_read_interface(PyObject *object, int32_t device_kind, struct binding_argument *storage);
 /* Raises an exception that describes the error in an object's array. Returns NULL. */
 PyObject *binding_refuse(PyObject *object, const char *what);
 /* Checks a tensor: 0 to 8 dimensions, no negative extents, an address. Returns the error, or NULL

@@ -245,7 +245,8 @@ static int read_foreign(form_list *list, form_argument *argument, PyObject *obje
   binding_argument *storage = add_storage(list);
   int looked = binding_look(list->context, object, storage);
   if (looked > 0) finish_tensor(argument, FORM_LOOKED, storage);
-  else if (!looked && list->takes_interfaces && binding_read_interface(object, storage)) {
+  else if (!looked && list->takes_interfaces &&
+           binding_read_interface(object, list->interface_device, storage)) {
     finish_tensor(argument, FORM_INTERFACE, storage);
     looked = 1;
   }

@@ -11,7 +11,7 @@ typedef enum form_family {
   FORM_ARRAY,     /* kjit.Array, or an object that contains one, such as kjit.cuda's arrays */
   FORM_HOST,      /* a NumPy array */
   FORM_LOOKED,    /* an array of another library that binding_look can read */
-  FORM_INTERFACE, /* an object whose __cuda_array_interface__ refers to host memory */
+  FORM_INTERFACE, /* an object with __cuda_array_interface__, without a stream to wait for */
   FORM_TUPLE,
   FORM_TYPE /* a type, which is compiled into the kernel */
 } form_family;
@@ -43,7 +43,8 @@ enum { FORM_MOST = 64 };
 /* Arguments of a launch. The items of a tuple follow it. */
 typedef struct form_list {
   context_object *context;
-  int takes_interfaces; /* whether to read FORM_INTERFACE */
+  int takes_interfaces; /* whether to read FORM_INTERFACE: there is only one device of the kind */
+  int32_t interface_device; /* its kind, a kjit_device_kind */
   int count, stored_count;
   form_argument of[FORM_MOST];
   binding_argument stored[FORM_MOST];

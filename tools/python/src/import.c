@@ -360,7 +360,7 @@ static int is_aligned(const kjit_tensor *tensor)
   return size && (uintptr_t)tensor->data % size == 0;
 }
 
-int binding_read_interface(PyObject *object, binding_argument *storage)
+int binding_read_interface(PyObject *object, int32_t device_kind, binding_argument *storage)
 {
   PyObject *name = PyType_Check(object) ? NULL : get_name(INTERFACE);
   PyObject *dictionary = name ? PyObject_GetAttr(object, name) : NULL;
@@ -374,7 +374,7 @@ int binding_read_interface(PyObject *object, binding_argument *storage)
   memcpy(storage->shape, interface.shape, sizeof interface.shape);
   memcpy(storage->strides, interface.strides, sizeof interface.strides);
   storage->tensor = interface.tensor;
-  storage->tensor.device_type = KJIT_DEVICE_CPU;
+  storage->tensor.device_type = device_kind;
   storage->tensor.shape = storage->shape;
   storage->tensor.strides = interface.tensor.strides ? storage->strides : NULL;
   return 1;

@@ -50,7 +50,8 @@ static int read_forms(const configured_object *self, PyObject *const *items, Py_
                       form_list *list)
 {
   list->context = self->launcher->kernel->context;
-  list->takes_interfaces = self->is_on_cpu && !binding_has_several;
+  list->takes_interfaces = !binding_has_several;
+  list->interface_device = self->is_on_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
   list->count = list->stored_count = 0;
   for (Py_ssize_t i = 0; i < count; i++)
     if (!form_read(list, items[i])) return 0;
