@@ -52,6 +52,13 @@ except ImportError:
     pip = False
 subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", *([] if pip else ["--without-pip"]), environment], check=True)
 python = os.path.join(environment, "bin/python3")
+if subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode:
+    # This Python belongs to an environment itself, and the new one sees only the system's packages.
+    import numpy
+
+    place = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    with open(os.path.join(place, "numpy.pth"), "w") as file:
+        file.write(os.path.dirname(os.path.dirname(numpy.__file__)) + "\n")
 # No library of the current directory runs: the loader does not look there for any that kjit needs or opens.
 hostile = os.path.join(scratch, "hostile")
 os.mkdir(hostile)
