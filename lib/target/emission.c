@@ -36,7 +36,11 @@ static void on_fatal_error(const char *reason)
   if (!c) return;
   running.c = NULL;
   running.errors->is_fatal = true;
-  kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: LLVM failed: %s", reason);
+  kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "%s: %s",
+          running.errors->has_externs
+            ? "the code bound to an extern function has a part that LLVM cannot compile for GPUs"
+            : "internal error: LLVM failed",
+          reason);
 }
 
 void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)

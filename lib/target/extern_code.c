@@ -205,6 +205,40 @@ static void check_types(linking *k, LLVMValueRef function)
   fail(k, "has another type than its declaration", detail);
 }
 
+/* Returns whether a parameter has an attribute with which its type alone does not say how it is
+ * passed, for example as a copy of a struct (byval). */
+static bool is_passed_otherwise(LLVMValueRef function, unsigned parameter)
+{
+  static const char *const names[] = { "byval", "inalloca", "preallocated" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (LLVMGetEnumAttributeAtIndex(function, parameter + 1,
+                                    LLVMGetEnumAttributeKindForName(names[i], strlen(names[i]))))
+      return true;
+  return false;
+}
+
+/* Makes the calls of the function use the calling convention of its definition. For LLVM, a call
+ * with another convention is undefined behaviour, and LLVM deletes the code that reaches such a
+ * call. */
+static void adopt_convention(linking *k, LLVMValueRef function)
+{
+  LLVMValueRef declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
+  unsigned convention = LLVMGetFunctionCallConv(function);
+  if (convention == LLVMPTXKernelCallConv)
+    fail(k, "is a kernel (`__global__` in CUDA C), which no function can call", "");
+  for (unsigned i = 0; i < LLVMCountParams(function); i++)
+    if (is_passed_otherwise(function, i))
+      fail(k, "has another type than its declaration",
+           kj_format(k->c->arena, "parameter %u is passed as a copy of a struct", i + 1));
+  if (!declared) return;
+  LLVMSetFunctionCallConv(declared, convention);
+  for (LLVMUseRef use = LLVMGetFirstUse(declared); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (LLVMIsACallInst(user) && LLVMGetCalledValue(user) == declared)
+      LLVMSetInstructionCallConv(user, convention);
+  }
+}
+
 /* Removes the attributes that specify the processor for which the code was compiled. LLVM would not
  * inline a function for another processor into a caller for this processor. */
 static void forget_processor(LLVMValueRef function)
@@ -227,6 +261,30 @@ static void check_call(linking *k, LLVMValueRef declaration)
     fail(k, kj_format(k->c->arena, "calls `%s`, which is not defined", name), "");
 }
 
+/* Rejects variables that a kernel cannot have. A declaration must not be linked to a function in
+ * the kernel's module that has the same name. */
+static void check_variable(linking *k, LLVMValueRef variable)
+{
+  size_t length;
+  const char *name = LLVMGetValueName2(variable, &length);
+  if (!LLVMGetFirstUse(variable)) return;
+  if (LLVMIsThreadLocal(variable))
+    fail(k, kj_format(k->c->arena, "uses `%s`, but GPUs have no thread-local variables", name), "");
+  if (LLVMIsDeclaration(variable) && LLVMGetNamedFunction(k->module, name))
+    fail(k, kj_format(k->c->arena, "uses the variable `%s`, which is not defined", name), "");
+}
+
+/* Rejects functions that must run before or after the program, because nothing runs them. */
+static void check_start(linking *k)
+{
+  static const char *const names[] = { "llvm.global_ctors", "llvm.global_dtors" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    LLVMValueRef list = LLVMGetNamedGlobal(k->source, names[i]);
+    if (list && !LLVMIsDeclaration(list) && LLVMGetNumOperands(LLVMGetInitializer(list)) > 0)
+      fail(k, "has constructors or destructors of variables, which GPUs do not run", names[i]);
+  }
+}
+
 static void hide(LLVMValueRef value)
 {
   if (!LLVMIsDeclaration(value) && LLVMGetLinkage(value) != LLVMAppendingLinkage &&
@@ -238,12 +296,16 @@ static void hide(LLVMValueRef value)
  * the kernel, belong to unrelated functions and variables. The linker renames internal symbols. */
 static void hide_source(linking *k)
 {
+  check_start(k);
   for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {
     if (LLVMIsDeclaration(f)) check_call(k, f);
     else forget_processor(f);
     hide(f);
   }
-  for (LLVMValueRef g = LLVMGetFirstGlobal(k->source); g; g = LLVMGetNextGlobal(g)) hide(g);
+  for (LLVMValueRef g = LLVMGetFirstGlobal(k->source); g; g = LLVMGetNextGlobal(g)) {
+    check_variable(k, g);
+    hide(g);
+  }
   for (LLVMValueRef a = LLVMGetFirstGlobalAlias(k->source); a; a = LLVMGetNextGlobalAlias(a))
     hide(a);
 }
@@ -270,6 +332,7 @@ static void show_function(linking *k)
   if (!function || LLVMIsDeclaration(function))
     fail(k, "does not define a function with that name", "");
   check_types(k, function);
+  adopt_convention(k, function);
   LLVMSetValueName2(function, symbol, strlen(symbol));
   LLVMSetLinkage(function, LLVMExternalLinkage);
 }

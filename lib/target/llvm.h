@@ -55,6 +55,7 @@ typedef struct kg_llvm_errors {
   /* LLVM has reported a fatal error; the objects of the context are in an unknown state, so they
    * must be leaked */
   bool is_fatal;
+  bool has_externs; /* the module contains code of the application, which may be unsupported */
   char first[512];
   /* after emission: the total stack size of the functions in the modules that were passed to
    * kg_report_frames */

@@ -345,6 +345,22 @@ static bool is_of_driver(const char *name)
   return false;
 }
 
+/* Rejects variables that the application's code uses but does not define. The kernel itself
+ * declares only dynamic shared memory, which the application's code can use as well. */
+static void check_variables(const kg_emission *e)
+{
+  enum { SHARED_SPACE = 3 };
+  for (LLVMValueRef g = LLVMGetFirstGlobal(e->module); g; g = LLVMGetNextGlobal(g)) {
+    size_t length;
+    const char *name = LLVMGetValueName2(g, &length);
+    if (LLVMIsDeclaration(g) && LLVMGetFirstUse(g) &&
+        LLVMGetPointerAddressSpace(LLVMTypeOf(g)) != SHARED_SPACE)
+      kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+              "the code bound to an extern function uses the variable `%s`, which is not defined",
+              kj_copy_string(e->c->arena, name, length));
+  }
+}
+
 static void check_calls(kg_emission *e, bool has_externs)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
@@ -366,13 +382,14 @@ static void check_calls(kg_emission *e, bool has_externs)
 bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch)
 {
-  bool has_externs = kg_link_externs(e->c, e->module, &e->errors);
+  bool has_externs = e->errors.has_externs = kg_link_externs(e->c, e->module, &e->errors);
   if (!state->calls_library && !has_externs) return false;
   if (state->calls_library && !library->bitcode) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
   if (library->bitcode) kg_link_bitcode(e->c, library->bitcode, e->module, &e->errors);
   state->calls_library = true;
   state->has_branches |= has_externs;
   check_calls(e, has_externs);
+  if (has_externs) check_variables(e);
   answer_reflection(e->module, arch);
   return has_externs;
 }
