@@ -1,5 +1,6 @@
 /* The GPU math library: finds libdevice or libclc, and links the functions that a kernel calls.
  * libclc is part of the compiler library, so GPU math functions are always available. */
+#include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Linker.h>
@@ -10,6 +11,7 @@
 
 #include "support/paths.h"
 #include "target/llvm.h"
+#include "target/target.h"
 #include "target/nvptx.h"
 
 /* ---- bitcode libraries ----
@@ -23,9 +25,12 @@ struct piece {
   piece *next;
   char *name;
   LLVMMemoryBufferRef bitcode; /* NULL means that the library has no such function */
+  const char *reason; /* NULL or, if the library cannot be read, a static string or `text` */
+  char text[sizeof((kg_llvm_errors *)NULL)->first];
 };
 
 struct kg_bitcode {
+  char *path; /* for messages */
   LLVMMemoryBufferRef library;
   void (*simplify)(LLVMModuleRef module);
   pthread_mutex_t mutex; /* protects pieces; it is held while a piece is extracted */
@@ -33,10 +38,13 @@ struct kg_bitcode {
 };
 
 /* Takes ownership of the buffer. Returns NULL when out of memory. */
-static kg_bitcode *make_bitcode(LLVMMemoryBufferRef library, void (*simplify)(LLVMModuleRef module))
+static kg_bitcode *make_bitcode(LLVMMemoryBufferRef library, const char *path,
+                                void (*simplify)(LLVMModuleRef module))
 {
   kg_bitcode *bitcode = calloc(1, sizeof *bitcode);
-  if (!bitcode) {
+  if (bitcode) bitcode->path = strdup(path);
+  if (!bitcode || !bitcode->path) {
+    free(bitcode);
     LLVMDisposeMemoryBuffer(library);
     return NULL;
   }
@@ -44,6 +52,17 @@ static kg_bitcode *make_bitcode(LLVMMemoryBufferRef library, void (*simplify)(LL
   bitcode->simplify = simplify;
   pthread_mutex_init(&bitcode->mutex, NULL);
   return bitcode;
+}
+
+/* Copies a buffer, which may be a mapping of a file. An access to a mapping raises a signal if
+ * another process has truncated the file, for example to replace it. */
+static LLVMMemoryBufferRef copy_buffer(LLVMMemoryBufferRef mapped)
+{
+  LLVMMemoryBufferRef copy =
+    LLVMCreateMemoryBufferWithMemoryRangeCopy(LLVMGetBufferStart(mapped), LLVMGetBufferSize(mapped),
+                                              "library");
+  LLVMDisposeMemoryBuffer(mapped);
+  return copy;
 }
 
 kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
@@ -56,13 +75,14 @@ kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef mod
     *reason = "cannot be read";
     return NULL;
   }
+  library = copy_buffer(library);
   if (LLVMGetBufferSize(library) < 4 || memcmp(LLVMGetBufferStart(library), "BC\xC0\xDE", 4) != 0) {
     LLVMDisposeMemoryBuffer(library);
     *reason = "is not LLVM bitcode";
     return NULL;
   }
   *reason = "cannot be opened: out of memory";
-  return make_bitcode(library, simplify);
+  return make_bitcode(library, path, simplify);
 }
 
 void kg_close_bitcode(kg_bitcode *bitcode)
@@ -74,6 +94,7 @@ void kg_close_bitcode(kg_bitcode *bitcode)
     free(p->name);
     free(p);
   }
+  free(bitcode->path);
   LLVMDisposeMemoryBuffer(bitcode->library);
   pthread_mutex_destroy(&bitcode->mutex);
   free(bitcode);
@@ -110,35 +131,59 @@ static void make_droppable(LLVMModuleRef module)
   }
 }
 
-/* Extracts a function from the library. A temporary array of pointers refers to the function, so
- * that linking does not remove it. */
-static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
+/* The extraction of a function. */
+typedef struct cut {
+  const kg_bitcode *bitcode;
+  piece *piece;
+} cut;
+
+/* Moves the function and its dependencies to a new module. A temporary array of pointers refers to
+ * the function, so that linking does not remove it. Takes ownership of the library's module.
+ * Returns NULL after an error. */
+static LLVMModuleRef extract(LLVMModuleRef library, LLVMValueRef function, const char *name)
 {
+  LLVMModuleRef module = LLVMModuleCreateWithNameInContext(name, LLVMGetModuleContext(library));
+  LLVMSetTarget(module, LLVMGetTarget(library));
+  LLVMSetDataLayout(module, LLVMGetDataLayoutStr(library));
+  LLVMValueRef wanted = LLVMAddFunction(module, name, LLVMGlobalGetValueType(function));
+  LLVMValueRef anchor = LLVMAddGlobal(module, LLVMTypeOf(wanted), "anchor");
+  LLVMSetInitializer(anchor, wanted);
+  make_droppable(library);
+  if (LLVMLinkModules2(module, library)) {
+    LLVMDisposeModule(module);
+    return NULL;
+  }
+  LLVMDeleteGlobal(LLVMGetNamedGlobal(module, "anchor"));
+  return module;
+}
+
+static void note_error(piece *p, const kg_llvm_errors *errors)
+{
+  snprintf(p->text, sizeof p->text, "%s", errors->count ? errors->first : "it is damaged");
+  p->reason = p->text;
+}
+
+/* Extracts the function p->name from the library. If the library has no such function, leaves
+ * p->bitcode NULL. */
+static void cut_out(void *data)
+{
+  const cut *c = data;
+  const kg_bitcode *bitcode = c->bitcode;
+  piece *p = c->piece;
   kg_llvm_errors errors = { 0 };
   LLVMContextRef context = kg_create_llvm_context(&errors, false);
   LLVMModuleRef library = read_library(bitcode, context), module = NULL;
-  LLVMMemoryBufferRef result = NULL;
-  LLVMValueRef function = library ? LLVMGetNamedFunction(library, name) : NULL;
-  if (function && !LLVMIsDeclaration(function)) {
-    module = LLVMModuleCreateWithNameInContext(name, context);
-    LLVMSetTarget(module, LLVMGetTarget(library));
-    LLVMSetDataLayout(module, LLVMGetDataLayoutStr(library));
-    LLVMValueRef wanted = LLVMAddFunction(module, name, LLVMGlobalGetValueType(function));
-    LLVMValueRef anchor = LLVMAddGlobal(module, LLVMTypeOf(wanted), "anchor");
-    LLVMSetInitializer(anchor, wanted);
-    make_droppable(library);
-    bool is_linked = !LLVMLinkModules2(module, library);
-    library = NULL; /* from here on, the linker owns the module */
-    if (is_linked && errors.count == 0) {
-      LLVMDeleteGlobal(LLVMGetNamedGlobal(module, "anchor"));
-      if (bitcode->simplify) bitcode->simplify(module);
-      result = LLVMWriteBitcodeToMemoryBuffer(module);
-    }
-  }
+  LLVMValueRef function = library ? LLVMGetNamedFunction(library, p->name) : NULL;
+  bool is_defined = function && !LLVMIsDeclaration(function);
+  if (is_defined) module = extract(library, function, p->name);
+  else if (library) LLVMDisposeModule(library);
+  bool is_whole = library && (module || !is_defined) && !errors.count &&
+                  (!module || !LLVMVerifyModule(module, LLVMReturnStatusAction, NULL));
+  if (!is_whole) note_error(p, &errors);
+  if (module && is_whole && bitcode->simplify) bitcode->simplify(module);
+  if (module && is_whole) p->bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
   if (module) LLVMDisposeModule(module);
-  if (library) LLVMDisposeModule(library);
   LLVMContextDispose(context);
-  return result;
 }
 
 static const piece *get_piece(kg_bitcode *bitcode, const char *name)
@@ -149,7 +194,9 @@ static const piece *get_piece(kg_bitcode *bitcode, const char *name)
   if (!p && (p = calloc(1, sizeof *p))) {
     p->name = strdup(name);
     if (p->name) {
-      p->bitcode = cut_out(bitcode, name);
+      cut c = { bitcode, p };
+      /* LLVM's reader trusts its input, so a damaged file can make it follow an invalid pointer */
+      if (!kg_run_guarded(cut_out, &c)) p->reason = "it is damaged";
       p->next = bitcode->pieces;
       bitcode->pieces = p;
     } else {
@@ -193,6 +240,9 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
   for (size_t i = 0; i < names.count; i++) {
     const piece *p = get_piece(bitcode, names.items[i]);
     if (!p) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+    if (p->reason)
+      kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+              "the math library %s cannot be read: %s: %s", bitcode->path, p->name, p->reason);
     if (p->bitcode) link_piece(c, p, module, errors);
   }
 }
@@ -281,7 +331,7 @@ static kg_bitcode *open_libclc(void)
 {
   size_t size_bytes = (size_t)(kg_libclc_end - kg_libclc);
   return make_bitcode(LLVMCreateMemoryBufferWithMemoryRange(kg_libclc, size_bytes, "libclc", false),
-                      simplify);
+                      "libclc", simplify);
 }
 
 static void look_for_library(kg_nvptx_library *library)
