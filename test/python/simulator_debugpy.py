@@ -33,20 +33,21 @@ r = np.zeros(3)
 reverse[1, 3](r, np.arange(3.0))
 print(r)
 """
+PATIENCE = 100  # seconds that the editor waits for an answer, a connection or the end of the program
 STORE = PROGRAM.splitlines().index("    s[i] = x[i] + 0.5") + 1
 
 
 class Editor:
     """An editor that is connected to a program."""
 
-    def __init__(self, port):
-        end = time.monotonic() + 100
+    def __init__(self, port, program):
+        end = time.monotonic() + PATIENCE
         while True:
             try:
-                connection = socket.create_connection(("127.0.0.1", port), timeout=100)
+                connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
                 break
             except ConnectionRefusedError:
-                if time.monotonic() > end:
+                if time.monotonic() > end or program.poll() is not None:
                     raise
                 time.sleep(0.1)
         self._file, self._number, self._events = connection.makefile("rwb"), 0, []
@@ -106,29 +107,40 @@ def free_port():
         return found.getsockname()[1]
 
 
-with tempfile.TemporaryDirectory() as folder:
-    path, port = os.path.join(folder, "program.py"), free_port()
-    with open(path, "w") as file:
-        file.write(PROGRAM)
-    command = [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}", "--wait-for-client", path]
-    with subprocess.Popen(command, env=os.environ | {"KJIT_DEVICE": "python"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
-        editor = Editor(port)
-        editor.ask("initialize", adapterID="test", linesStartAt1=True, columnsStartAt1=True, pathFormat="path")
-        editor.send("attach", justMyCode=True)
-        editor.wait("initialized")
-        editor.ask("setBreakpoints", source={"path": path}, breakpoints=[{"line": STORE}])
-        editor.ask("configurationDone")
-        for number in range(3):
-            thread, reason, where, variables, place = editor.stopped()
-            assert (reason, where, place) == ("breakpoint", ("reverse", STORE), f"[{number}, {number}]"), (reason, where, place)
-            assert variables["i"] in (f"np.int32({number})", str(number)) and variables["s"].count("nan") == 3 - number, variables
-            editor.send("next", threadId=thread)
-            thread, reason, where, variables, place = editor.stopped()
-            assert (reason, where, place) == ("step", ("reverse", STORE + 1), f"[{number}, {number}]"), (reason, where, place)
-            assert variables["s"].count("nan") == 2 - number, variables
-            editor.send("continue", threadId=thread)
-        editor.wait("terminated")
-        editor.send("disconnect")
-        output = program.communicate(timeout=200)[0]
-    assert program.returncode == 0 and "[2.5 1.5 0.5]" in output, output
+def debug(editor, path):
+    """Stops at the breakpoint in each thread of the block and steps to the next line."""
+    editor.ask("initialize", adapterID="test", linesStartAt1=True, columnsStartAt1=True, pathFormat="path")
+    editor.send("attach", justMyCode=True)
+    editor.wait("initialized")
+    editor.ask("setBreakpoints", source={"path": path}, breakpoints=[{"line": STORE}])
+    editor.ask("configurationDone")
+    for number in range(3):
+        thread, reason, where, variables, place = editor.stopped()
+        assert (reason, where, place) == ("breakpoint", ("reverse", STORE), f"[{number}, {number}]"), (reason, where, place)
+        assert variables["i"] in (f"np.int32({number})", str(number)) and variables["s"].count("nan") == 3 - number, variables
+        editor.send("next", threadId=thread)
+        thread, reason, where, variables, place = editor.stopped()
+        assert (reason, where, place) == ("step", ("reverse", STORE + 1), f"[{number}, {number}]"), (reason, where, place)
+        assert variables["s"].count("nan") == 2 - number, variables
+        editor.send("continue", threadId=thread)
+    editor.wait("terminated")
+    editor.send("disconnect")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        path, port = os.path.join(folder, "program.py"), free_port()
+        with open(path, "w") as file:
+            file.write(PROGRAM)
+        command = [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}", "--wait-for-client", path]
+        with subprocess.Popen(command, env=os.environ | {"KJIT_DEVICE": "python"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
+            try:
+                debug(Editor(port, program), path)
+                output = program.communicate(timeout=PATIENCE)[0]
+            finally:
+                program.kill()  # a program that still waits at its breakpoint would keep the test waiting
+        assert program.returncode == 0 and "[2.5 1.5 0.5]" in output, output
+
+
+main()
 print("right")
