@@ -184,6 +184,11 @@ assert order == [1]
 
 
 # Managers that lie are named.
+def freed(memory):
+    memory.free()
+    return memory
+
+
 class Liar(rmm.RMMNumbaManager):
     answer = None
 
@@ -198,6 +203,8 @@ for answer, words in [
     (lambda made, size: 12345, "returned int, not a MemoryPointer"),
     (lambda made, size: None, "returned NoneType, not a MemoryPointer"),
     (lambda made, size: cuda.MemoryPointer(None, -8, size), "returned the address -8, where no memory of 80 bytes can be"),
+    (lambda made, size: freed(made), "Liar.memalloc(80) returned memory that is freed"),
+    (lambda made, size: freed(made).view(0, size), "Liar.memalloc(80) returned memory that is freed"),
     (lambda made, size: cuda.MemoryPointer(None, 2**64 - 40, size), f"returned the address {2**64 - 40}, where no memory of 80 bytes can be"),
 ]:
     Liar.answer = staticmethod(answer)

@@ -155,11 +155,12 @@ def computed(function, shape, *arrays):
 
 
 def _is_foreign(x):
-    """Returns whether x is an array of another library outside host memory."""
+    """Returns whether x is an array of another library outside host memory. Arrays of kjit.cuda count on a CPU device, too, so that
+    a program has the same results as on a GPU."""
     if isinstance(x, _kjit.Array) or hasattr(x, "__array_struct__"):
         return False
     place = getattr(x, "__dlpack_device__", None)
-    return place()[0] != 1 if place else hasattr(x, "__cuda_array_interface__")
+    return hasattr(x, "__cuda_array_interface__") or place is not None and place()[0] != 1
 
 
 def _device_of(operands):

@@ -86,6 +86,21 @@ class DeviceNDArray(_kjit.Held):
             "version": 3,
         }
 
+    def _exported(self, name):
+        """Returns a method of DLPack for an array on a CPU device, whose __cuda_array_interface__ names no device. Arrays on a GPU
+        have that interface alone, as Numba's have."""
+        if self._own.device.startswith("cuda"):
+            raise AttributeError(f"'DeviceNDArray' object has no attribute '{name}'")
+        return getattr(self._own, name)
+
+    @property
+    def __dlpack__(self):
+        return self._exported("__dlpack__")
+
+    @property
+    def __dlpack_device__(self):
+        return self._exported("__dlpack_device__")
+
     @property
     def gpu_data(self):
         """The memory of the array, a MemoryPointer."""

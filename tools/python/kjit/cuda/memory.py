@@ -290,6 +290,8 @@ def take(manager, size, context):
         raise errors.CudaAPIError(f"{name} returned the address 0")
     if not 0 < address < _ADDRESSES - size:
         raise errors.CudaAPIError(f"{name} returned the address {address}, where no memory of {size} bytes can be")
+    if pointer.owner.is_freed or pointer.is_freed:
+        raise errors.CudaAPIError(f"{name} returned memory that is freed")
     if pointer.size < size:
         raise errors.CudaAPIError(f"{name} returned only {pointer.size} bytes of memory")
     with _lock:
