@@ -9,8 +9,8 @@
 static ki_expr *parse_unary(ki_parser *parser);
 static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice);
 
-static KI_APART ki_expr *parse_operation(ki_parser *parser, kjit_op op, ki_expr *x,
-                                         kj_location place, ki_expr *y)
+static ki_expr *parse_operation(ki_parser *parser, kjit_op op, ki_expr *x, kj_location place,
+                                ki_expr *y)
 {
   ki_expr *expr = ki_new_expr(parser->arena, y ? KJ_EXPR_BINARY : KJ_EXPR_UNARY, place);
   expr->op = op;
@@ -21,7 +21,7 @@ static KI_APART ki_expr *parse_operation(ki_parser *parser, kjit_op op, ki_expr 
 
 /* Parses postfix [ ** unary ]. `**` binds more tightly than a sign on its left, and less tightly
  * than a sign on its right. */
-static KI_APART ki_expr *parse_power(ki_parser *parser)
+static ki_expr *parse_power(ki_parser *parser)
 {
   ki_expr *base = ki_parse_postfix(parser);
   if (!ki_at(parser, KJ_TOKEN_POWER) || ki_at_line_end(parser)) return base;
@@ -61,7 +61,7 @@ static ki_expr *parse_unary(ki_parser *parser)
 
 static ki_expr *parse_binary(ki_parser *parser, int least);
 
-static KI_APART ki_expr *parse_not(ki_parser *parser)
+static ki_expr *parse_not(ki_parser *parser)
 {
   kj_location place = ki_place(parser);
   ki_enter(parser);
@@ -83,7 +83,7 @@ static kjit_op next_comparison(const ki_parser *parser)
 /* Rejects a comparison whose operand is `&`, `|` or `^` without parentheses. In kernel IR, `a > 0 &
  * b > 0` means `a > (0 & b) > 0`, as in Python. Users of pandas expect another meaning, so a
  * formula needs parentheses here. */
-static KI_APART void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
+static void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *operand)
 {
   bool is_bits = operand->kind == KJ_EXPR_BINARY && !operand->is_enclosed &&
                  (operand->op == KJIT_OP_BIT_AND || operand->op == KJIT_OP_BIT_OR ||
@@ -98,7 +98,7 @@ static KI_APART void refuse_bits(ki_parser *parser, kjit_op op, const ki_expr *o
 
 /* Parses chained comparisons in a formula: `a < b < c` means `a < b and b < c`. The two comparisons
  * share the tree of b. */
-static KI_APART ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
+static ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
 {
   ki_expr *all = first, *last = first;
   refuse_bits(parser, first->op, first->x);
@@ -115,7 +115,7 @@ static KI_APART ki_expr *parse_chain(ki_parser *parser, ki_expr *first)
 }
 
 /* Rejects chained comparisons outside of formulas. */
-static KI_APART void refuse_chain(ki_parser *parser, kjit_op op)
+static void refuse_chain(ki_parser *parser, kjit_op op)
 {
   kjit_op next = next_comparison(parser);
   if (next == KJ_NO_OP) return;
@@ -126,7 +126,7 @@ static KI_APART void refuse_chain(ki_parser *parser, kjit_op op)
 
 /* Records a `//`, which the user may have meant as a C comment. The parser takes it for a division
  * if a single word follows, or if the next line begins with an operand. */
-static KI_APART void note_slashes(ki_parser *parser)
+static void note_slashes(ki_parser *parser)
 {
   parser->slashes = parser->previous;
   if (parser->lexer.token.newline_before)
@@ -171,7 +171,7 @@ static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 /* If `*` has no right operand, converts its left operand to a pointer type. Examples are the
  * argument `f32*`, and `f32*[n]` after `view(`. is_twice means that the token is `**`. Returns NULL
  * if the operand is not a type. */
-static KI_APART ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice)
+static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice)
 {
   bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN) ||
                 ki_at(parser, KJ_TOKEN_LEFT_BRACKET);
@@ -198,7 +198,7 @@ static bool at_in(const ki_parser *parser)
 /* Rejects a formula in which an operator before or after `in` has no parentheses, because the
  * formula would have another meaning in Python. In Python, `a == b in (1, 2)` is a chain, and `a &
  * b in (1, 2)` is `(a & b) in (1, 2)`. */
-static KI_APART void refuse_beside_in(ki_parser *parser, const char *operator)
+static void refuse_beside_in(ki_parser *parser, const char *operator)
 {
   ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                 "write parentheses around `x in (1, 2)` next to `%s`", operator);
@@ -216,7 +216,7 @@ static const char *doubtful_operator(const ki_expr *left)
 
 /* Parses `x in (a, b)` and `x not in [a, b]` in a formula, which become the call `isin(x, a,
  * b)`. */
-static KI_APART ki_expr *parse_membership(ki_parser *parser, ki_expr *left)
+static ki_expr *parse_membership(ki_parser *parser, ki_expr *left)
 {
   kj_location place = ki_place(parser);
   const char *doubtful = doubtful_operator(left);
@@ -286,7 +286,7 @@ static ki_expr *parse_binary(ki_parser *parser, int least)
   }
 }
 
-static KI_APART ki_expr *parse_conditional(ki_parser *parser, ki_expr *condition)
+static ki_expr *parse_conditional(ki_parser *parser, ki_expr *condition)
 {
   ki_expr *expr = ki_new_expr(parser->arena, KJ_EXPR_COND, ki_place(parser));
   ki_advance(parser);

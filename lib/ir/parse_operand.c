@@ -37,7 +37,7 @@ _Noreturn void ki_refuse_integer(ki_parser *parser, const ki_expr *literal)
                 (unsigned long long)largest_integer(literal->type));
 }
 
-static KI_APART ki_expr *parse_number(ki_parser *parser)
+static ki_expr *parse_number(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;
   ki_expr *expr =
@@ -78,7 +78,7 @@ static bool is_named(const ki_expr *expr)
   return expr->kind == KJ_EXPR_TUPLE || expr->kind == KJ_EXPR_DECL;
 }
 
-static KI_APART ki_expr *take_item(ki_expr *index)
+static ki_expr *take_item(ki_expr *index)
 {
   const ki_expr *tuple = index->x, *at = index->args.count == 1 ? index->args.items[0] : NULL;
   if (tuple->kind != KJ_EXPR_TUPLE || !at || !is_named(tuple)) return index;
@@ -90,7 +90,7 @@ static KI_APART ki_expr *take_item(ki_expr *index)
   return tuple->args.items[item];
 }
 
-static KI_APART ki_expr *parse_name(ki_parser *parser)
+static ki_expr *parse_name(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;
   const ki_binding *binding = token->name->value;
@@ -107,7 +107,7 @@ static KI_APART ki_expr *parse_name(ki_parser *parser)
   return expr;
 }
 
-static KI_APART ki_expr *parse_string(ki_parser *parser)
+static ki_expr *parse_string(ki_parser *parser)
 {
   ki_expr *expr = ki_new_expr(parser->arena, KJ_EXPR_STRING, ki_place(parser));
   expr->name = parser->lexer.token.string;
@@ -115,7 +115,7 @@ static KI_APART ki_expr *parse_string(ki_parser *parser)
   return expr;
 }
 
-static KI_APART ki_expr *parse_bool(ki_parser *parser)
+static ki_expr *parse_bool(ki_parser *parser)
 {
   ki_expr *expr = ki_new_expr(parser->arena, KJ_EXPR_BOOL, ki_place(parser));
   expr->integer = ki_at(parser, KJ_TOKEN_TRUE);
@@ -137,7 +137,7 @@ static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location plac
 }
 
 /* Parses parentheses: `(x)` is x; `()`, `(x, y)` and `(x,)` are tuples. */
-static KI_APART ki_expr *parse_paren(ki_parser *parser)
+static ki_expr *parse_paren(ki_parser *parser)
 {
   kj_location place = ki_place(parser);
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
@@ -170,7 +170,7 @@ static bool is_adjacent(const ki_parser *parser)
          parser->previous.start + parser->previous.length == parser->lexer.token.start;
 }
 
-static KI_APART _Noreturn void refuse_operand(ki_parser *parser)
+static _Noreturn void refuse_operand(ki_parser *parser)
 {
   ki_token_kind kind = parser->lexer.token.kind, before = parser->previous.kind;
   kj_location place = ki_place(parser);
@@ -205,7 +205,7 @@ static KI_APART _Noreturn void refuse_operand(ki_parser *parser)
 }
 
 /* Parses a type after `bitcast(`, for example `const f32*`. */
-static KI_APART ki_expr *parse_const_type(ki_parser *parser)
+static ki_expr *parse_const_type(ki_parser *parser)
 {
   ki_expr *expr = ki_new_expr(parser->arena, KJ_EXPR_TYPE, ki_place(parser));
   expr->type_expr = ki_parse_type_expr(parser);
@@ -242,7 +242,7 @@ void ki_parse_arguments(ki_parser *parser, ki_exprs *list)
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the arguments");
 }
 
-static KI_APART ki_expr *parse_call(ki_parser *parser, ki_expr *callee)
+static ki_expr *parse_call(ki_parser *parser, ki_expr *callee)
 {
   ki_expr *call = ki_new_expr(parser->arena, KJ_EXPR_CALL, callee->location);
   call->x = callee;
@@ -258,7 +258,7 @@ static bool ends_slice_part(const ki_parser *parser)
 }
 
 /* Parses an index or a slice: expr, or [expr] : [expr] [: [expr]] */
-static KI_APART ki_expr *parse_subscript(ki_parser *parser)
+static ki_expr *parse_subscript(ki_parser *parser)
 {
   kj_location place = ki_place(parser);
   ki_expr *first = ends_slice_part(parser) ? NULL : ki_parse_expr(parser);
@@ -291,7 +291,7 @@ ki_expr *ki_parse_index(ki_parser *parser, ki_expr *array)
   return take_item(ki_seal_expr(parser, index));
 }
 
-static KI_APART ki_expr *parse_field(ki_parser *parser, ki_expr *x)
+static ki_expr *parse_field(ki_parser *parser, ki_expr *x)
 {
   ki_advance(parser);
   if (!ki_at(parser, KJ_TOKEN_NAME))

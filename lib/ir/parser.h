@@ -59,11 +59,6 @@ _Noreturn void ki_fail_parse(ki_parser *parser, kj_location location, kjit_statu
 /* Returns whether the lookahead is on a new line outside of brackets, so that it cannot continue an
  * expression. */
 bool ki_at_line_end(const ki_parser *parser);
-/* Marks a function that the compiler must not inline into the recursive functions of the parser.
- * Their frames have to be small, because 200 levels of nesting must fit in a stack of 128 KiB
- * (test/hostile). */
-#define KI_APART __attribute__((noinline))
-
 /* Must be called before each recursive call. Reports an error if the nesting exceeds
  * KJ_MAX_NESTING. */
 void ki_enter(ki_parser *parser);
