@@ -46,8 +46,8 @@ typedef enum kj_argument_kind {
   KJ_ARGUMENT_VALUE, /* the value of a scalar parameter, whose type is .type; it is passed at run
                       * time */
   /* An untyped number that is passed at run time: .type is KJ_WEAK_INT (passed as i64) or
-   * KJ_WEAK_FLOAT (passed as f64). An integer that needs more than 32 bits has another .type, the
-   * type that it gets if no other operand determines one: KJIT_I64, or KJIT_U64 if it needs 64 bits
+   * KJ_WEAK_FLOAT (passed as f64). An integer that needs more than 32 bits has as .type the type
+   * that it gets if no other operand determines one: KJIT_I64, or KJIT_U64 if it needs 64 bits
    * without a sign. */
   KJ_ARGUMENT_NUMBER,
   KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts contains the facts about it */

@@ -4,21 +4,30 @@
  * from its own copy of the kernel's body, prepared for differentiation (prepare.c), and uses its
  * own variables.
  *
- * The files:
+ * The files are:
  *
- *   adjoint_index.c finds the indices of accesses that are a variable of the grid loop plus a
- *   constant
- *   adjoint_plan.c    chooses, for each array, how the derivatives of its elements are summed
- *   adjoint_copies.c  thread-local sums for a few elements that many iterations load
- *   adjoint_gather.c  loops over the elements of an array, each summing its contributions
- *   adjoint_sums.c    emits the loads of derivatives and the sums into them, for reverse.c
- *   adjoint.c         creates the adjoint and the first part of each loop
- *   adjoint_facts.c   reports the chosen sums to the user
- *   adjoint_threads.c kernels without a grid loop: checks barriers and stores
- *   adjoint_shared.c  derivatives of shared arrays, and loops over a block_range
- *   adjoint_rerun.c   shared arrays in loops whose body runs again in the reverse pass
- *   slice.c           removes statements that no derivative needs, and rejects needed
- *                     values that the kernel has overwritten */
+ *   adjoint_index.c     Finds accesses whose index is a grid loop variable plus a constant.
+ *
+ *   adjoint_plan.c      Chooses for each array how the derivatives of its elements are summed.
+ *
+ *   adjoint_copies.c    Sums in each thread, if many iterations load the same few elements.
+ *
+ *   adjoint_gather.c    Creates loops in which each array element sums its own contributions.
+ *
+ *   adjoint_sums.c      Emits loads of derivatives, and additions to them, for reverse.c.
+ *
+ *   adjoint.c           Creates the adjoint and the first part of each loop.
+ *
+ *   adjoint_facts.c     Reports the chosen sums to the user.
+ *
+ *   adjoint_threads.c   Checks barriers and stores in kernels without a grid loop.
+ *
+ *   adjoint_shared.c    Differentiates shared arrays and loops over a block_range.
+ *
+ *   adjoint_rerun.c     Handles shared arrays in loops whose body the reverse pass runs again.
+ *
+ *   slice.c             Removes statements that no derivative needs. Rejects a needed value if the
+ *                       kernel has overwritten it. */
 #ifndef KJ_DERIVE_ADJOINT_H
 #define KJ_DERIVE_ADJOINT_H
 

@@ -119,8 +119,8 @@ static LLVMMetadataRef get_subprogram(kl_lowering *l, const kt_instance *instanc
 
 /* ---- locations ---- */
 
-/* Returns the scope for a location. If a line directive assigns the statement to a file other than
- * that of its function, the scope is a lexical block in this other file. */
+/* Returns the scope for a location. A line directive can assign the statement to another file than
+ * its function. The scope is then a lexical block in that file. */
 static LLVMMetadataRef scope_in_file(kl_lowering *l, const kl_frame *frame, kj_location location)
 {
   if (location.file == frame->instance->function->decl->location.file) return frame->scope;

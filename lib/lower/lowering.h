@@ -213,8 +213,8 @@ struct kl_lowering {
   /* alias scope of the current copy of a grid_range's body, and the scopes of all vector_count
    * copies; NULL if there are no copies */
   LLVMMetadataRef iteration_scope, *iteration_scopes;
-  /* id of a loop whose iterations are independent of each other in the following accesses, for
-   * llvm.mem.parallel_loop_access; NULL means that there is none; set by the target */
+  /* loop id for llvm.mem.parallel_loop_access on the following accesses, whose iterations are
+   * independent of each other; the target sets it; NULL if there is no such loop */
   LLVMMetadataRef parallel_loop;
   /* In a grid_range in which a thread processes several elements at once: the loop variable, whose
    * value is base + step; base is a multiple of vector_count. */

@@ -1,15 +1,18 @@
-/* Launch shape of a reduction over pairs, and the funcs that load a thread's rows of x and a
- * block's rows of y:
+/* Chooses the launch shape of a reduction over pairs, and writes the funcs that load a thread's
+ * rows of x and a block's rows of y. For rows of three elements, the source of these funcs is:
  *
- *     func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
+ *     func pair_x(l, i, xs, x: func) @inline {
+ *       for k in range(3) @unroll { xs[l, k] = x(i, k) }
+ *     }
  *     func pairs_x(l, i, xs, x: func) @inline { pair_x(l, i, xs, x) }
  *     func pair_y0(first, count, ys, y: func, const T) @inline {
- *       for e in range(i32(thread_rank), count * 3, T) { ys[e // 3, e % 3] = y(first + ..., e % 3)
- * }
+ *       for e in range(i32(thread_rank), count * 3, T) {
+ *         ys[e // 3, e % 3] = y(first + ..., e % 3)
+ *       }
  *     }
- *     func pairs_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0,
- * T)
- * } */
+ *     func pairs_y(first, count, y0s, y0: func, const T) @inline {
+ *       pair_y0(first, count, y0s, y0, T)
+ *     } */
 #include "algorithm/pairs.h"
 
 /* ---- the shape of a launch ---- */

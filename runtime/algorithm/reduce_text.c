@@ -1,6 +1,6 @@
-/* Writes the source of reduction kernels: the funcs that are passed to the kernels of reduce.kir,
- * reduce_rows.kir and reduce_columns.kir. If one pass computes several results, the combined value
- * is a struct:
+/* Writes the funcs that are passed to the reduction kernels in reduce.kir, reduce_rows.kir and
+ * reduce_columns.kir. If one pass computes several results, a struct combines their values. For a
+ * minimum and a count of nonzero elements, the source is:
  *
  *     struct several_values { p0: f32; p1: i64 }
  *     func prepare_0(x, i) @inline { return x }

@@ -4,8 +4,8 @@
  * An entry is written to a temporary file and renamed, so a reader sees the complete entry or none.
  * kjit removes damaged files, but it removes nothing if the system refuses access. The file `usage`
  * contains the total size of all entries. A lock protects this file, but no thread waits for the
- * lock: a process that holds it also does the work of the others, which is to count the entries and
- * to remove old ones. From time to time a process counts all entries again. */
+ * lock. The process that holds the lock counts the entries and removes old entries, also for
+ * processes that found the lock taken. From time to time a process counts all entries again. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

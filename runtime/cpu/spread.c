@@ -1,13 +1,14 @@
 /* Chooses how many threads run a launch on the CPU, by measuring which number was fastest for
  * earlier launches of a similar size.
  *
- * A width is a number of threads. For each size class (launches whose sizes differ by less than a
- * factor of 2), a specialization stores the measured time per unit of work for three widths: one
- * thread; the largest number of threads for which each share of the work is worth waking a thread
- * (GRAIN_NS); and all threads. Launches use the fastest width. Measured times, unlike estimates
- * from instructions and bytes, account for contention between workers, memory bandwidth and other
- * processes on the cores, and they follow changes. Each width is first measured a few times, and
- * later again from time to time.
+ * A width is a number of threads. Launches whose sizes differ by less than a factor of 2 form a
+ * size class. For each size class, a specialization stores the measured time per unit of work for
+ * three widths. The smallest width is one thread, and the largest is all threads. The third width
+ * is the largest number of threads for which each share of the work is worth waking a thread
+ * (GRAIN_NS). Launches use the fastest width. Measured times, unlike estimates from instructions
+ * and bytes, account for contention between workers, memory bandwidth and other processes on the
+ * cores, and they follow changes. Each width is first measured a few times, and later again from
+ * time to time.
  *
  * A stored time is a running estimate of the median, because on a busy machine single launches can
  * take a thousand times longer than usual. */

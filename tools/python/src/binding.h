@@ -1,4 +1,5 @@
-/* Declarations that the files of the extension kjit._kjit share. The files by subject:
+/* Declarations that the source files of the extension kjit._kjit share. The source files, by
+ * subject:
  *
  *   module.c                     the module, errors, forks
  *   context.c                    contexts, devices, modules of kernel IR

@@ -30,11 +30,15 @@ func of_type(x, v) @numba {
 class Resolved:
     """A resolved call of a Python function.
 
-    thing: the function, specialized for the known arguments
-    arguments: the values by name
-    spread: the name of *args
-    items: the arguments for *args
-    ranged: the names of parameters that take ranges
+    thing: the called function, specialized for the known arguments
+
+    arguments: a dictionary from a parameter's name to the passed value
+
+    spread: the name of the *args parameter
+
+    items: the arguments that *args receives
+
+    ranged: the names of the parameters that take ranges
     """
 
     def __init__(self, thing, arguments, spread, items, ranged):

@@ -20,13 +20,19 @@ MOST_FUNCTIONS = 1000
 class Made:
     """A finished module.
 
-    name: the name of the kernel or func that the module was made for
-    title: the name of the module in libkjit's messages
-    text: the kernel IR of the module, with line directives
-    plain: the kernel IR without line directives
+    name: the kernel or func that the module was made for
+
+    title: the module's name in libkjit's messages
+
+    text: the module's kernel IR, with line directives
+
+    plain: the same kernel IR without line directives
+
     sources: the Python sources that the line directives name
-    arrays: the constant arrays by name
-    lines: for each line of `plain`, its location in the Python source as (file, line, column), or None
+
+    arrays: a dictionary from a name to a constant array
+
+    lines: for each line in `plain`, its location in the Python source as (file, line, column), or None
     """
 
     def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False, returned=()):
@@ -60,12 +66,17 @@ def is_algorithm(thing):
 class Builder:
     """Builds the kernel IR of a module from Python functions.
 
-    symbols: for the id of a function, its name in the module
+    symbols: a dictionary from a function's id to its name in the module
+
     pending: the functions that are not translated yet
-    arrays: the constant arrays by name
-    rules: the attributes of all functions without a kjit decorator
+
+    arrays: a dictionary from a name to a constant array
+
+    rules: the attributes, as kernel IR, for every function without a kjit decorator
+
     is_typed: whether Python numbers in these functions are i64 and f64, as in Numba
-    makes_arrays: whether np.zeros and similar functions make arrays that belong to a thread
+
+    makes_arrays: whether np.zeros and similar functions create an array for each thread
     """
 
     def __init__(self, rules="", is_typed=False, makes_arrays=False):

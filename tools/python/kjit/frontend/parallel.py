@@ -18,11 +18,18 @@ class Loop:
     """A loop that becomes compiled code.
 
     node: the compiled function
-    inputs, outputs: names whose values the loop reads, and names that it assigns
+
+    inputs: the names whose values the loop reads
+
+    outputs: the names that the loop assigns
+
     unset: the inputs that a serial loop also assigns and that may have no value before the loop
-    parts: the data for the kernel of a loop over prange
-    bounds: the start, stop and step of the loop
-    temporaries: the arrays that the loop makes
+
+    parts: the data for the kernel, if this is a loop over prange
+
+    bounds: the loop's start, stop and step
+
+    temporaries: the arrays that the loop creates
     """
 
     def __init__(self, statement, node, inputs, outputs, parts=None, bounds=None, temporaries=(), unset=()):

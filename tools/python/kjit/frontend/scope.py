@@ -49,11 +49,16 @@ def targets(statement):
 class Scope:
     """The variables that a function body assigns, and the statements that declare them in the kernel IR.
 
-    declare: for the id of a statement, the names that the statement declares
-    hoist: for the id of a statement, the names that are declared before the statement
-    stores: for each name, the number of its assignments
-    types: for each name, its annotations
-    outer: pairs (id(loop), name) of the loops whose variable is also used after the loop
+    declare: a dictionary from a statement's id to the names that the statement declares
+
+    hoist: a dictionary from a statement's id to the names that are declared before the statement
+
+    stores: a dictionary from a name to the number of its assignments
+
+    types: a dictionary from a name to its annotations
+
+    outer: a set with (id(loop), name) for each loop whose variable is also used after the loop
+
     unassigned: the nodes of names that are never assigned
     """
 

@@ -191,10 +191,13 @@ def _place(picks, broadcast, rest, value=""):
 class Selection:
     """The elements that integer arrays select.
 
-    source: a view of the array in which the indexed dimensions come first
-    indices: the index arrays, all of the same shape
-    shape: the shape of the result
-    order: the dimensions of the result in the order in which the dimensions of the indices come first
+    source: a view of the array; its first dimensions are the indexed ones
+
+    indices: the index arrays, which all have the same shape
+
+    shape: the result's shape
+
+    order: a permutation of the result's dimensions that puts the dimensions of the index arrays first
     """
 
     def __init__(self, x, made):

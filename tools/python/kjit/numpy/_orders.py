@@ -201,8 +201,11 @@ class Runs:
     """The runs of equal elements in a sorted, flattened array.
 
     order: the indices that sort the array
-    flags: for each position in the sorted array, whether a run begins there
+
+    flags: for each position in the sorted array, whether a run begins at this position
+
     first: the positions at which runs begin
+
     equal_nan: whether all NaNs form one run; otherwise each NaN is a run
     """
 

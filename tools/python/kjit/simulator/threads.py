@@ -55,12 +55,17 @@ _LANES = [numpy.int32(lane) for lane in range(WARP)]
 class Thread:
     """A thread of the grid.
 
-    index: the number of the thread in its block
-    request: (name, group, value) of the operation for which the thread waits, or None if the thread can run
-    answer: the result of that operation
+    index: the thread's number in its block
+
+    request: the operation that the thread waits for, as (name, group, value), or None if the thread can run
+
+    answer: the result of the last operation
+
     greenlet: the greenlet that runs the thread
-    turns: the number of iterations of `while` loops so far
-    is_listed: whether the thread is in the list of its block
+
+    turns: the number of `while` loop iterations so far
+
+    is_listed: whether the thread is in its block's list
     """
 
     __slots__ = ("block", "index", "greenlet", "request", "answer", "turns", "is_listed", "is_done")

@@ -80,12 +80,18 @@ class Decimal(NamedTuple):
 class Data:
     """The data of a column.
 
-    texts: the dictionary of a column of strings, a sequence
-    kind: "numpy", "masked" or "arrow", which determines how results of functions of the column are stored
-    is_ordered: whether the strings are ordered like the dictionary, as categories are
+    texts: a sequence of the strings that the codes stand for, if this is a column of strings
+
+    kind: "numpy", "masked" or "arrow". It determines how a function's results for this column are stored.
+
+    is_ordered: whether the strings compare in the dictionary's order, as ordered categories do
+
     flags_missing: whether a true flag means a missing element
-    decimal: the Decimal of a column of decimals
-    is_null: whether the column has Arrow's type null, so that all elements are missing
+
+    decimal: the Decimal, if this is a column of decimals
+
+    is_null: whether the column has Arrow's type null; all elements are then missing
+
     has_none: whether the table's library represents a missing string by None or NaN, which equals no string
     """
 

@@ -18,11 +18,15 @@ _MOST_REPEATED = 1 << 16  # maximum elements of a table that stays in a cache, s
 class Side:
     """The keys of one table.
 
-    integers: an integer for each row; two integers are equal exactly if the keys of their rows are equal
-    can_match: an array of bools, True for the rows that can have a match, or None if all rows can
-    missing: an array of bools, True for the rows whose key is missing, or None if no key is missing
-    ordered: values that sort like the keys
-    missing_first: whether the rows with missing keys come first in an outer join
+    integers: an integer for each row. Rows have the same integer exactly if their keys are equal.
+
+    can_match: an array of bools, True for rows that can have a match, or None if all rows can have one
+
+    missing: an array of bools, True for rows whose key is missing, or None if no key is missing
+
+    ordered: values that sort in the same order as the keys
+
+    missing_first: whether an outer join puts rows with missing keys first
     """
 
     missing_first = False

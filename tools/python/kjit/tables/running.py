@@ -14,10 +14,13 @@ _MOST_VARIANTS = 64  # number of rewritten functions that are kept for each Pyth
 class Result:
     """A new column.
 
-    there: a NumPy array of bools, True for the elements that are not missing, or None if no element is missing
+    there: a NumPy array of bools, True for elements that are not missing, or None if no element is missing
+
     kind: see Data
-    texts: the dictionary of strings if the values are codes of strings
-    decimal: the Decimal if the values are the integers of decimal numbers
+
+    texts: the dictionary of strings, if the values are codes for strings
+
+    decimal: the Decimal, if the values are the integers that represent decimal numbers
     """
 
     def __init__(self, values, there, kind, texts=None, decimal=None):
