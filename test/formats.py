@@ -1,4 +1,5 @@
-"""The two kinds of lit tests that have no RUN lines: a unit test or a fuzz target is a .c file that the build makes a program of."""
+"""The two kinds of lit tests without RUN lines. A unit test or a fuzz target is a .c file from which the build makes a
+program."""
 import glob
 import os
 
@@ -6,7 +7,7 @@ import lit.formats
 import lit.Test
 import lit.util
 
-SKIPPED = 77 # exit status of a unit test whose needs the machine lacks
+SKIPPED = 77 # exit status of a unit test if the machine lacks something that the test needs
 
 
 def stem(test):
@@ -40,7 +41,8 @@ class UnitTest(Program):
 
 
 class FuzzTest(Program):
-    """A bounded, seeded run: the corpus kept beside the target, every .kir file of the project, then mutations of them. lit --param fuzz_runs=N, fuzz_seed=S."""
+    """A fuzz run with a limit and a seed: the corpus in the target's folder, every .kir file of the project, then
+    mutations of them. lit --param fuzz_runs=N, fuzz_seed=S."""
 
     def command(self, test, lit_config):
         source_dir = test.config.kjit_source_dir

@@ -194,7 +194,7 @@ static double error_of(mpfr_srcptr exact, double got, const format *f, const lim
            : error;
 }
 
-/* Compares the results of both ways in which the function was run; got[1] may be NULL. */
+/* Compares the results of both ways to run the function. got[1] can be NULL. */
 static void compare(const measured *m, const format *f, uint64_t *const *bits, void *const *got,
                     size_t count, const limit *bound, worst found[2])
 {
@@ -292,7 +292,7 @@ static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const 
   return kjit_launch(kernel, &config, arguments, 1 + m->arguments);
 }
 
-/* Expects that a function that the math library lacks is rejected. */
+/* Checks that kjit rejects a function that the math library lacks. */
 static void expect_refusal(run *t, const measured *m, const format *f, kjit_status status)
 {
   if (status == KJIT_ERROR_UNSUPPORTED) return;
@@ -436,7 +436,8 @@ static void measure_all_complex(run *t)
 
 /* ---- the whole ---- */
 
-/* Finds built-ins of the float groups that have no row in math.def or are not measured. */
+/* Finds built-ins of the float groups that have no row in math.def or that no measurement
+ * covers. */
 static void find_gaps(run *t)
 {
   for (int id = 0; id < KJ_BUILTIN_COUNT; id++) {
@@ -457,7 +458,7 @@ static void find_gaps(run *t)
   }
 }
 
-/* Determines the math library for GPUs, by a function that libclc lacks. */
+/* Determines which math library GPU code uses, with a function that libclc lacks. */
 static int find_library(run *t)
 {
   kjit_compile_options options = { .size_bytes = sizeof options };

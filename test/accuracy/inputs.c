@@ -125,8 +125,9 @@ static uint64_t special(const format *f, size_t i)
 
 /* ---- tuples ---- */
 
-/* Returns a random argument: half of them in the function's interval, a quarter of any magnitude, a
- * quarter of magnitudes near 1. In the interval some are near multiples of pi / 2. */
+/* Returns a random argument. Half of the arguments lie in the function's interval, a quarter have
+ * any magnitude, and a quarter have magnitudes near 1. Some arguments in the interval are near
+ * multiples of pi / 2. */
 static uint64_t random_argument(const measured *m, const format *f, random_state *random)
 {
   uint64_t choice = next_random(random) % 8, all = sign_bit(f) | (sign_bit(f) - 1);

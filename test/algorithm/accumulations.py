@@ -1,4 +1,5 @@
-"""Scans: along each axis, inclusive and exclusive, by operators with names and by funcs, of arrays of any strides and of funcs."""
+"""Scans along each axis, inclusive and exclusive, with named operators and with funcs. The operands are arrays with any
+strides, or funcs."""
 import itertools
 
 import numpy as np
@@ -59,7 +60,7 @@ def sizes(rng):
 
 
 def fold(combine, x):
-    """All prefixes by doubling, which an associative operator allows."""
+    """Computes all prefixes by doubling, which requires an associative operator."""
     x, step = x.copy(), 1
     while step < len(x):
         x = np.concatenate([x[:step], combine(x[:-step], x[step:])])
@@ -118,7 +119,7 @@ def options(rng):
 
 
 def found_so_far(name, x, axis):
-    """(values, indices): an index counts the elements that are better than all before, or the first NaN."""
+    """Returns (values, indices). The index changes at each element that is a new extremum, and at the first NaN."""
     line = np.moveaxis(x, axis, -1)
     best = operators.NAMED[name].accumulate(line, axis=-1)
     before = best[..., :-1]

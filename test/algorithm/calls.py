@@ -1,4 +1,4 @@
-"""kjit/algorithm.h through ctypes, on numpy arrays."""
+"""Calls the functions of kjit/algorithm.h through ctypes on NumPy arrays."""
 import ctypes as c
 import os
 import sys
@@ -11,7 +11,7 @@ from library import CODE, NUMPY, TYPE, Arg, Failure, Library, Tensor  # noqa: F4
 CODES = CODE | {"c64": (5, 64), "c128": (5, 128)}
 TYPES = TYPE | {"c64": 14, "c128": 15}
 NAMES = {np.dtype(t): name for name, t in NUMPY.items() if name != "bf16"} | {np.dtype("c8"): "c64", np.dtype("c16"): "c128"}
-FUNC = 17  # KJIT_FUNC: behind the scalars
+FUNC = 17  # KJIT_FUNC follows the scalar types.
 DTYPES = {number: np.dtype(dtype) for dtype, name in NAMES.items() for number in [TYPES[name]]}
 
 
@@ -34,10 +34,10 @@ class Options(c.Structure):
 
 
 class Algorithms(Library):
-    """A context with the calls. Arguments that are pointed to are kept until the next call has been made."""
+    """A context and its calls. It keeps the objects that arguments point to alive until the next call has been made."""
 
     def array(self, values):
-        """An operand that is an array of any strides; a number that holds as a value as well."""
+        """Returns an operand for an array with any strides, or for a number, which is passed as a value."""
         name = NAMES[values.dtype]
         shape = (c.c_int64 * max(values.ndim, 1))(*values.shape)
         strides = (c.c_int64 * max(values.ndim, 1))(*[s // values.itemsize for s in values.strides])
@@ -46,7 +46,7 @@ class Algorithms(Library):
         return Operand(Arg(3, 0, 0, 0, c.addressof(tensor)))
 
     def function(self, function, arrays, shape):
-        """An operand that is a func with arrays."""
+        """Returns an operand that is a func with array arguments."""
         arguments = (Arg * max(len(arrays), 1))(*[self.array(values).argument for values in arrays])
         extents = (c.c_int64 * max(len(shape), 1))(*shape)
         self.keep.append((arguments, extents))
@@ -71,23 +71,23 @@ class Algorithms(Library):
         return Operator(name.encode(), None, 0) if isinstance(name, str) else Operator(None, name, 0)
 
     def reduce(self, result, x, operator, **options):
-        """kjit_reduce; result and x are operands, the operator a name or a func."""
+        """Calls kjit_reduce. result and x are operands. The operator is a name or a func."""
         self.require(self.c.kjit_reduce(self.context, c.byref(result), c.byref(x), c.byref(self.operator(operator)), c.byref(self.options(**options))))
 
     def reduce_several(self, results, x, operators, **options):
-        """kjit_reduce_several; results and x are operands, an operator is a name or a func."""
+        """Calls kjit_reduce_several. results and x are operands. Each operator is a name or a func."""
         made = (Operator * len(operators))(*map(self.operator, operators))
         self.require(self.c.kjit_reduce_several(self.context, (Operand * len(results))(*results), c.byref(x), made, c.c_size_t(len(operators)), c.byref(self.options(**options))))
 
     def describe_several(self, x, operators, **options):
-        """(element type, shape) of an array for each result."""
+        """Returns (element type, shape) of the array that each result needs."""
         infos, made = (Result * len(operators))(), self.options(**options)
         made.results, made.result_count = infos, len(operators)
         self.require(self.c.kjit_reduce_several(self.context, None, c.byref(x), (Operator * len(operators))(*map(self.operator, operators)), c.c_size_t(len(operators)), c.byref(made)))
         return [(DTYPES[info.element], tuple(info.shape[:info.rank])) for info in infos]
 
     def describe_reduce(self, x, operator, **options):
-        """(element type, shape) of an array for the result."""
+        """Returns (element type, shape) of the array that the result needs."""
         info = Result()
         made = self.options(**options)
         made.results, made.result_count = c.pointer(info), 1
@@ -95,7 +95,7 @@ class Algorithms(Library):
         return DTYPES[info.element], tuple(info.shape[:info.rank])
 
     def find(self, module, name):
-        """A func of a module."""
+        """Returns a func of a module."""
         found = c.c_void_p()
         self.require(self.c.kjit_get_function(module, name.encode(), c.byref(found)))
         return found.value

@@ -1,7 +1,8 @@
-"""Cases of the algorithms' tests: what a case is, and how a family's cases run.
+"""Defines a test case of the algorithms, and runs all cases of a family.
 
-A case is one call of kjit-run --call on fresh random arrays, and what NumPy, or an independent loop, gives for its results. Cases run many to a process;
-when that fails each runs on its own, so that the failing one is named. Every call is made twice, into two results, which have to have the same bits.
+A case is one kjit-run --call with fresh random arrays, and the results that NumPy or an independent loop gives. One
+process runs many cases. If the process fails, each case runs in its own process, to find the failing case. Every call
+runs twice, with different result arrays, and must give the same bits.
 """
 import dataclasses
 import os
@@ -17,10 +18,10 @@ from share import share_of
 
 MAKERS = []
 LARGE_MAKERS = []
-LARGEST = 10_000_000  # elements of a large case
-BATCH = 60  # cases of one process
-SMALL = 5000  # elements; what runs with all checks
-ROOM_S = 1200  # of a process that hangs outside of lit, whose own limit is less
+LARGEST = 10_000_000  # number of elements in a large case
+BATCH = 60  # number of cases in a process
+SMALL = 5000  # maximum number of elements in a case that runs with all checks
+ROOM_S = 1200  # limit for a process outside of lit; lit itself has a shorter limit
 
 
 @dataclasses.dataclass
@@ -28,11 +29,11 @@ class Expected:
     value: np.ndarray
     rtol: float
     atol: float
-    kind: str  # "bf16", which is saved as f32; None: the value's own type
+    kind: str  # "bf16", which is saved as f32, or None for the value's own type
 
 
 class Case:
-    """call: its text, with {x} for the case's arrays and results."""
+    """call: the text of the call, with {x} in place of each array and result."""
 
     def __init__(self, name, call, **arrays):
         self.name, self.call = name, call
@@ -41,14 +42,14 @@ class Case:
             self.array(key, value)
 
     def array(self, name, value, kind=None):
-        """kind: an element type that the file is converted to, or a struct of the module."""
+        """kind: an element type to which the file is converted, or a struct of the module."""
         self.arrays[name] = np.array(value, order="K")
         if kind:
             self.kinds[name] = kind
         return self
 
     def expect(self, name, value, rtol=0.0, atol=0.0, kind=None):
-        """The result's type and shape are the value's, too."""
+        """The result has the type and shape of the value."""
         self.expected[name] = Expected(np.asarray(value), rtol, atol, kind)
         return self
 
@@ -56,7 +57,7 @@ class Case:
         return max([value.size for value in [*self.arrays.values(), *[e.value for e in self.expected.values()]]], default=0)
 
     def runs(self, prefix):
-        """The texts of the two calls: what is written is another array in the second one."""
+        """Returns the texts of both calls. They write to different arrays."""
         texts = []
         for run in (0, 1):
             names = {name: f"{prefix}{name}" for name in self.arrays}
@@ -66,13 +67,14 @@ class Case:
 
 
 def cases(make):
-    """Registers make(rng), which gives cases of the family being loaded."""
+    """Registers make(rng), which returns cases of the current family."""
     MAKERS.append((make, None))
     return make
 
 
 def some_cases(count):
-    """The same of many cases, of which a run takes so many at random; with all checks, a third of them."""
+    """Registers a function that returns many cases. A run draws this number of them at random, or a third of them with all
+    checks."""
     def register(make):
         MAKERS.append((make, count))
         return make
@@ -80,7 +82,8 @@ def some_cases(count):
 
 
 def large_case(make):
-    """Registers make(rng, n), which gives one case of n = LARGEST elements, whose name begins with "large"; made when a run draws it."""
+    """Registers make(rng, n), which returns one case with n = LARGEST elements and a name that begins with "large". It is
+    called when a run draws the case."""
     LARGE_MAKERS.append(make)
     return make
 
@@ -104,7 +107,7 @@ def describe(seed, only, largest):
 
 
 def made(described):
-    """(number, Case): large cases are made here."""
+    """Returns (number, Case) pairs. This function creates the large cases."""
     number, case = described
     if isinstance(case, tuple):
         make, rng = case
@@ -115,7 +118,8 @@ def made(described):
 # ---- running ----
 
 def argument(name, value, kind, folder, saved):
-    """--arg of an array; saved: paths by what is in them, since both runs may start with one array."""
+    """Returns the --arg option for an array. saved: paths of saved files by content, because both runs may start with the same
+    array."""
     path = saved.setdefault(id(value), os.path.join(folder, f"{name}.npy"))
     if not os.path.exists(path):
         np.save(path, value)
@@ -151,7 +155,7 @@ def check_result(name, expected, got):
 
 
 def bits(array):
-    """Without the padding of structs, which nobody promises."""
+    """Returns the bytes without a struct's padding, which has no defined value."""
     if array.dtype.names:
         return b"".join(bits(np.ascontiguousarray(array[name])) for name in array.dtype.names)
     return array.tobytes()
@@ -166,7 +170,7 @@ def check_case(number, case, folder):
 
 
 def run_batch(tool, module, device, batch):
-    """Returns a list of (case, message) for what failed."""
+    """Returns a list with (case, message) for each failure."""
     with tempfile.TemporaryDirectory() as folder:
         command = [*shlex.split(tool), *([module] if module else []), "--quiet", "--device", device, "--checks", os.environ.get("KJIT_CHECKS", "none")]
         saves = []

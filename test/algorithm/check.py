@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check.py FAMILY.py: runs the cases of a family of algorithms on fresh random data through kjit-run --call, and compares every result with NumPy's."""
+"""check.py FAMILY.py: runs the cases in a family of algorithms on fresh random data with kjit-run --call, and compares every
+result with NumPy's."""
 import argparse
 import importlib.util
 import os

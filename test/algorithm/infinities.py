@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""infinities.py: operators by name over infinities, NaN, zeros and the operators' own identities, against NumPy's ufuncs: reductions, scans, exclusive ones, initial values, segments and pairs."""
+"""infinities.py: compares named operators with NumPy's ufuncs on infinities, NaN, zeros and the operators' identities, in
+reductions, inclusive and exclusive scans, segments and pairs, also with initial values."""
 import argparse
 import ctypes as c
 import random
@@ -14,18 +15,18 @@ UFUNCS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximu
 IDENTITIES = {"add": 0.0, "mul": 1.0, "logaddexp": -np.inf}
 EXCLUSIVE = 1
 VALUES = (np.inf, -np.inf, 0.0, -0.0, 1.0, 2.5, -3.0, np.nan)
-# A product of many numbers overflows, and an infinity times 0 is a NaN: the result would depend on the order.
+# The product of many numbers overflows, and an infinity times 0 is a NaN. The result would therefore depend on the order.
 PRODUCTS = (np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, np.nan)
 
 
 def draw(d, name, count, dtype):
-    """Mostly few kinds of values, so that each meets each."""
+    """Draws from a few kinds of values, so that each kind is combined with every other kind."""
     kinds = d.sample(PRODUCTS if name == "mul" else VALUES, d.randint(1, 4)) + [IDENTITIES.get(name, 1.0)]
     return np.array([d.choice(kinds) for _ in range(count)], dtype)
 
 
 def accumulate(name, x):
-    """In order, as ufunc.accumulate, which NumPy computes in other ways for long arrays."""
+    """Accumulates in order, as ufunc.accumulate is defined. NumPy computes long arrays in a different order."""
     found = [x[0]]
     for value in x[1:]:
         found.append(UFUNCS[name](found[-1], value))

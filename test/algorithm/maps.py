@@ -1,4 +1,4 @@
-"""Maps: a func over operands that broadcast, with several results, masks, core dimensions and every pair (outer)."""
+"""Maps of a func over broadcast operands, with several results, masks, core dimensions, and for every pair (outer)."""
 import numpy as np
 
 import operators
@@ -7,7 +7,7 @@ from cases import Case, cases, large_case, some_cases
 
 
 def broadcasting(rng, shape):
-    """A shape that broadcasts to this one: some extents 1, some of the first axes missing."""
+    """Returns a shape that broadcasts to this shape: some extents are 1, and some leading axes are missing."""
     made = tuple(1 if rng.random() < 0.3 else e for e in shape)
     return made[int(rng.integers(0, len(made) + 1)):] if rng.random() < 0.4 else made
 
@@ -22,7 +22,7 @@ def shapes(rng):
 
 
 def promoted(kind):
-    """What arithmetic on two elements has: i32 for integers of fewer bits and bool, as in C."""
+    """Returns the type that arithmetic on two elements has: i32 for bool and for integers with fewer bits, as in C."""
     dtype = values.numpy_type(kind)
     return np.dtype("i4") if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 4) else dtype
 
@@ -37,7 +37,7 @@ def all_types(rng):
             case.array(name, value, values.as_kind(kind))
         a, b, c = (x.astype(promoted(kind)) for x in (a, b, c))
         yield case.expect("r", a * b + c, kind=values.as_kind(kind))
-        if kind in values.INTEGERS:  # stored with the elements' own bits, which are those of the sum
+        if kind in values.INTEGERS:  # stored with the element type's bits, which equal the low bits of the sum
             x, y = values.any_numbers(rng, len(a), kind), values.any_numbers(rng, len(a), kind)
             yield Case(f"into {kind} {len(a)}", "{r} = map(multiply_add, {x}, {y}, {x})", x=x, y=y, r=np.zeros(len(a), kind)).expect("r", x * y + x)
         if kind not in values.COMPLEX:

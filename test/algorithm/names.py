@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""names.py: several modules of one context whose structs, funcs, constants, parameters and kernels have equal names, which are drawn from the words of kjit's own texts, go through the
-algorithms in turn and are compared with loops in Python. Modules come and go meanwhile."""
+"""names.py: runs algorithms in turn on several modules in one context and compares the results with loops in Python. The
+modules' structs, funcs, constants, parameters and kernels have equal names, which also occur in kjit's own sources. Modules are
+created and destroyed during the test."""
 import argparse
 import ctypes as c
 import functools
@@ -17,14 +18,14 @@ from calls import FUNC, NUMPY, TYPES, Algorithms, Arg, Failure, Operand, Tensor
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-# words of the language; they cannot be names, or the texts below need them
+# words of the language, which cannot be names, or which the texts below need
 LANGUAGE = set("""kernel func extern const struct import let var shared local if else while for in break continue return assert raise print and or not true false range grid_range block_range
 type default dtype vector len zero min max index void number""".split())
 FOLDS = {"+": lambda x, y: x + y, "min": min, "max": max, "^": lambda x, y: x ^ y}
 
 
 def words_of_kjit():
-    """What the library's modules say, and the texts that the algorithms write."""
+    """Names in the library's modules and in the texts that the algorithms write."""
     found = set()
     for path in glob.glob(os.path.join(ROOT, "lib", "library", "*.kir")):
         found.update(WORD.findall(open(path).read()))
@@ -85,7 +86,7 @@ class Module:
     def func(self, role):
         return self.library.find(self.handle, self.names[role])
 
-    # ---- what the funcs mean ----
+    # ---- ---- the results of the funcs ---- ----
 
     def fold(self, x, y):
         return tuple(FOLDS[f](int(a), int(b)) for f, a, b in zip(self.folds, x, y))
@@ -108,12 +109,12 @@ class Names(Algorithms):
         return Operand(Arg(3, 0, 0, module.type.value, c.addressof(tensor)))
 
     def call(self, name, *arguments):
-        """Operands by reference, numbers as sizes, funcs as pointers."""
+        """Passes operands by reference, numbers as sizes, and funcs as pointers."""
         passed = [c.byref(a) if isinstance(a, (Operand, c.Structure)) else a for a in arguments]
         self.require(getattr(self.c, f"kjit_{name}")(self.context, *passed, c.byref(self.options())))
 
 
-# ---- families: (library, module, random) -> (results, what they should be) ----
+# ---- families: (library, module, random) -> (results, expected results) ----
 
 def folds(m, rows): return functools.reduce(m.fold, [tuple(r) for r in rows])
 
@@ -252,7 +253,7 @@ def run_launch(a, m, d):
 
 
 def run_specialize(a, m, d):
-    """The kernel's module says which of the structs of a name is meant."""
+    """The module that the kernel belongs to determines which struct with this name is meant."""
     name, kernel, made, found = m.names["struct"], c.c_void_p(), c.c_void_p(), c.c_uint32()
     a.require(a.c.kjit_get_kernel(m.handle, m.names["kernel"].encode(), c.byref(kernel)))
     a.require(a.c.kjit_specialize(kernel, a.device, f"{name}[:] C, {name}[:] C, 3".encode(), c.byref(made)))
@@ -265,7 +266,7 @@ ROLES = ("struct", "const", "op", "less", "same", "map", "made", "pair", "at", "
 
 
 def draw_names(d, pool):
-    """Different ones at the top of a module, which may import some of kjit's and declare what that has as well."""
+    """The modules begin differently. A module may import kjit modules and declare names that those modules also declare."""
     imported = d.choice((None, "operators", "scan", "random", "block", "select", "sort"))
     found = dict(zip(ROLES, d.sample(pool, len(ROLES))))
     found["fields"] = d.sample(pool, 3)

@@ -1,4 +1,5 @@
-"""Operators of reductions and scans: kjit's by name with NumPy's, and those of Inputs/operators.kir with the same on arrays of NumPy."""
+"""Operators for reductions and scans: kjit's named operators with NumPy's equivalents, and the operators of
+Inputs/operators.kir with the same computation on NumPy arrays."""
 import numpy as np
 
 import values
@@ -20,7 +21,7 @@ def takes(name, kind):
 
 
 def expected_type(name, kind):
-    """As NumPy's reductions: sums and products of small integers are of 64 bits."""
+    """As in NumPy's reductions, sums and products of small integers have 64 bits."""
     dtype = values.numpy_type(kind)
     if name in ("add", "mul") and dtype.kind in "bi":
         return np.dtype("i8")
@@ -28,7 +29,7 @@ def expected_type(name, kind):
 
 
 def numbers_for(rng, name, shape, kind):
-    if name == "mul":  # few factors that are not 1: the product is exact
+    if name == "mul":  # few operands differ from 1, so the product is exact
         made = np.ones(shape, values.numpy_type(kind))
         flat = made.reshape(-1)
         flat[rng.integers(0, max(flat.size, 1), 5) if flat.size else []] = 1 if kind == "?" else 2
@@ -46,7 +47,7 @@ def then(f, g):
     return made
 
 
-NO_CHANGE = np.array((1, 0, 0), AFFINE)  # what `@identity` of it says
+NO_CHANGE = np.array((1, 0, 0), AFFINE)  # the operator's `@identity`
 UNIT = np.uint64(1 | 1 << 48)  # and of product
 
 

@@ -1,4 +1,4 @@
-"""What sorts and their kin are compared with: orders, keys, and elements with an order of their own."""
+"""Reference results for sorts and related algorithms: orders, keys, and elements with a user-defined order."""
 import numpy as np
 
 import values
@@ -8,7 +8,7 @@ KEYS = tuple(kind for kind in values.TYPES if kind not in values.COMPLEX)
 
 
 def order_of(x, axis=-1, descending=False):
-    """The places of a stable sort; elements that are equal stay in their order in either direction."""
+    """Returns the indices that a stable sort gives. Equal elements keep their order in both directions."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
     back = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
@@ -16,5 +16,5 @@ def order_of(x, axis=-1, descending=False):
 
 
 def keys(rng, shape, kind):
-    """Half of the arrays have many keys that are equal."""
+    """Half of the arrays have many equal keys."""
     return values.any_numbers(rng, shape, kind) if rng.random() < 0.5 else values.small_numbers(rng, shape, kind)

@@ -1,4 +1,5 @@
-"""Reductions over pairs of rows, of one value and of several, around the tiles' sizes: sums and extremes by each name, an operator of one's own, the k least, funcs as operands and results."""
+"""Reductions over pairs of rows, with one value and with several values, for sizes around the tile sizes: sums, minima and
+maxima by name, a user-defined operator, the k smallest values, and funcs as operands and results."""
 import numpy as np
 
 from cases import Case, cases, some_cases
@@ -6,13 +7,13 @@ from product_data import EPSILON, SUMS, expect_kind, of_kind, to_kind
 
 FLOATS = ["bf16", "f2", "f4", "f8", "c8", "c16"]
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
-# Rows of x, rows of y, and their width: none, one, and numbers close to those that a thread or a block processes at a
-# time.
+# Returns the number of rows in x, the number of rows in y, and their width. Each can be 0, 1, or close to the number that a
+# thread or a block processes at a time.
 SHAPES = [(1, 1, 1), (2, 3, 2), (16, 1, 3), (17, 255, 3), (63, 256, 1), (64, 257, 4), (65, 700, 2), (128, 33, 7), (129, 512, 5), (300, 1030, 3), (513, 40, 30), (5, 90, 200)]
 
 
 def rows(rng, count, width, kind):
-    """Of random strides: columns side by side in memory, sometimes."""
+    """Creates an array with random strides. Its columns are sometimes contiguous in memory."""
     shape = (count, width) if rng.random() < 0.7 else (width, count)
     x = rng.integers(0 if kind[0] == "u" else -9, 10, shape) if kind[0] in "iu" else rng.standard_normal(shape)
     x = to_kind(x + 1j * rng.standard_normal(shape) if kind[0] == "c" else x, kind)
@@ -35,24 +36,25 @@ def sums(rng):
 
 @some_cases(16)
 def numbers(rng):
-    """Operands of one axis, in all types of numbers: integers as NumPy adds them, halfs and bf16 in f32."""
+    """Operands with one axis, in all numeric types. Integers are added as in NumPy; f16 and bf16 numbers are added in f32."""
     for kind in FLOATS + INTEGERS:
         for m, n, _ in SHAPES:
             x, y = rows(rng, m, 1, kind)[:, 0], rows(rng, n, 1, kind)[:, 0]
             case = Case(f"product {m} {n} {kind}", "{r} = pairs(product, {x}, add, {y})", x=x, y=y)
             if kind[0] in "iu":
-                wide = "u8" if kind in ("u4", "u8") else "i8"  # products of smaller ones are i32
+                wide = "u8" if kind in ("u4", "u8") else "i8"  # products of smaller types are i32
                 yield case.expect("r", np.multiply.outer(x.astype(wide), y.astype(wide)).sum(1))
                 continue
             wide = "c16" if kind[0] == "c" else "f8"
             all_pairs = np.multiply.outer(x.astype(wide), y.astype(wide))
             size = float(np.abs(all_pairs).sum(1).max())
-            yield expect_kind(of_kind(case, kind), all_pairs.sum(1), kind, atol=size * ((n + 4) * SUMS[kind] + EPSILON[kind])) # products are rounded, too, and the result
+            yield expect_kind(of_kind(case, kind), all_pairs.sum(1), kind, atol=size * ((n + 4) * SUMS[kind] + EPSILON[kind])) # products and the result are rounded, too
 
 
 @some_cases(14)
 def several(rng):
-    """Several results of one pass: each by the operator, whole, by pieces and on several devices; vectors and structs of numbers."""
+    """One pass with several results: each operator, in one piece, in chunks and on several devices; also vectors and structs of
+    numbers."""
     for m, n, d in SHAPES:
         if d < 2:
             continue
@@ -104,7 +106,7 @@ def names(rng):
 
 @cases
 def extremes_of_logaddexp(rng):
-    """Values that overflow alone, infinities and NaN."""
+    """Single values that overflow, infinities and NaN."""
     x = np.array([0.0, 1000.0, -np.inf, np.inf, np.nan])
     y = rng.standard_normal(300)
     with np.errstate(invalid="ignore"):
@@ -139,7 +141,7 @@ def least(rng):
         for kind in ("bf16", "f4", "f8", "i4", "u1"):
             for k in sorted({1, min(n, 5), min(n, 16), min(n, 33)}):
                 x, y = rows(rng, m, 1, kind)[:, 0], rows(rng, n, 1, kind)[:, 0]
-                if kind == "bf16":  # differences of so few bits are exact
+                if kind == "bf16":  # differences of numbers with this few bits are exact
                     x, y = np.rint(9 * x), np.rint(9 * y)
                 if kind[0] not in "iu" and rng.random() < 0.4:
                     y[rng.integers(0, n, 3)] = np.nan
@@ -153,7 +155,8 @@ def least(rng):
 
 @some_cases(24)
 def pieces(rng):
-    """y by pieces, whose results are those of all of it: around tiles, single rows, and more than there are."""
+    """Processing y in chunks gives the same results as processing it at once. The chunks have about the size of a tile, a
+    single row, or more rows than y."""
     for m, n in ((40, 700), (1, 513), (129, 90)):
         for chunk in (1 if n < 100 else 37, 256, 257, n - 1, n, 3 * n):
             x, y = rows(rng, m, 3, "f8"), rows(rng, n, 3, "f8")
@@ -179,7 +182,8 @@ def pieces(rng):
 
 @some_cases(8)
 def biases(rng):
-    """An array of as many elements as x has rows, and one for y: the func is called with no position beyond."""
+    """Passes an array with one element for each row of x, and another array for y. The func must not be called with a position
+    out of bounds."""
     for m, n, _ in SHAPES:
         for end in ("", ", chunk=37", ", devices=2", ", devices=3, chunk=100"):
             x, y, a, b = (rng.standard_normal(count) for count in (m, n, m, n))
@@ -193,7 +197,8 @@ def biases(rng):
 
 @some_cases(24)
 def shares(rng):
-    """x by devices, whose results are those of one: fewer rows than devices, as many, and more; y whole and by pieces."""
+    """Distributing x over devices gives the same results as one device. There are fewer rows than devices, the same number, or
+    more, and y is processed at once or in chunks."""
     for m, n in ((1, 300), (3, 257), (40, 700), (129, 90)):
         for devices, chunk in ((1, 0), (2, 0), (3, 37), (5, 0), (3, n), (7, 100)):
             x, y = rows(rng, m, 3, "f8"), rows(rng, n, 3, "f8")

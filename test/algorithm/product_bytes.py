@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""product_bytes.py --kjit-run PROGRAM [--device D]: the kernels of products of 8 bits, and those of tensor copies, on the CPU too, against NumPy: integers of random shapes, which tensor cores sum without rounding."""
+"""product_bytes.py --kjit-run PROGRAM [--device D]: compares the kernels for 8-bit products, and the kernels that use tensor
+copies, with NumPy, also on the CPU. Shapes are random. The values are integers, which tensor cores sum without rounding."""
 import argparse
 import os
 import random
@@ -17,7 +18,7 @@ INTEGERS = {"i8": ("i1", -128, 128), "u8": ("u1", 0, 256)}
 
 
 def draw(rng, kind, shape):
-    """The array, and what its elements stand for."""
+    """Returns the array, and the numbers that its elements represent."""
     if kind in FORMATS:
         return small_floats.pick(rng, kind, shape, 8, whole=True)
     numpy_kind, low, high = INTEGERS[kind]
@@ -50,7 +51,7 @@ def main():
                 groups, bands = int(rng.integers(1, 3)), int(rng.integers(1, 3 if number else 5))
                 batch, parts = (int(v) for v in rng.integers(1, 3, 2))
                 m, n, k = int(rng.integers(1, 150)), int(rng.integers(1, 150)), int(rng.integers(1, 400))
-                # rows of multiples of 16 bytes, as tensor copies need them, with zeros behind the sum
+                # rows are padded to multiples of 16 bytes, as tensor copies require, with zeros after the K dimension
                 length = -(-k // 16) * 16
                 x, y = np.zeros((batch, m, length), "u1"), np.zeros((batch, n, length), "u1")
                 (own, a), (other, b) = draw(rng, kind, (batch, m, k)), draw(rng, kind, (batch, n, k))

@@ -1,4 +1,4 @@
-"""What the families of products share: operands in layouts of all kinds, and the roundings of their types."""
+"""Data that the product families share: operands in all kinds of layouts, and the rounding for each type."""
 import numpy as np
 
 EPSILON = {"bf16": 2.0**-7, "f2": 2.0**-10, "f4": 2.0**-23, "f8": 2.0**-52, "c8": 2.0**-22, "c16": 2.0**-51}
@@ -6,12 +6,12 @@ SUMS = {"bf16": 2.0**-23, "f2": 2.0**-23, **{k: EPSILON[k] for k in ("f4", "f8",
 
 
 def numpy_kind(kind):
-    """NumPy has no bf16: its numbers are held as f4, and so does kjit-run save them."""
+    """NumPy has no bf16. The test holds bf16 numbers as f4, and kjit-run saves them as f4, too."""
     return "f4" if kind == "bf16" else kind
 
 
 def to_kind(x, kind):
-    """The nearest numbers of the kind, of two equally near ones the even one; of bf16 finite ones and NaN."""
+    """Rounds to the nearest numbers of this type, ties to even. For bf16, the numbers must be finite or NaN."""
     if kind != "bf16":
         return x.astype(kind)
     bits = np.atleast_1d(np.asarray(x, "f4")).view("u4")
@@ -20,19 +20,19 @@ def to_kind(x, kind):
 
 
 def of_kind(case, kind):
-    """Its arrays become bf16 as they are read."""
+    """kjit-run converts the arrays of this type to bf16 when it reads them."""
     if kind == "bf16":
         case.kinds.update({name: kind for name in case.arrays})
     return case
 
 
 def expect_kind(case, value, kind, **tolerance):
-    """The result is of this kind."""
+    """The result has this type."""
     return case.expect("r", value.astype(numpy_kind(kind)), kind="bf16" if kind == "bf16" else None, **tolerance)
 
 
 def draw(rng, shape, kind):
-    """Elements of random strides: transposed in memory, sometimes."""
+    """Creates elements with random strides. The array is sometimes transposed in memory."""
     order = rng.permutation(len(shape))
     x = rng.standard_normal([shape[i] for i in order])
     if kind[0] == "c":
@@ -43,7 +43,7 @@ def draw(rng, shape, kind):
 
 
 def lay_out(rng, x, kind):
-    """The matrices as rows or as columns, of a larger array or not."""
+    """Creates the matrices in row-major or column-major order, sometimes as a part of a larger array."""
     kind = numpy_kind(kind)
     room = np.zeros([*x.shape[:-2], *(n + int(rng.choice([0, 8])) for n in x.shape[-2:])], kind)
     if rng.random() < 0.5:

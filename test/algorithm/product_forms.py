@@ -1,4 +1,4 @@
-"""Products whose results go through a func, and those of 8 bits."""
+"""Products with an epilogue func, and 8-bit products."""
 import numpy as np
 
 import small_floats
@@ -9,14 +9,14 @@ ENDS = [(5, 9, 7), (128, 96, 64), (65, 600, 33), (40, 3000, 24), (3, 700, 50), (
 
 
 def sums_of(expression, operands, kind, factors):
-    """The sums, and the error that each may have."""
+    """Returns the sums, and the maximum error of each sum."""
     wide = [x.astype("c16" if kind[0] == "c" else "f8") for x in operands]
     size = np.einsum(expression, *[np.abs(x) for x in wide])
     return np.einsum(expression, *wide), float(np.max(size, initial=0)) * factors * SUMS[kind]
 
 
 def settle(case, value, error, kind, factors):
-    """Behind the epilogue, which computes with as many bits as the sums have."""
+    """Applies the epilogue, which computes with as many bits as the sums have."""
     largest = float(np.max(np.abs(value), initial=0))
     return expect_kind(of_kind(case, factors), value, kind, atol=error + 4 * largest * SUMS[factors] + largest * EPSILON.get(kind, 0))
 
@@ -28,7 +28,8 @@ def wide_kind(kind):
 
 @some_cases(40)
 def epilogues(rng):
-    """Of each element of the result: operands that broadcast, values, computed ones, the result itself."""
+    """The epilogue's arguments for each result element: operands that broadcast, values, computed operands, and the result
+    itself."""
     for kind in ("bf16", "f2", "f4", "f8", "c8", "c16"):
         for m, k, n in ENDS:
             batch = [int(rng.integers(1, 4))] if rng.random() < 0.3 else []
@@ -45,7 +46,7 @@ def epilogues(rng):
             yield settle(case, np.maximum(sums + b, 0), error, wide_kind(kind), kind)
             gate, row = draw(rng, [m, n], kind), draw(rng, [m, 1], kind)
             of_cells = draw(rng, [max(m, n)], kind)
-            want = sums * gate + to_kind(row - to_kind(of_cells[:n] - of_cells[:m, None], kind), kind) # the differences are of the operands' type
+            want = sums * gate + to_kind(row - to_kind(of_cells[:n] - of_cells[:m, None], kind), kind) # the differences have the operands' type
             case = Case(f"gated {title}", "{r} = einsum(\"...ij,...jk->...ik\", {x}, {y}, epilogue=gated({g}, {b}, cell({z})[%d, %d]))" % (m, n), x=x, y=y, g=gate, b=row, z=of_cells)
             yield settle(case, want, error * float(np.max(np.abs(gate), initial=1)), wide_kind(kind), kind)
 
@@ -63,7 +64,8 @@ def integer_epilogues(rng):
 
 @cases
 def last_steps(rng):
-    """Of several steps only the last one; transposed results, sums of everything, funcs that store."""
+    """Tests epilogues that run only after the last of several steps, transposed results, sums of all elements, and funcs that
+    store."""
     x = [rng.standard_normal(shape) for shape in [(30, 20), (20, 40), (40, 25)]]
     product = x[0] @ x[1] @ x[2]
     for result in ("il", "li"):
@@ -78,7 +80,7 @@ def last_steps(rng):
 
 @some_cases(20)
 def bytes_of_integers(rng):
-    """Tensor cores sum them in 32 bits: results of any width have the bits that 64 give."""
+    """Tensor cores sum these products in 32 bits. Results of any width have the same bits as the low bits of a 64-bit sum."""
     for kind in ("i1", "u1"):
         low, high = (-128, 128) if kind == "i1" else (0, 256)
         for m, k, n in [*ENDS, (130, 200, 270), (600, 48, 530), (6, 40000, 7)]:
@@ -92,7 +94,7 @@ def bytes_of_integers(rng):
 
 @some_cases(20)
 def small_floats_of_bytes(rng):
-    """Integers, which tensor cores sum exactly, and numbers, of which they keep about 14 bits of a sum of 128 terms."""
+    """Tests integers, which tensor cores sum exactly, and floats, for which they keep about 14 bits in a sum of 128 terms."""
     for name in small_floats.FORMATS:
         for m, k, n in [*ENDS, (130, 200, 270), (600, 48, 530)]:
             (x, a), (y, b) = (small_floats.pick(rng, name, shape, 4, whole=True) for shape in ((m, k), (k, n)))

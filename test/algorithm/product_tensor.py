@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""product_tensor.py --kjit-run PROGRAM [--device D] [--rounds N]: the kernels of products that tensor copies feed, on the CPU too, against NumPy: integers of random shapes in all layouts, which every order of additions sums to the same."""
+"""product_tensor.py --kjit-run PROGRAM [--device D] [--rounds N]: compares the kernels for products with tensor copies with
+NumPy, also on the CPU. Shapes and layouts are random. The values are integers, so the sums do not depend on the order of
+additions."""
 import argparse
 import os
 import random
@@ -14,9 +16,9 @@ from share import share_of
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tensor.kir")
 SUMS = {"f2": "f32", "f4": "f32", "f8": "f64", "e4m3": "f32", "e5m2": "f32"}
-# Floats of 8 bits: bits of the mantissa, bias, and the largest integer up to which every integer is representable.
+# 8-bit float formats: mantissa bits, exponent bias, and the largest integer up to which every integer is representable.
 FORMATS = {"e4m3": (3, 7, 15), "e5m2": (2, 15, 7)}
-# Groups, bands, stages, cluster: with the rows of runtime/algorithm/product_tensor.c.
+# Groups, bands, stages, cluster, as in the rows of runtime/algorithm/product_tensor.c.
 TENSOR = [(2, 4, 4, 1), (2, 2, 4, 1), (2, 2, 4, 2), (1, 2, 3, 1), (1, 2, 4, 4), (2, 1, 4, 8), (1, 1, 4, 1), (1, 1, 2, 2)]
 FORMAT_ROWS = [(2, 2, 4, 1), (1, 2, 8, 1), (2, 1, 4, 4), (1, 1, 4, 2), (1, 2, 3, 1), (1, 1, 2, 2)]
 # Rows, columns, tall, wide, stages, cluster.
@@ -24,7 +26,7 @@ F64 = [(128, 128, 64, 32, 4, 1), (128, 64, 64, 32, 3, 1), (64, 64, 32, 16, 4, 1)
 
 
 def lay_out(x, is_deep, kind):
-    """[batch, rows, terms] or [batch, terms, rows], of rows of multiples of 16 bytes with zeros behind."""
+    """Creates [batch, rows, terms] or [batch, terms, rows]. Rows have multiples of 16 bytes and are padded with zeros."""
     x = x if is_deep else x.transpose(0, 2, 1)
     room = np.zeros((*x.shape[:2], -(-x.shape[2] * np.dtype(kind).itemsize // 16) * 16 // np.dtype(kind).itemsize), kind)
     room[..., :x.shape[2]] = x
@@ -32,7 +34,7 @@ def lay_out(x, is_deep, kind):
 
 
 def encode(values, kind):
-    """Integers as what the kernels read: as they are, or the bytes of numbers of 8 bits."""
+    """Returns integers in the form that the kernels read: unchanged, or as the bytes of 8-bit floats."""
     if kind not in FORMATS:
         return values.astype(kind)
     mantissa, bias, _ = FORMATS[kind]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""product_tiles.py --kjit-run PROGRAM [--device D]: the kernels that products on GPUs are made of, on the CPU too, against NumPy: integers of random shapes, so that every order of additions gives the same."""
+"""product_tiles.py --kjit-run PROGRAM [--device D]: compares the kernels from which products on GPUs are built with NumPy, also
+on the CPU. Shapes are random. The values are integers, so the sums do not depend on the order of additions."""
 import argparse
 import os
 import random
@@ -13,14 +14,14 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from share import share_of
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tiles.kir")
-# Type, rows, columns and depth of a tile, tensor cores: the rows of runtime/algorithm/product_plan.c.
+# Type, rows, columns and depth of a tile, and whether it uses tensor cores, as in the rows of runtime/algorithm/product_plan.c.
 TILES = [("f4", 256, 128, 8, False), ("f4", 128, 128, 8, False), ("f4", 128, 64, 16, False), ("f4", 64, 64, 16, False), ("f4", 64, 64, 32, False), ("f8", 128, 64, 16, False), ("f8", 64, 64, 16, False), ("i8", 64, 64, 16, False),
          ("c8", 64, 64, 16, False), ("c16", 64, 64, 8, False), ("c16", 32, 32, 16, False), ("f4", 128, 128, 16, True), ("f4", 64, 64, 16, True), ("f8", 64, 128, 16, True), ("f8", 64, 64, 16, True)]
 NAMES = {"f4": "f32", "f8": "f64", "i8": "i64", "c8": "c64", "c16": "c128"}
 
 
 def run(arguments, folder, name, kind, shape, launches):
-    """The parts of the product and their sum, by either kernel."""
+    """Tests the parts of the product and their sum with both kernels."""
     parts, batch, m, n = shape
     command = [arguments.kjit_run, KERNELS, "--device", arguments.device, "--quiet", "--arg", f"x=@{folder}/x.npy", "--arg", f"y=@{folder}/y.npy", "--arg", f"c=full:{NAMES[kind]}[{parts}, {batch}, {m}, {n}]:value=7",
                "--arg", f"d=zeros:{NAMES[kind]}[{batch}, {m}, {n}]", "--arg", f"e=zeros:{NAMES[kind]}[{batch}, {m}, {n}]", "--launch", launches, "--launch", "parts(d, c)", "--launch", f"many_parts[{batch * m * n}, 256](e, c)",

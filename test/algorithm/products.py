@@ -1,4 +1,4 @@
-"""Products of matrices and Einstein sums of random expressions, in layouts of all kinds."""
+"""Matrix products, and Einstein sums of random expressions, in all kinds of layouts."""
 import numpy as np
 
 from cases import Case, cases, some_cases
@@ -9,7 +9,8 @@ KINDS = ["bf16", "f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u
 
 
 def expect(case, expression, operands, kind, factors):
-    """The error is at most that of so many additions and roundings of the sum of the absolute values."""
+    """Returns the maximum error: the error that this number of additions and roundings can have in the sum of absolute
+    values."""
     if kind[0] in "iu":
         wide = [x.astype("u8" if kind[0] == "u" else "i8") for x in operands]
         return case.expect("r", np.einsum(expression, *wide).astype(kind))
@@ -20,7 +21,7 @@ def expect(case, expression, operands, kind, factors):
 
 
 def random_expression(rng):
-    """Letters of each operand, the extents, and the letters of the result or None."""
+    """Returns the letters of each operand, the extents, and the letters of the result or None."""
     extents = {letter: int(rng.choice([0, 1, 2, 3, 4, 5], p=[0.04, 0.16, 0.2, 0.2, 0.2, 0.2])) for letter in LETTERS}
     terms = ["".join(rng.choice(list(LETTERS[:5 if count > 2 else 8]), rng.integers(0, 4))) for count in [int(rng.integers(1, 6))] for _ in range(count)]
     used = sorted(set("".join(terms)))
@@ -56,7 +57,8 @@ def expressions(rng):
 
 @some_cases(40)
 def vectors(rng):
-    """A matrix and a vector, on either side: around the partial sums of a sum, and the sums that are made at a time."""
+    """Products of a matrix and a vector on either side, with sizes around the lengths of partial sums and the number of sums
+    that are computed at a time."""
     for kind in KINDS:
         for many, k in [(700, 127), (64, 128), (31, 129), (65, 300), (511, 64), (513, 65), (4, 5000), (1030, 7), (1, 4200)]:
             batch = [] if rng.random() < 0.6 else [int(rng.integers(1, 4))]
@@ -84,7 +86,7 @@ TERMS = [1, 2, 31, 33, 64, 255, 256, 257, 512, 513, 600]
 
 @some_cases(40)
 def tile_borders(rng):
-    """Around the borders of tiles, in every type."""
+    """Sizes around the borders of tiles, in every type."""
     for kind in KINDS:
         for batch in ((), (), (), (2,)):
             m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, COLUMNS, TERMS))
@@ -94,7 +96,7 @@ def tile_borders(rng):
 
 @some_cases(12)
 def small_tiles(rng):
-    """The same where all checks find the time."""
+    """The same for sizes that are fast enough with all checks."""
     for kind in KINDS:
         for m, n, k in ((15, 33, 70), (29, 17, 100), (6, 9, 300), (14, 32, 64), (65, 5, 40)):
             x, y = draw(rng, [m, k], kind), draw(rng, [k, n], kind)
@@ -103,7 +105,7 @@ def small_tiles(rng):
 
 @cases
 def steps(rng):
-    """Every second element, from the end; results that lie transposed; groups of letters that are no single axis."""
+    """Every second element, reversed operands, transposed results, and groups of letters that are not a single axis."""
     wide = rng.standard_normal((70, 530))
     x, y = wide[::-2, ::2], rng.standard_normal((265, 40))
     case = Case("steps", "{r} = matmul({x}[::-2, ::2], {y})", x=wide, y=y)
@@ -121,7 +123,7 @@ def steps(rng):
 
 @some_cases(10)
 def tiles(rng):
-    """Around the borders of tiles, in layouts that tensor copies take and in others."""
+    """Sizes around the borders of tiles, in layouts that tensor copies support and in other layouts."""
     for m, n, k in [(128, 256, 64), (136, 72, 200), (64, 64, 1000), (257, 129, 131), (200, 16, 72), (24, 333, 500), (601, 530, 77)]:
         for kind in ["bf16", "f2", "f4", "f8", "i4", "c8"]:
             for batches in [[], [3]]:
@@ -133,7 +135,7 @@ def tiles(rng):
 
 @some_cases(4)
 def rounded(rng):
-    """Factors that are rounded to 11 bits, both, and then sums as of f32."""
+    """Rounds both operands to 11 bits, then sums as f32."""
     for m, n, k in [(128, 64, 96), (130, 70, 33), (3, 200, 500), (300, 300, 40), (515, 600, 33), (640, 512, 64)]:
         x, y = (lay_out(rng, rng.standard_normal(shape), "f4") for shape in ((m, k), (k, n)))
         size = np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))
@@ -143,13 +145,14 @@ def rounded(rng):
 
 @some_cases(2)
 def deep(rng):
-    """Sums so long that factors are packed for tensor copies though their elements are used seldom: rows start anywhere."""
+    """Sums so long that operands are packed for tensor copies although their elements are used only a few times. Rows start at
+    any address."""
     for m, n, k in [(67, 311, 2501), (311, 67, 2503), (50, 1001, 1009)]:
         for kind, option in (("bf16", ""), ("f2", ""), ("f4", ", tf32=true")):
             x, y = (to_kind(rng.standard_normal(shape), kind) for shape in ((m, k), (k, n)))
             size = float((np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))).max())
             case = of_kind(Case(f"deep {m} x {k} x {n} {kind}", "{r} = matmul({x}, {y}%s)" % option, x=x, y=y), kind)
-            factors = 2.0**-10 if option else 0 # both are rounded to 11 bits
+            factors = 2.0**-10 if option else 0 # both operands are rounded to 11 bits
             yield expect_kind(case, x.astype("f8") @ y.astype("f8"), kind, atol=size * (factors + (k + 2) * SUMS[kind]), rtol=EPSILON[kind])
 
 
@@ -163,10 +166,10 @@ def rows_and_columns(rng):
 
 @cases
 def paths(rng):
-    """Pairs of which most orders would take more products than time; funcs as the result and as an operand."""
+    """Chains of products for which most orders would be too slow, with funcs as the result and as an operand."""
     x = [rng.standard_normal(shape) for shape in [(300, 200), (200, 400), (400,)]]
     yield expect(Case("chain", "{r} = einsum(\"ij,jk,k->i\", {x}, {y}, {z})", x=x[0], y=x[1], z=x[2]), "ij,jk,k->i", x, "f8", 700)
-    # sums in between are not rounded to the factors' type
+    # intermediate sums are not rounded to the operands' type
     x, y = np.ones((3001, 64, 64), "f2"), np.ones((64, 64), "f2")
     yield Case("sums of three axes", "{r} = einsum(\"aij,jk->ik\", {x}, {y})", x=x, y=y, r=np.zeros((64, 64), "f4")).expect("r", np.full((64, 64), 192064, "f4"))
     x = [np.ones((64, 3001), "f2"), np.ones((3001, 64), "f2"), np.ones((64, 64), "f2")]
@@ -178,4 +181,4 @@ def paths(rng):
     yield case.expect("r", np.maximum(x * s @ y + b, 0), atol=1e-11)
 
 
-# Rows, sums and columns, for which a GPU takes tiles of all kinds, warps, threads and sums in parts.
+# Rows, sums and columns for which a GPU chooses each kind of tile, warps, threads, and sums in parts.

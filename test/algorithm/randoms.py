@@ -1,4 +1,5 @@
-"""Random numbers of a seed beside an own Philox4x32-10 in NumPy: uniform numbers, integers and permutations bit for bit, others up to the rounding of log, sqrt, sin and cos."""
+"""Compares random numbers for a seed with an independent Philox4x32-10 in NumPy. Uniform numbers, integers and permutations
+must have equal bits. Other numbers may differ by the rounding of log, sqrt, sin and cos."""
 import numpy as np
 
 import values
@@ -10,7 +11,7 @@ WORD = 0xFFFFFFFF
 
 
 def philox(counters, seed):
-    """Of an array (n, 4) of u64 below 2**32: ten rounds."""
+    """Applies ten rounds to an (n, 4) array of u64 numbers below 2**32."""
     c, k = [counters[:, i].astype(np.uint64) for i in range(4)], [seed & WORD, seed >> 32]
     for _ in range(10):
         p, q = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
@@ -20,7 +21,7 @@ def philox(counters, seed):
 
 
 def words(seed, first, count):
-    """The words [first, first + count) of a seed."""
+    """Returns the words [first, first + count) for a seed."""
     numbers = [first + i for i in range(count)]
     blocks = [(n >> 2 & WORD, n >> 34, 0, 0) for n in numbers]
     found = philox(np.array(blocks, np.uint64).reshape(-1, 4), seed)
@@ -45,7 +46,7 @@ def above_0(kind, seed, first, count):
 
 
 def normal(kind, seed, first, count):
-    """Numbers 2 * k and 2 * k + 1 of uniform ones 2 * k and 2 * k + 1."""
+    """Computes numbers 2 * k and 2 * k + 1 from the uniform numbers 2 * k and 2 * k + 1."""
     even, pairs = first // 2 * 2, count // 2 + 1
     radius = np.sqrt(-2 * np.log(above_0(kind, seed, even, 2 * pairs)[::2]))
     angle = 2 * np.pi * fraction("f8" if kind == "f8" else "f4", seed, even, 2 * pairs)[1::2]
@@ -54,7 +55,7 @@ def normal(kind, seed, first, count):
 
 
 def integers(bits, seed, first, least, greatest, count):
-    """Python's integers, and what is drawn again by loops."""
+    """Uses Python integers, and loops for numbers that are drawn again."""
     many = greatest - least + 1
     made = []
     for i, word in enumerate((wide if bits == 64 else words)(seed, first, count).tolist()):
@@ -69,7 +70,7 @@ def integers(bits, seed, first, least, greatest, count):
 
 
 def seeded(rng):
-    """A seed and an offset, far or near, at any place of a block."""
+    """Returns a seed and an offset, small or large, at any position in a block of words."""
     return int(rng.integers(0, 2**63)), int(rng.choice([0, 1, 2, 3, 7, 2**31 + 5, 2**34 - 3, 2**61 + 2])) + int(rng.integers(0, 3))
 
 
@@ -100,7 +101,7 @@ def floats(rng):
 
 @some_cases(30)
 def ranges(rng):
-    """Some that draw again often, one number, and all that the type has."""
+    """Tests ranges that often need another draw, ranges with a single number, and the whole range of the type."""
     for kind in values.INTEGERS:
         info = np.iinfo(kind)
         low, high = int(info.min), min(int(info.max), 2**63 - 1)
@@ -116,7 +117,7 @@ def ranges(rng):
 
 @cases
 def operands(rng):
-    """Any rank and strides in row-major order; funcs; parts by their offsets."""
+    """Tests arrays of any rank with row-major strides, funcs, and parts of a sequence that are selected by offsets."""
     seed, at = seeded(rng)
     x = np.zeros((7, 5, 9), "f4")
     seen = x.copy()
@@ -142,7 +143,7 @@ def orders(rng):
 
 
 def permutation(seed, n):
-    """Places sorted by the upper bits of Philox's words; those of one key by Fisher and Yates."""
+    """Sorts positions by the upper bits of Philox's words. Fisher and Yates's method permutes positions with equal keys."""
     bits = min(-(-(3 + max(n - 1, 0).bit_length()) // 8) * 8, 32)
     counters = np.zeros((-(-n // 4), 4), np.uint64)
     counters[:, 0], counters[:, 3] = np.arange(len(counters)), WORD - 1
@@ -166,7 +167,7 @@ def permutation(seed, n):
 
 @cases
 def permutations(rng):
-    """Around the sizes where keys get another digit, and where a sort is another one."""
+    """Sizes around the limits at which keys get another digit, and at which another sort is used."""
     for n in (0, 1, 2, 3, 32, 33, int(rng.integers(34, 4000)), 8192, 8193, int(rng.integers(9000, 70000))):
         seed = int(rng.integers(0, 2**63))
         for kind in ("i4", "u8") if n > 33 else ("i1",):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""kjit_reduce against NumPy: random shapes, axes, strides, types and operators. Prints the seed; --seed repeats a run."""
+"""Compares kjit_reduce with NumPy for random shapes, axes, strides, types and operators. Prints the seed; --seed repeats a
+run."""
 import argparse
 import os
 import secrets
@@ -36,7 +37,7 @@ def values_of(rng, dtype, shape):
 
 
 def strided(rng, values):
-    """The same values with other strides: axes that run backwards, lie in another order, or apart."""
+    """Returns the same values with other strides: axes are reversed, reordered, or have gaps."""
     if not values.ndim or rng.random() < 0.4:
         return values
     order = rng.permutation(values.ndim)
@@ -49,7 +50,7 @@ def strided(rng, values):
 
 
 def axes_of(rng, rank):
-    """Axes as given, and as a tuple for NumPy."""
+    """Returns the axes as kjit takes them, and as a tuple for NumPy."""
     if rng.random() < 0.2:
         return None, tuple(range(rank))
     axes = tuple(int(axis) for axis in rng.permutation(rank)[:rng.integers(0, rank + 1)])
@@ -70,7 +71,7 @@ def compare(title, got, want, dtype):
 
 
 def expected(operator, x, axes, keeps, initial, dtype):
-    """What NumPy gives; of what rounds, with more digits."""
+    """Returns NumPy's result, computed with higher precision if the operator rounds."""
     wide = {"f2": "f4"}.get(np.dtype(dtype).str[1:], dtype) if operator != "logaddexp" else np.float64
     options = {} if initial is None else {"initial": initial}
     with np.errstate(all="ignore"):
@@ -85,7 +86,7 @@ def check_numpy(rng, kjit):
     if x.dtype.kind == "f" and x.size and rng.random() < 0.3:
         x.reshape(-1)[rng.integers(0, x.size, 3)] = np.nan
     if operator == "mul" and x.dtype.kind in "fc":
-        x[...] = np.where(rng.random(shape) < 1 - min(0.001, 20 / max(x.size, 1)), 1, x)  # so that it stays finite
+        x[...] = np.where(rng.random(shape) < 1 - min(0.001, 20 / max(x.size, 1)), 1, x)  # keeps the result finite
     axes, numpy_axes = axes_of(rng, len(shape))
     keeps = bool(rng.integers(2))
     initial = values_of(rng, dtype, ())[()] if rng.random() < 0.3 else None
@@ -100,7 +101,7 @@ def check_numpy(rng, kjit):
         raise SystemExit(f"WRONG: {title}: the result would be {result_type}{list(result_shape)}")
     kept_shape = [1 if axis in numpy_axes else n for axis, n in enumerate(shape) if keeps or axis not in numpy_axes]
     if operator in ("add", "mul") and np.dtype(result_type).kind in "iu" and rng.random() < 0.3:
-        result_type = np.dtype(rng.choice(INTEGERS))  # fewer bits of the same sum
+        result_type = np.dtype(rng.choice(INTEGERS))  # the low bits of the same sum
     r = empty(rng, kept_shape, result_type)
     if not reduced and initial is None and not has_identity and r.size:
         try:
@@ -114,7 +115,7 @@ def check_numpy(rng, kjit):
 
 
 def named(name, lines, dtype):
-    """What NumPy gives over the last axis."""
+    """Returns NumPy's result over the last axis."""
     if name in ("any", "all", "argmin", "argmax"):
         return getattr(lines, name)(axis=-1)
     if name == "count_nonzero":
@@ -123,7 +124,7 @@ def named(name, lines, dtype):
 
 
 def check_named(rng, kjit):
-    """Reductions that are more than an operator."""
+    """Reductions that need more than one operator."""
     name = str(rng.choice(["any", "all", "count_nonzero", "argmin", "argmax", "mean", "var", "std"]))
     dtype = str(rng.choice(ORDERED + ["?"] + (["c8", "c16"] if name in ("any", "all", "count_nonzero", "mean") else [])))
     shape = SHAPES[rng.integers(len(SHAPES))]
@@ -161,7 +162,7 @@ def check_named(rng, kjit):
 
 
 def several_of(rng, dtype, reduced, functions):
-    """Operators for elements of a type: names, and perhaps a func that does not commute."""
+    """Returns operators for an element type: names, and sometimes a func that is not commutative."""
     names = [name for name in ("add", "min", "max", "fmin", "fmax", "and", "or", "xor") if dtype in TYPES.get(name, INTEGERS + ["?"] if name in ("and", "or", "xor") else ORDERED)]
     names += ["any", "all", "count_nonzero", "mean"] + (["argmin", "argmax", "var", "std"] if dtype != "c8" else [])
     if not reduced:
@@ -173,7 +174,7 @@ def several_of(rng, dtype, reduced, functions):
 
 
 def check_several(rng, kjit, functions):
-    """Several results of one pass, each as kjit_reduce and as NumPy has it."""
+    """Compares several results of one pass with kjit_reduce and with NumPy."""
     dtype = str(rng.choice(ORDERED + ["?", "c8"]))
     shape = SHAPES[rng.integers(len(SHAPES))]
     x = np.asarray(values_of(rng, dtype, shape))
@@ -208,7 +209,7 @@ def check_several(rng, kjit, functions):
 
 
 def check_order(rng, kjit, functions):
-    """An operator that does not commute."""
+    """An operator that is not commutative."""
     shape = [(1000, 300), (3, 70001), (70001, 3), (50, 60, 70), (100003,), (5, 400, 16)][rng.integers(6)]
     x = np.where(rng.random(shape) < 0.999, 0, rng.integers(1, 100, shape)).astype(str(rng.choice(["i4", "f8", "i1"])))
     axes, numpy_axes = axes_of(rng, len(shape))
@@ -223,7 +224,7 @@ def check_order(rng, kjit, functions):
 
 
 def check_funcs(rng, kjit, functions):
-    """What is read and written are funcs."""
+    """Funcs read the operands and write the results."""
     shape = [(1000, 300), (3, 70001), (7, 5)][rng.integers(3)]
     x, y = (values_of(rng, "f8", n) for n in shape)
     axis = int(rng.integers(2))

@@ -1,4 +1,5 @@
-"""Reductions: over all elements and along axes, by operators with names and by funcs, of arrays of any strides and of funcs."""
+"""Reductions over all elements and along axes, with named operators and with funcs. The operands are arrays with any strides,
+or funcs."""
 import itertools
 
 import numpy as np
@@ -52,7 +53,7 @@ def sizes(rng):
 
 @cases
 def real_sums(rng):
-    """Rounding is that of some order: near the exact sum, and the same in each run."""
+    """The order of additions is not specified. The result must be near the exact sum, and the same in each run."""
     for kind, n in itertools.product(("f4", "f8", "c8"), (1000, 100003)):
         x = values.any_numbers(rng, n, kind)
         bound = 2e-6 if kind != "f8" else 1e-14
@@ -82,7 +83,7 @@ def axes(rng):
 
 @cases
 def axes_in_order(rng):
-    """Along an axis, operators that do not commute."""
+    """Reductions along an axis with operators that are not commutative."""
     for shape in ((int(rng.integers(1, 500)), 12), (5, int(rng.integers(1, 3000))), (2, int(rng.integers(1, 60)), 9)):
         x = operators.affines(rng, shape)
         axis = int(rng.integers(len(shape)))
@@ -90,10 +91,10 @@ def axes_in_order(rng):
         yield case.expect("r", fold(operators.then, np.moveaxis(x, axis, 0)))
 
 
-# ---- operators of one's own ----
+# ---- ---- user-defined operators ---- ----
 
 def fold(combine, x):
-    """The elements combined in their order; pairs of neighbours first, which an associative operator allows."""
+    """Combines the elements in order. It combines neighbouring pairs first, which requires an associative operator."""
     while len(x) > 1:
         rest = x[len(x) // 2 * 2:]
         x = np.concatenate([combine(x[0:len(x) - 1:2], x[1::2]), rest])
@@ -154,7 +155,7 @@ def computed(rng):
     yield Case("into a view", "{r}[1, ::2][1:] = reduce({x}, add)", x=x, r=two).expect("r", np.where(np.arange(6).reshape(2, 3) == 5, x.sum(), two))
 
 
-# ---- several at a time ----
+# ---- ---- several results in one pass ---- ----
 
 @cases
 def several(rng):

@@ -1,4 +1,4 @@
-"""Searches in sorted elements; histograms by numbers, of equal width and between edges."""
+"""Searches in sorted elements, and histograms by integer, with bins of equal width and with given edges."""
 import numpy as np
 
 import values
@@ -6,7 +6,7 @@ from cases import Case, cases, large_case, some_cases
 from orders import KEYS, keys
 
 def search_case(rng, kind, n, shape, label):
-    """What is looked for is in the sorted elements half of the time."""
+    """About half of the searched values occur in the sorted elements."""
     x, y = np.sort(keys(rng, n, kind)), keys(rng, shape, kind)
     if n:
         y = np.where(rng.random(shape) < 0.5, rng.choice(x, shape), y).astype(x.dtype)
@@ -32,7 +32,7 @@ def sizes(rng):
 
 @cases
 def nothing(rng):
-    """Nothing to look in, nothing to look for."""
+    """No elements, or no searched values."""
     yield search_case(rng, "f4", 0, 500, "nothing")
     yield search_case(rng, "bf16", 500, (0, 3), "nothing")
 
@@ -54,12 +54,12 @@ def histograms(rng):
 # ---- histograms ----
 
 def summed(w):
-    """As NumPy's sum has it; of halfs, what they are added in."""
+    """Returns the sum as NumPy computes it; f16 numbers are added in the type that kjit uses."""
     return "f8" if w.dtype.kind == "f" else "u8" if w.dtype.kind == "u" else "i8"
 
 
 def histogram_case(rng, kind, n, label):
-    """Bins of equal width whose edges every type of floats has, a quarter apart; of integers 1 apart."""
+    """Bins of equal width whose edges every float type represents exactly. The width is 1/4, or 1 for integers."""
     step = 0.25 if values.numpy_type(kind).kind == "f" else 1
     bins = int(rng.integers(1, 200)) if kind in values.FLOATS or kind in ("i4", "u8") else int(rng.integers(1, 20))
     low = 0 if kind.startswith("u") or kind == "?" else -step * (bins // 2)
@@ -131,7 +131,8 @@ def counts(rng):
 
 @cases
 def near_edges(rng):
-    """Bins of equal width of elements at their edges, beside these, outside, and of no value; more than a core takes at a time."""
+    """Bins of equal width, with elements on edges, next to edges, out of range, and NaN. There are more elements than a core
+    takes at a time."""
     for kind, bins in (("f2", 10), ("f4", 256), ("f4", 1000), ("f8", 256)):
         low = float(rng.normal())
         high = low + float(rng.uniform(0.5, 3))

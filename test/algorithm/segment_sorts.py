@@ -1,4 +1,4 @@
-"""Sorts of segments: keys, and keys with values, in both orders, by bits and by a func, of segments of all sizes."""
+"""Sorts of segments of all sizes: keys, and keys with values, in both orders, by bits and by a func."""
 import numpy as np
 
 import values
@@ -7,19 +7,20 @@ from orders import KEYS, PLACE, keys, order_of
 
 
 def offsets_of(rng, n, kind="i8"):
-    """Of many tiny ones, empty ones among them, of a few, of one; with elements in front and behind, or without."""
+    """Many tiny segments including empty ones, a few segments, or one segment. There can be elements before the first segment
+    and after the last one."""
     way = rng.integers(5)
     count = [n // 8 + 2, 5, 2, n // 200 + 2, 1][way]
     made = np.sort(rng.integers(0, n + 1, count))
     if rng.random() < 0.5:
         made[0], made[-1] = 0, n
-    if way == 3:  # some long ones among tiny ones
+    if way == 3:  # some long segments among tiny segments
         made = np.sort(np.concatenate([made, np.minimum(made + rng.integers(0, 9, count), n)]))
     return made.astype(kind if n <= np.iinfo(np.dtype(kind)).max else "i8")
 
 
 def places(x, offsets, order):
-    """Where the elements of the result come from; order: of a stable sort."""
+    """Returns the source index of each result element. order: as for a stable sort."""
     made = np.arange(len(x))
     for first, last in zip(offsets[:-1].astype("i8"), offsets[1:].astype("i8")):
         if last - first > 1:

@@ -1,4 +1,4 @@
-"""Reductions and scans of segments and by key, by operators with names and by funcs."""
+"""Reductions and scans of segments and by key, with named operators and with funcs."""
 import itertools
 
 import numpy as np
@@ -13,7 +13,7 @@ IDENTITY = {"add": 0, "mul": 1, "or": 0, "xor": 0, "and": -1}
 
 
 def lengths_of(rng, n):
-    """Lengths that make up n, of several kinds in a row: empty, short, long, nearly all."""
+    """Returns lengths with the sum n. Runs of equal kinds follow each other: empty, short, long, and nearly all elements."""
     made, left = [], n
     while left > 0 or not made:
         kind = int(rng.integers(5))
@@ -48,7 +48,7 @@ def pieces(x, offsets):
 
 
 def fold(combine, x):
-    """The elements combined in their order; pairs of neighbours first, which an associative operator allows."""
+    """Combines the elements in order. It combines neighbouring pairs first, which requires an associative operator."""
     while len(x) > 1:
         rest = x[len(x) // 2 * 2:]
         x = np.concatenate([combine(x[0:len(x) - 1:2], x[1::2]), rest])
@@ -72,7 +72,8 @@ def reduced(combine, x, offsets, empty, dtype):
 
 
 def scanned(combine, x, offsets, start, before, like):
-    """before: None, or what stands for the elements before the first one, of an exclusive scan; start: what is put in front of all."""
+    """before: the value that represents the elements before the first element of an exclusive scan, or None. start: the value
+    that is combined before all elements."""
     made = like.copy()
     with np.errstate(all="ignore"):
         for a, b in zip(offsets[:-1], offsets[1:]):
@@ -146,7 +147,8 @@ def sizes(rng):
 
 
 def long_lengths(rng, n):
-    """Of a thousand elements and more on average: one that has half of all, between empty ones; some of just a power of two; all alike."""
+    """Segments with a thousand or more elements on average: one segment has half of all elements and lies between empty
+    segments; some have a power of two elements; all are alike."""
     way = int(rng.integers(3))
     if way == 0:
         made = np.concatenate([np.zeros(50, "i8"), [n // 2], np.zeros(rng.integers(1, 60), "i8"), rng.integers(0, 2000, n // 2000)])
@@ -255,7 +257,8 @@ def segment_options(rng):
 # ---- by key ----
 
 def keys_of(rng, n, kind):
-    """Runs of all lengths; neighbouring runs have different keys. All equal; runs that end where tiles and the parts of warps do."""
+    """Runs of all lengths, with different keys in neighbouring runs. Also one run with all elements, and runs that end at the
+    end of a tile or of a warp's part."""
     starts = rng.random(n) < float(rng.choice([0, 0, 0.001, 0.06, 0.5, 1]))
     if rng.random() < 0.7:
         starts[rng.integers(0, n, n // 50)] = True

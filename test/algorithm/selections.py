@@ -1,4 +1,4 @@
-"""Compactions: by flags, places, partitions, one of each run of equal neighbours, run lengths."""
+"""Compactions: by flags, by indices, partitions, the first element of each run of equal neighbours, and run lengths."""
 import itertools
 
 import numpy as np
@@ -6,17 +6,17 @@ import numpy as np
 import values
 from cases import Case, cases, large_case, some_cases
 
-OF_ELEMENTS = "abrt"  # results that have elements of x
+OF_ELEMENTS = "abrt"  # results that contain elements of x
 
 
 def numbers(rng, n, kind):
-    """Some 0, some equal to their neighbours."""
+    """Some elements are 0, and some are equal to their neighbours."""
     x = values.small_numbers(rng, n, kind)
     return np.where(rng.random(n) < 0.3, np.roll(x, 1), x).astype(x.dtype)
 
 
 def front(kept, start):
-    """An array for a result as it becomes: what is behind the kept ones stays."""
+    """Returns the expected contents of a result array. Elements after the kept elements do not change."""
     made = start.copy()
     made[:len(kept)] = kept
     return made
@@ -27,7 +27,8 @@ def starts(x):
 
 
 def case(name, call, x, results, kind=None, **arrays):
-    """results: what comes to the front of each, behind which it stays as it was; n: how many. kind: of x and of what is kept of it."""
+    """results: the expected first elements of each result array; the rest of the array must not change. n: the number of kept
+    elements. kind: the type of x and of the kept elements."""
     made = Case(name, call, **arrays).array("x", x, values.as_kind(kind))
     for key, kept in results.items():
         start = np.full(max(x.size, 1) if key != "n" else 1, 5).astype(kept.dtype)
@@ -41,7 +42,7 @@ def count(n):
 
 
 def flags_of(rng, n):
-    """Of some density, or in stretches that are longer than what a core takes at a time."""
+    """Flags with some density, or in runs that are longer than the chunk that a core takes at a time."""
     if rng.random() < 0.5:
         return rng.random(n) < rng.choice([0.02, 0.5, 0.97])
     return np.repeat(rng.random(n // 300 + 1) < 0.5, rng.integers(300, 700, n // 300 + 1))[:n]

@@ -1,4 +1,4 @@
-"""Set operations on sorted arrays: each element as often as it comes, by a walk over both in plain Python."""
+"""Set operations on sorted arrays that can contain equal elements, compared with a merge in plain Python."""
 import functools
 
 import numpy as np
@@ -12,7 +12,8 @@ PLACE = np.dtype([("row", "i4"), ("name", "u1"), ("weight", "f8")], align=True)
 
 
 def merged(ranks_x, ranks_y):
-    """(where the walk is at each step, which of both it takes): ranks are integers, equal where elements are."""
+    """Returns (position of the merge at each step, the input that the step takes from). ranks are integers, which are equal if
+    the elements are equal."""
     x, y = np.asarray(ranks_x), np.asarray(ranks_y)
     # The r-th of several equal elements corresponds to the r-th equal element of the other input.
     repeat_x = np.arange(len(x)) - np.searchsorted(x, x)
@@ -38,7 +39,8 @@ def room(kind, n, m):
 
 
 def case(kind, label, x, y, ranks, call="{x}, {y}", as_kind=None, sorted_x=None, sorted_y=None):
-    """x and y as they lie in memory; sorted_x and sorted_y as the call sees them; ranks of both, as if joined."""
+    """x and y: the inputs in memory. sorted_x and sorted_y: the inputs that the call receives. The ranks of both are computed
+    as if the inputs were joined."""
     sx, sy = x if sorted_x is None else sorted_x, y if sorted_y is None else sorted_y
     kept = outcome(kind, sx, sy, ranks[:len(sx)], ranks[len(sx):])
     start = np.zeros(room(kind, len(sx), len(sy)), kept.dtype)
@@ -82,7 +84,7 @@ def sizes(rng):
 
 @some_cases(6)
 def repeats(rng):
-    """Runs that are longer than tiles and pieces, on one side or both."""
+    """Runs that are longer than tiles and chunks, in one input or in both."""
     for n, m in ((70000, 70000), (70000, 20000), (3000, 90001), (40000, 1), (4000, 700)):
         x, y = np.sort(rng.integers(0, 3, n)), np.sort(rng.integers(0, 4, m))
         one, other = np.full(n, 5), np.full(m, 5)
@@ -93,7 +95,8 @@ def repeats(rng):
 
 @some_cases(9)
 def orders(rng):
-    """NaNs are equal to each other, -0.0 is equal to 0.0; the order the other way around; views, funcs, structs by less."""
+    """NaNs are equal to each other, and -0.0 is equal to 0.0. Tests the reversed order, views, funcs, and structs with a
+    comparison func."""
     x = np.sort(values.with_nan(rng, values.small_numbers(rng, 900, "f4"), 0.1))
     y = np.sort(values.with_nan(rng, values.small_numbers(rng, 700, "f4"), 0.1))
     x[x == 0] *= rng.choice([-1, 1], (x == 0).sum())
@@ -118,7 +121,7 @@ def orders(rng):
 
 @some_cases(2)
 def against_numpy(rng):
-    """Without repeats they are NumPy's."""
+    """Without repeated elements, the results are the same as NumPy's."""
     x, y = (np.unique(rng.integers(0, 30000, 20000)).astype("u4") for _ in range(2))
     named = {"union": np.union1d, "intersection": np.intersect1d, "difference": np.setdiff1d, "symmetric_difference": np.setxor1d}
     for kind in KINDS:

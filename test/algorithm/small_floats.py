@@ -1,11 +1,11 @@
-"""Numbers of 8 bits, decoded by their definition: sign, exponent, mantissa."""
+"""8-bit floats, decoded by their definition: sign, exponent, mantissa."""
 import numpy as np
 
-FORMATS = {"e4m3": (3, 7), "e5m2": (2, 15)}  # bits of the mantissa, bias of the exponent
+FORMATS = {"e4m3": (3, 7), "e5m2": (2, 15)}  # mantissa bits, exponent bias
 
 
 def decode(name):
-    """The numbers of all 256 bytes as f8; e5m2 has infinities, both have NaN."""
+    """Returns the numbers for all 256 bytes as f8. e5m2 has infinities, and both formats have NaN."""
     bits, bias = FORMATS[name]
     byte = np.arange(256)
     exponent, fraction = (byte & 127) >> bits, (byte & ((1 << bits) - 1)) / 2.0**bits
@@ -18,7 +18,7 @@ def decode(name):
 
 
 def pick(rng, name, shape, most, whole=False):
-    """Random bytes of numbers up to `most`, of integers only where whole, and these numbers."""
+    """Returns random bytes that represent numbers up to `most`, integers only if `whole` is set, and the numbers themselves."""
     table = decode(name)
     fits = np.abs(table) <= most
     if whole:
@@ -28,7 +28,7 @@ def pick(rng, name, shape, most, whole=False):
 
 
 def encode(name, x):
-    """The bytes of the nearest numbers, of two equally near ones the even byte; beyond the greatest number that."""
+    """Returns the bytes of the nearest numbers, ties to even. Numbers beyond the largest finite number saturate."""
     table = decode(name)[:128]
     table = table[np.isfinite(table)]
     above = np.clip(np.searchsorted(table, np.abs(x)), 1, len(table) - 1)

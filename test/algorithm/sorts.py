@@ -1,4 +1,5 @@
-"""Sorts and merges: of keys, of keys with values, and of places; in both orders, along any axis, in place, by bits, and by a func."""
+"""Sorts and merges: of keys, keys with values, and indices; in both orders, along any axis, in place, by bits, and by a
+func."""
 import numpy as np
 
 import values
@@ -36,7 +37,7 @@ def sizes(rng):
 
 @cases
 def pairs_of_types(rng):
-    """In place; numbers of 4 bytes with keys of 4 bytes go as one word."""
+    """In place. Keys of 4 bytes and values of 4 bytes are sorted as one 64-bit word."""
     kinds = [("f8", "c16"), ("i1", "f2"), ("?", "u8"), ("u2", "?"), (str(rng.choice(["u4", "i4", "f4"])), str(rng.choice(["u4", "i4", "f4"])))]
     for kind, value in kinds:
         n = int(rng.integers(1, 40000))
@@ -47,7 +48,7 @@ def pairs_of_types(rng):
 
 @cases
 def many(rng):
-    """From 2^22 elements on tiles are larger."""
+    """Tiles are larger from 2^22 elements on."""
     n = 2**22 + int(rng.integers(100000))
     kind, value = (str(rng.choice(kinds)) for kinds in (["u4", "i8", "u8"], ["u2", "u4", "f8"]))
     x, v = rng.integers(0, 2**15, n).astype(kind), rng.integers(0, 2**16, n).astype(value)
@@ -58,7 +59,7 @@ def many(rng):
 
 @cases
 def places(rng):
-    """NaNs are last; what is sorted in place; views; axes."""
+    """NaNs come last. Tests sorts in place, views and axes."""
     x = values.with_nan(rng, values.any_numbers(rng, 3000, "f4"), 0.1)
     yield Case("nan", "{r} = sort({x})", x=x).expect("r", np.sort(x))
     yield Case("in place", "{x} = sort({x})", x=x).expect("x", np.sort(x))
@@ -98,7 +99,7 @@ def by_funcs(rng):
 # ---- merges ----
 
 def merge_case(rng, kind, n, m, label):
-    """Of equal elements those of x come first, in either order."""
+    """Elements of x come before equal elements of y, in both orders."""
     descending = bool(rng.random() < 0.5)
     x, y = keys(rng, n, kind), keys(rng, m, kind)
     if n and m and rng.random() < 0.3:
@@ -125,7 +126,7 @@ def merge_sizes(rng):
 
 @cases
 def merges(rng):
-    """NaNs are last; views; elements by a func."""
+    """NaNs come last. Tests views, and elements that a func compares."""
     yield merge_case(rng, "f4", 0, 0, "nothing")
     x, y = (np.sort(values.with_nan(rng, values.any_numbers(rng, n, "f8"), 0.1)) for n in (700, 1300))
     yield Case("merge with nan", "{r} = merge({x}, {y})", x=x, y=y).expect("r", np.sort(np.concatenate([x, y]), kind="stable"))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Sparse matrices against loops over NumPy arrays: random lengths of rows, shapes, layouts and types. Prints the seed; --seed repeats a run."""
+"""Compares sparse matrices with loops over NumPy arrays, for random row lengths, shapes, layouts and types. Prints the seed;
+--seed repeats a run."""
 import argparse
 import ctypes as c
 import os
@@ -13,7 +14,7 @@ from reduce import strided
 
 KINDS = ["f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 EPSILON = {"f2": 2.0**-23, "f4": 2.0**-23, "f8": 2.0**-52, "c8": 2.0**-22, "c16": 2.0**-51}  # of the sums
-ROUNDING = {"f2": (2.0**-11, 2.0**-25)}  # of the results, and of those that are subnormal
+ROUNDING = {"f2": (2.0**-11, 2.0**-25)}  # relative error of the results, and absolute error of subnormal results
 INDICES = ["i4", "i8"]
 MODULE = """
 func scaled(k, data, factor) { return data[k] * factor[0] }
@@ -55,7 +56,7 @@ class Sparse(Algorithms):
     plans = []
 
     def csr(self, data, columns, offsets, shape):
-        """Arrays, or operands, as a matrix."""
+        """Returns a matrix from arrays or operands."""
         operands = [x if isinstance(x, Operand) else self.array(x) for x in (data, columns, offsets)]
         self.keep.append(operands)
         return Csr(*[c.pointer(x) for x in operands], (c.c_int64 * 2)(*shape))
@@ -70,7 +71,7 @@ class Sparse(Algorithms):
         self.require(getattr(self.c, name)(self.context, *made, c.byref(self.options(**options))))
 
     def prepare(self, name, *arguments, **options):
-        """The same as a plan: a function that runs it."""
+        """Returns a function that runs the same call as a plan."""
         plan = c.c_void_p()
         self.call(name, *arguments, plan=c.addressof(plan), **options)
         self.plans.append(plan)
@@ -82,7 +83,7 @@ class Sparse(Algorithms):
         self.plans = []
 
     def solve(self, name, x, a, b, **options):
-        """The solution of kjit_cg or kjit_lsmr."""
+        """Returns the solution of kjit_cg or kjit_lsmr."""
         made, solution = SolveOptions(size_bytes=c.sizeof(SolveOptions), device=self.device, **options), Solution(size_bytes=c.sizeof(Solution))
         self.require(getattr(self.c, name)(self.context, c.byref(self.array(x)), c.byref(a), c.byref(self.array(b)), c.byref(made), c.byref(solution)))
         return solution
@@ -109,7 +110,7 @@ def values(rng, kind, count):
 
 
 def row_lengths(rng, rows, kind):
-    """few: up to four entries; long: among them rows of thousands; one: all of them in one row."""
+    """few: up to four entries in each row. long: some rows have thousands of entries. one: one row has all entries."""
     if kind == "none" or not rows:
         return np.zeros(rows, int)
     lengths = rng.integers(0, 5, rows)
@@ -124,7 +125,8 @@ def row_lengths(rng, rows, kind):
 
 
 def random_csr(rng, kind, rows, columns, lengths=None):
-    """(data, columns, offsets) with room behind the entries, sometimes; columns are not sorted, and some come twice."""
+    """Returns (data, columns, offsets), sometimes with unused capacity after the entries. Columns are not sorted, and some
+    occur twice."""
     lengths = row_lengths(rng, rows, lengths or str(rng.choice(["few", "none", "empty", "long", "one"])))
     if not columns:
         lengths[:] = 0
@@ -142,14 +144,14 @@ def wide(x):
 
 
 def entries_of(matrix):
-    """(row, column, value) of each entry, by the definition."""
+    """Yields (row, column, value) of each entry, following the definition."""
     data, columns, offsets = matrix
     rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return rows, columns[:len(rows)].astype(int), data[:len(rows)]
 
 
 def product(matrix, x):
-    """A loop over the entries: the sums, and those of the absolute values."""
+    """Returns the sums of a loop over the entries, and the sums of their absolute values."""
     rows, columns, data = entries_of(matrix)
     shape = (len(matrix[2]) - 1, *x.shape[1:])
     sums, sizes = np.zeros(shape, wide(x).dtype), np.zeros(shape)
@@ -167,7 +169,7 @@ def compare(title, got, want, tolerance):
 
 
 def tolerance_of(kind, matrix, sizes):
-    """Of so many additions of products that are rounded, and of the result."""
+    """Returns the error bound for this number of additions of rounded products, and for the rounding of the result."""
     if kind[0] in "iu":
         return 0
     longest = int(np.max(np.diff(matrix[2].astype(int)), initial=0))
@@ -176,7 +178,7 @@ def tolerance_of(kind, matrix, sizes):
 
 
 def dense_of(matrix, columns):
-    """Entries of one place added; of bool: or."""
+    """Adds entries at the same position; for bool, combines them with `or`."""
     rows, where, data = entries_of(matrix)
     dense = np.zeros((len(matrix[2]) - 1, columns), wide(data).dtype if data.dtype != bool else bool)
     (np.logical_or if data.dtype == bool else np.add).at(dense, (rows, where), data)
@@ -208,7 +210,7 @@ def check_product(rng, kjit, functions):
 
 
 def check_funcs(rng, kjit, functions):
-    """Data, vector and result that are funcs."""
+    """The data, the vector and the result are funcs."""
     rows, columns = 900, 400
     data, where, offsets = random_csr(rng, "f8", rows, columns, "long")
     x, y, factor = rng.standard_normal(columns), rng.standard_normal(rows), np.array([1.5])
@@ -226,7 +228,7 @@ EXACT = ["f4", "f8", "c8", "i1", "i2", "i4", "i8", "u1", "u4", "u8", "?"]
 
 
 def exact_csr(rng):
-    """A matrix of small integers, whose sums have no rounding: (matrix, shape, kind)."""
+    """Returns (matrix, shape, kind) of a matrix of small integers, so that sums are not rounded."""
     kind = str(rng.choice(EXACT))
     rows, columns = (int(n) for n in rng.choice([0, 1, 5, 40, 700, 3000], 2))
     data, where, offsets = random_csr(rng, "f8", rows, columns, str(rng.choice(["few", "empty", "long"])))
@@ -240,7 +242,8 @@ def result_arrays(rng, kind, room, rows):
 
 
 class Conversions:
-    """All conversions of one matrix, of arrays with room for `room` entries, as functions of no argument that are called, or as plans."""
+    """Returns all conversions of one matrix as functions without arguments, or as plans. Arrays have a capacity of `room`
+    entries."""
 
     def __init__(self, rng, kjit, matrix, shape, kind, is_planned):
         (rows, columns), room = shape, len(matrix[0])
@@ -259,7 +262,7 @@ class Conversions:
         self.steps = [kjit.prepare(*call) if is_planned else lambda call=call: kjit.call(*call) for call in calls]
 
     def run(self, rng):
-        """With the matrix as it is now."""
+        """Uses the current values of the matrix."""
         data, where, offsets = self.matrix
         for result in self.results:
             result[...] = np.array(77).astype(result.dtype)
@@ -274,7 +277,7 @@ class Conversions:
         (data, where, offsets), (rows, columns), count = self.matrix, self.shape, self.count
         of_entries, dense = np.repeat(np.arange(rows), np.diff(offsets.astype(int))), self.of_dense
         same(f"rows of {title}", self.row_of, np.concatenate([of_entries, np.full(len(data) - count, 77)]))
-        # transposed: sorted by columns, those of a column in their order
+        # transposed: sorted by column; entries in a column keep their order
         order = np.argsort(where[:count], kind="stable")
         same(f"offsets of {title} transposed", self.flipped[2], np.searchsorted(where[:count][order], np.arange(columns + 1)))
         same(f"columns of {title} transposed", self.flipped[1][:count], of_entries[order])
@@ -303,7 +306,7 @@ def check_conversions(rng, kjit, functions):
 
 
 def check_plans(rng, kjit, functions):
-    """Plans that are run for one matrix after the other, of as many entries in other places."""
+    """Runs plans for several matrices, one after the other. The matrices have the same number of entries at other positions."""
     (data, where, offsets), (rows, columns), kind = exact_csr(rng)
     kjit.begin()
     conversions = Conversions(rng, kjit, (data, where, offsets), (rows, columns), kind, True)
@@ -367,7 +370,8 @@ def check_refused_conversions(kjit, device):
 # ---- solvers ----
 
 def operator(kjit, matrix, shape, kind):
-    """By its entries, sometimes with the transposed ones; or by functions of the host, which call kjit_spmv. What these need is kept by kjit."""
+    """Solves with the matrix's entries, sometimes also with the entries of the transposed matrix, or with host functions that
+    call kjit_spmv. The test keeps the objects that the host functions need."""
     a = LinearOperator(shape=(c.c_int64 * 2)(*shape))
     csr = kjit.csr(*matrix, shape)
     flipped = [np.zeros(len(matrix[0]), matrix[0].dtype), np.zeros(len(matrix[0]), "i4"), np.zeros(shape[1] + 1, "i4")]
@@ -395,7 +399,7 @@ def near(title, got, want, tolerance):
 
 
 def check_lsmr(rng, kjit, functions):
-    """Beside the normal equations, solved densely."""
+    """Compares with a dense solution of the normal equations."""
     kind = "f8" if rng.random() < 0.7 else "f4"
     rows, columns = (int(n) for n in rng.choice([1, 7, 60, 200], 2))
     damp = float(rng.choice([0, 0.1, 2.0]))
@@ -422,7 +426,7 @@ def check_lsmr(rng, kjit, functions):
 
 
 def laplacian(n):
-    """Of a line of n points, plus a little: symmetric positive definite."""
+    """The matrix of a line of n points, plus a small multiple of the identity: symmetric positive definite."""
     entries = [(i, j, 2.01 if i == j else -1.0) for i in range(n) for j in (i - 1, i, i + 1) if 0 <= j < n]
     rows, columns, data = (np.array(x) for x in zip(*entries))
     return data, columns, np.searchsorted(rows, np.arange(n + 1))
@@ -448,7 +452,7 @@ def check_cg(rng, kjit, functions):
 
 
 def check_endings(kjit):
-    """Systems that do not converge, are not positive definite, have no solution or are nothing."""
+    """Systems that do not converge, are not positive definite, have no solution, or are empty."""
     kjit.begin()
     matrix, b, x = laplacian(300), np.ones(300), np.zeros(300)
     a, dense = operator(kjit, matrix, (300, 300), "matrix"), dense_of(matrix, 300)
@@ -457,7 +461,7 @@ def check_endings(kjit):
         if (solution.status, solution.iterations) != (ITERATIONS, 7):
             raise SystemExit(f"WRONG: {name} ends with status {solution.status} after {solution.iterations} iterations, which are at most 7")
         near(f"{name} after 7 iterations", solution.residual_norm, np.linalg.norm(b - dense @ x), 1e-9 * np.linalg.norm(b))
-    # the residual of conjugate gradients goes up and down here; x has the least one
+    # here the residual of conjugate gradients goes up and down; x is the iterate with the smallest residual
     rng = np.random.default_rng(5)
     steep = np.linalg.qr(rng.standard_normal((60, 60)))[0]
     steep = steep @ np.diag(np.logspace(0, 9, 60)) @ steep.T
@@ -513,7 +517,7 @@ def check_refused_solvers(kjit):
 
 
 def check_bf16(rng, kjit):
-    """Entries and a matrix of bf16, sums of f32."""
+    """The entries and the matrix are bf16; sums are f32."""
     data, where, offsets = random_csr(rng, "f4", 300, 200, "long")
     x = rng.standard_normal((200, 5)).astype("f4")
     data, x = ((v.view("u4") & 0xFFFF0000).view("f4") for v in (np.ascontiguousarray(data), x))
@@ -547,7 +551,7 @@ def check_errors(kjit, device):
     refuse("kjit_spmv", "the output `result` overlaps `x`", vector, a, vector)
     refuse("kjit_spmv", "the matrix has the shape (-1, 3)", result, kjit.csr(data, columns, offsets, (-1, 3)), vector)
     refuse("kjit_spmv", "options.axes is not an option of this algorithm", result, a, vector, axes=[0])
-    if device == "cpu":  # a GPU tells at the next synchronization
+    if device == "cpu":  # a GPU reports the error at the next synchronization
         for wrong in ([0, 3, 1, 4], [0, 1, 1, 5], [-1, 1, 1, 4]):
             bad = kjit.csr(data, columns, np.array(wrong), (3, 3))
             refuse("kjit_spmv", "an element of `offsets` is less than the preceding one, negative, or more than the number of elements", result, bad, vector)

@@ -1,4 +1,4 @@
-"""The first k elements: of numbers and by a func, along any axis, in both orders, with and without places."""
+"""The first k elements: numbers and elements that a func compares, along any axis, in both orders, with and without indices."""
 import numpy as np
 
 import values
@@ -38,12 +38,12 @@ def sizes(rng):
 
 @cases
 def orders(rng):
-    """Everything comes before what was seen, or equals it, or nothing does."""
+    """Each element comes before all earlier elements, equals the earlier elements, or comes after them."""
     n = 300001
     for name, x in (("falling", np.arange(n, 0, -1, "i4")), ("rising", np.arange(n, dtype="f8")), ("equal", np.zeros(n, "u2")), ("few", rng.integers(0, 3, n, np.uint8))):
         k = int(rng.integers(1, 600))
         yield Case(f"{name} {k}", f"{{r}}, {{p}} = top_k({{x}}, {k})", x=x).expect("r", np.sort(x)[:k]).expect("p", order_of(x)[:k])
-        # Of several rows, and of one where few are kept, a GPU keeps lists, too.
+        # For several rows, and for one row with few kept elements, a GPU also uses lists.
         yield Case(f"{name} 7", "{r} = top_k({x}, 7)", x=x).expect("r", np.sort(x)[:7])
         two = np.stack([x, x[::-1]])
         yield Case(f"{name} in rows {k}", f"{{r}}, {{p}} = top_k({{x}}, {k})", x=two).expect("r", np.sort(two)[:, :k]).expect("p", order_of(two)[:, :k])

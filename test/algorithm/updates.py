@@ -1,4 +1,4 @@
-"""Updates at places: NumPy's ufunc.at, on whole numbers, of which sums and products are exact in any order."""
+"""Updates at indices, like NumPy's ufunc.at, on whole numbers, whose sums and products are exact in any order."""
 import numpy as np
 
 import values
@@ -10,7 +10,7 @@ OF_REALS = ("min", "max", "fmin", "fmax")
 
 
 def places_in(rng, shape, length, kind="i8"):
-    """Some of them counted from the end, where the type has negative numbers."""
+    """If the index type is signed, some indices are negative and count from the end."""
     p = rng.integers(0, max(length, 1), shape).astype(kind)
     return p if kind.startswith("u") else np.where(rng.random(shape) < 0.3, p - np.array(length, p.dtype), p).astype(kind)
 
@@ -35,7 +35,7 @@ def all_types(rng):
             if (name in OF_INTEGERS and kind not in values.INTEGERS) or (name in OF_REALS and kind in values.COMPLEX):
                 continue
             n, m = int(rng.integers(1, 300)), int(rng.integers(1, 3000))
-            # few enough at each place for sums to be exact in half floats
+            # few enough values at each index for sums to be exact in f16
             m = min(m, 20 * n) if kind in values.HALFS else m
             x, p, v = values.small_numbers(rng, n, kind), places_in(rng, m, n), values.small_numbers(rng, m, kind)
             made = case(f"{name} {kind} {n} {m}", f"update_at({{x}}, {{p}}, {{v}}, {name})", x, updated(name, x, p, v), kind, p=p)
@@ -51,7 +51,7 @@ def bools(rng):
 
 @some_cases(16)
 def sizes(rng):
-    """All at one place, or few, or all over."""
+    """Indices that are all equal, few different indices, or indices over the whole array."""
     for n in values.BORDERS + values.LARGE:
         length = int(rng.choice([1, 3, 1000, 70000]))
         x, p = values.small_numbers(rng, length, "i4"), places_in(rng, n, length, str(rng.choice(["i4", "i8", "u4", "u8"])))
@@ -61,8 +61,8 @@ def sizes(rng):
 
 @some_cases(8)
 def copies(rng):
-    """Many values for few elements, of which each core of a CPU has a copy: all types and operators, x in reverse, NaNs and values that
-    change nothing."""
+    """Many values for few elements, for which each CPU core has its own copy: all types and operators, a reversed x, NaNs, and
+    values that change nothing."""
     for kind in (kind for kind in values.TYPES if kind != "?" and kind not in values.COMPLEX):
         for name in ("min", "max", "fmin", "fmax", "and", "or"):
             if name in OF_INTEGERS and kind not in values.INTEGERS:
@@ -71,7 +71,7 @@ def copies(rng):
             x, p, v = values.small_numbers(rng, n, kind), places_in(rng, m, n), values.small_numbers(rng, m, kind)
             if kind in values.FLOATS:
                 x, v = values.with_nan(rng, x, 0.05), values.with_nan(rng, v, rng.choice([0, 0.01, 0.9]))
-            if rng.random() < 0.3:  # most elements keep the values that x has
+            if rng.random() < 0.3:  # most elements keep the values of x
                 p = np.full(m, p[0])
             elif n > 1:  # only the last value changes the last element
                 p[np.isin(p, (n - 1, -1))] = 0
@@ -82,7 +82,7 @@ def copies(rng):
 
 @cases
 def operands(rng):
-    """Rows, values that broadcast, views, funcs, an operator of one's own, a value for all."""
+    """Rows, values that broadcast, views, funcs, a user-defined operator, and one value for all indices."""
     x, p, v = rng.integers(0, 9, (40, 5, 3)), places_in(rng, (6, 7), 40, "i1"), rng.integers(0, 9, (6, 7, 5, 3))
     yield case("rows", "update_at({x}, {p}, {v}, add)", x, updated("add", x, p, v), p=p, v=v)
     yield case("rows that broadcast", "update_at({x}, {p}, {v}, max)", x, updated("max", x, p, v[0, 0, :, :1]), p=p, v=v[0, 0, :, :1])

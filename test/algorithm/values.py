@@ -1,4 +1,4 @@
-"""Random arrays of every element type, and the sizes, shapes and views that the families' cases take."""
+"""Random arrays of every element type, and the sizes, shapes and views that the families' cases use."""
 import numpy as np
 
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
@@ -7,13 +7,13 @@ FLOATS = ("f4", "f8")
 COMPLEX = ("c8", "c16")
 TYPES = ("?", *INTEGERS, *HALFS, *FLOATS, *COMPLEX)
 
-# around warps, blocks and tiles of either target
+# sizes around warps, blocks and tiles of both targets
 BORDERS = (0, 1, 2, 3, 31, 32, 33, 63, 65, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 2047, 2049, 4095, 4096, 4097)
 LARGE = (16383, 16385, 65537, 100003, 1000003)
 
 
 def numpy_type(kind):
-    """bf16 is f32 in NumPy, of values that bf16 has."""
+    """NumPy holds bf16 numbers as f32; the values are representable in bf16."""
     return np.dtype("f4" if kind == "bf16" else kind)
 
 
@@ -22,7 +22,7 @@ def as_kind(kind):
 
 
 def small_numbers(rng, shape, kind):
-    """Whole numbers whose sums and short products are exact in the type that they are added in."""
+    """Creates whole numbers whose sums and short products are exact in the type in which they are added."""
     if kind == "?":
         return rng.integers(0, 2, shape).astype(bool)
     low = 0 if kind.startswith("u") else -3
@@ -33,7 +33,7 @@ def small_numbers(rng, shape, kind):
 
 
 def any_numbers(rng, shape, kind):
-    """Of the whole range of the type; floats of many sizes, some of them equal."""
+    """Creates numbers from the type's whole range. Floats have many magnitudes, and some are equal."""
     dtype = numpy_type(kind)
     if kind == "?":
         return small_numbers(rng, shape, kind)
@@ -49,7 +49,7 @@ def any_numbers(rng, shape, kind):
 
 
 def as_bf16(made):
-    """Finite f32 rounded to the nearest number that bf16 has, of two to the even one."""
+    """Rounds finite f32 numbers to the nearest bf16 numbers, ties to even."""
     bits = np.asarray(made, "f4").view("u4")
     return ((bits + (bits >> np.uint32(16) & np.uint32(1)) + np.uint32(0x7FFF)) & np.uint32(0xFFFF0000)).view("f4")
 
@@ -59,7 +59,7 @@ def with_nan(rng, made, share=0.01):
 
 
 def random_shape(rng, rank, most=5000):
-    """Extents from 0 or 1 up, with no more elements than `most`."""
+    """Returns extents that start at 0 or 1, with at most `most` elements."""
     shape, left = [], most
     for _ in range(rank):
         extent = int(rng.choice([1, 2, 3, int(rng.integers(1, 70)), int(rng.integers(1, 1200))]))
@@ -73,7 +73,8 @@ def random_shape(rng, rank, most=5000):
 
 
 def random_view(rng, value):
-    """A view's subscripts as kjit-run has them, and the view itself: steps, negative ones too, and perhaps the transpose."""
+    """Returns the subscripts of a view as kjit-run takes them, and the view itself. Steps can be negative, and the view is
+    sometimes transposed."""
     subscripts = []
     for _ in range(value.ndim):
         subscripts.append(str(rng.choice([":", ":", "::-1", "::2", "::-3"])))
@@ -87,7 +88,7 @@ def random_view(rng, value):
 
 
 def random_axes(rng, rank):
-    """Some of the axes, some of them counted from the end."""
+    """Returns some of the axes; some of them count from the end."""
     count = int(rng.integers(1, rank + 1))
     axes = [int(a) for a in rng.choice(rank, count, replace=False)]
     return tuple(a - rank if rng.random() < 0.4 else a for a in axes)

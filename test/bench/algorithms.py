@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""algorithms.py BIN_DIR [--device cuda] [--exponents 12,16,20,24,28]: kjit's algorithms beside CUB's as nvcc compiles them, in one run, on the first GPU; with --device cpu by themselves.
-BIN_DIR is the folder of kjit-run. --cub PROGRAM: algorithms_cub.cu, compiled before."""
+"""algorithms.py BIN_DIR [--device cuda] [--exponents 12,16,20,24,28]: compares kjit's algorithms with CUB, compiled by
+nvcc, in one run on the first GPU. With --device cpu, it measures kjit alone. BIN_DIR is the folder of kjit-run. --cub
+PROGRAM: the program compiled from algorithms_cub.cu."""
 import argparse
 import collections
 import os
@@ -23,7 +24,7 @@ def measure_cub(program, folder):
 
 
 def read(text):
-    """({(name, exponent): us}, [(what, time)]) of what algorithms.c prints."""
+    """Returns ({(name, exponent): us}, [(row, time)]) from the output of algorithms.c."""
     rows, others = collections.OrderedDict(), []
     for parts in (line.split("\t") for line in text.splitlines()):
         if parts[0] == "host":
@@ -34,7 +35,8 @@ def read(text):
 
 
 def measure_first(bin_dir, device, folder):
-    """[name, ms compiled, ms from the disk cache, the same as the first call of a process] of kjit's first calls with operators that were never seen."""
+    """Returns [name, ms if compiled, ms from the disk cache, ms from the disk cache as the first call of a process] for
+    kjit's first calls with new operators."""
     program = os.path.join(folder, "first")
     compile_with_kjit("algorithms_first.c", program, bin_dir)
     say("first calls")

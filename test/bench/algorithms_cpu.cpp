@@ -29,7 +29,7 @@ typedef uint64_t u64;
 
 // ---- data ----
 
-// Large pages, as kjit's arrays and NumPy's have them.
+// Large pages, which kjit's arrays and NumPy's arrays also use.
 template <class T> struct large_pages {
   typedef T value_type;
   large_pages() = default;
@@ -43,7 +43,8 @@ template <class T> struct large_pages {
     return (T *)memory;
   }
   void deallocate(T *memory, size_t) { free(memory); }
-  // No element is touched before the threads that work on it do.
+  // Allocates without touching the elements, so that the threads that work on them touch them
+  // first.
   template <class U> void construct(U *) {}
 };
 template <class T, class U> bool operator==(large_pages<T>, large_pages<U>) { return true; }
@@ -107,12 +108,12 @@ struct place {
   float value;
   i64 index;
 };
-#pragma omp declare reduction(                                                                     \
-    first_most : place : omp_out = omp_in.value > omp_out.value ||                                 \
-                                       (omp_in.value == omp_out.value &&                           \
-                                        omp_in.index < omp_out.index)                              \
-                                     ? omp_in                                                      \
-                                     : omp_out) initializer(omp_priv = { -INFINITY, INT64_MAX })
+#pragma omp declare reduction( \
+  first_most:place \
+  : omp_out = omp_in.value > omp_out.value || \
+                  (omp_in.value == omp_out.value && omp_in.index < omp_out.index) \
+                ? omp_in \
+                : omp_out) initializer(omp_priv = { -INFINITY, INT64_MAX })
 
 static void omp_argmax(i64 n)
 {
@@ -142,7 +143,7 @@ static void omp_columns(i64 n, i64 columns)
   const float *x = reals.data();
   float *r = reals_out.data();
   std::fill(r, r + columns, 0.0f);
-#pragma omp parallel for reduction(+ : r[ : columns])
+#pragma omp parallel for reduction(+ : r[:columns])
   for (i64 row = 0; row < n / columns; row++) {
 #pragma omp simd
     for (i64 c = 0; c < columns; c++) r[c] += x[row * columns + c];
@@ -263,8 +264,7 @@ static const auto &par = std::execution::par;
 
 static void par_sort_by_less(i64 n)
 {
-  std::stable_sort(par, result.begin(), result.begin() + n,
-                   [](u32 a, u32 b) { return a < b; });
+  std::stable_sort(par, result.begin(), result.begin() + n, [](u32 a, u32 b) { return a < b; });
 }
 
 static void par_argsort(i64 n)
@@ -316,8 +316,8 @@ static const struct row {
     } },
   { "C++", "map a * x + y f32", nullptr,
     [](i64 n) {
-      std::transform(par, reals.begin(), reals.begin() + n, other_reals.begin(),
-                     reals_out.begin(), [](float x, float y) { return 2.5f * x + y; });
+      std::transform(par, reals.begin(), reals.begin() + n, other_reals.begin(), reals_out.begin(),
+                     [](float x, float y) { return 2.5f * x + y; });
     } },
   { "C++", "map exp f32", nullptr,
     [](i64 n) {
@@ -359,7 +359,7 @@ static double now_us()
   return 1e-3 * (double)duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// A machine that does much else may take a hundred times as long as it could.
+// A busy machine may take a hundred times as long as an idle one.
 const double MOST_US = 1e6;
 
 struct figures {

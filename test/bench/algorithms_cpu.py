@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""algorithms_cpu.py BIN_DIR [--exponents 12,16,20,24] [--rounds 5] [--rows WORDS] [--median] [--peers PROGRAM] [--cores N]: kjit's algorithms on the CPU beside loops with OpenMP, C++17's parallel algorithms with oneTBB, and NumPy, on the same cores.
-BIN_DIR is the folder of kjit-run. Needs g++ (gcc -O3 -march=native -fopenmp), and libtbb-dev for the parallel algorithms; what is missing is said and left out. All take turns, row by row, several rounds; printed
-is the least time of all, on a quiet machine with --median the least median. NumPy uses one core, and makes its results anew."""
+"""algorithms_cpu.py BIN_DIR [--exponents 12,16,20,24] [--rounds 5] [--rows WORDS] [--median] [--peers PROGRAM] [--cores
+N]: compares kjit's algorithms on the CPU with OpenMP loops, C++17's parallel algorithms with oneTBB, and NumPy, on the
+same cores. BIN_DIR is the folder of kjit-run. The program needs g++ (gcc -O3 -march=native -fopenmp), and libtbb-dev
+for the parallel algorithms. It reports missing peers and leaves them out. In each round, all libraries run in turn for
+each row. The program prints the minimum time of all rounds, or with --median the minimum of the medians, for a quiet
+machine. NumPy uses one core and allocates its results in each call."""
 import argparse
 import os
 import subprocess
@@ -20,7 +23,7 @@ PEERS = ["OpenMP", "C++", "NumPy"]
 
 
 class Answers:
-    """A program that answers requests for times, so that it can take turns with others."""
+    """A program that answers requests for times, so that several programs can be measured in turn."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -131,7 +134,7 @@ def main():
     arguments = parser.parse_args()
     exponents = [int(e) for e in arguments.exponents.split(",")]
     cores = arguments.cores or len(os.sched_getaffinity(0))
-    os.environ["OMP_NUM_THREADS"] = str(cores) # kjit's, too; oneTBB gets as many
+    os.environ["OMP_NUM_THREADS"] = str(cores) # as for kjit; oneTBB gets the same number of threads
     least = {}
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "algorithms")

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""algorithms_cupy.py BIN_DIR [--calls 2]: kjit's algorithms on the first GPU beside CuPy, and the first call with an operator that was never seen beside cuda.compute (CUB, compiled at run time), in one run.
-BIN_DIR is the folder of kjit-run. Needs gcc, CuPy, and for the first calls the wheel cuda-cccl; what is missing is said and left out. Arrays have 2^24 elements but where a row says otherwise. Times are medians between
-two events on the GPU, of several calls in a row. --calls: how often cuda.compute is asked for each first call, of which each takes seconds; the least counts."""
+"""algorithms_cupy.py BIN_DIR [--calls 2]: compares, in one run, kjit's algorithms with CuPy on the first GPU, and the
+first call with a new operator with cuda.compute (CUB, compiled at run time). BIN_DIR is the folder of kjit-run. The
+program needs gcc, CuPy, and for the first calls the wheel cuda-cccl. It reports missing peers and leaves them out.
+Arrays have 2^24 elements unless a row gives another number. Times are medians between two GPU events around several
+calls. --calls: the number of first calls with cuda.compute, which take seconds each; the minimum counts."""
 import argparse
 import os
 import tempfile
@@ -37,7 +39,7 @@ def median_us(call):
 
 
 def cupy_rows():
-    """(title, row of algorithms.c, the call in CuPy), with numbers as algorithms.c has them."""
+    """(title, row of algorithms.c, the call in CuPy). The arrays contain the same numbers as in algorithms.c."""
     words = cp.random.randint(0, 1 << 32, N, dtype=cp.uint32)
     x, y = (cp.random.random(N, dtype=cp.float32) for _ in range(2))
     few, many, wide = words & 255, words & 0xFFFFF, x.astype(cp.float64)
@@ -87,14 +89,15 @@ PRODUCT = "(a, b): return a * b + np.float32(NUMBER.5)"
 
 
 def operator(text, number):
-    """A func of Python that was never seen."""
+    """Returns a new Python function."""
     names = {"np": np}
     exec(f"def f{number}{text.replace('NUMBER', str(number))}", names)
     return names[f"f{number}"]
 
 
 class FirstRows:
-    """Calls that compile something new, by the names of algorithms_first.c: with a func of Python that was never seen, or, where cuda.compute cannot compile these, with one of its operators on another type."""
+    """Calls that need a new compilation, by the names of algorithms_first.c. The operator is a new Python function or,
+    if cuda.compute cannot compile such a function, one of its own operators on another type."""
 
     def __init__(self, cc, compiles_funcs):
         self.cc, self.compiles_funcs = cc, compiles_funcs
@@ -106,7 +109,7 @@ class FirstRows:
         self.rows = {"reduce": self.reduce, "segmented reduce": self.segmented_reduce, "scan": self.scan, "radix sort": self.radix_sort, "merge sort": self.merge_sort, "unique by key": self.unique_by_key, "histogram": self.histogram, "transform": self.transform}
 
     def choose(self, k, text, kind):
-        """(the operator, the type of the elements) of call k."""
+        """Returns (operator, element type) for call k."""
         if self.compiles_funcs:
             return operator(text, k), cp.float32
         return getattr(self.cc.OpKind, kind), self.types[k % 6]
@@ -147,7 +150,7 @@ class FirstRows:
 
 
 def measure_first(calls):
-    """{name: least ms of a first call} of cuda.compute."""
+    """Returns {name: minimum ms of a first call} for cuda.compute."""
     try:
         import cuda.compute as cc
     except ImportError as error:
@@ -155,7 +158,7 @@ def measure_first(calls):
         return {}
     least, rows = {}, FirstRows(cc, True)
     try:
-        rows.reduce(100) # loads what is loaded once
+        rows.reduce(100) # loads everything that is loaded only once
     except Exception as error:
         say(f"cuda.compute compiles no func of Python here ({type(error).__name__}: {error}): its own operators, each on a type that was never seen")
         rows = FirstRows(cc, False)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""beyond_memory.py [--points N]: sums of a Gaussian kernel at 64 places over points in host memory that do not fit the first GPU, by pieces, beside CuPy's sums of pieces. 7,333,333,333 points are 88 GB.
-With --points on the CPU beside NumPy, to see that it runs. `import kjit` has to find the package."""
+"""beyond_memory.py [--points N]: sums a Gaussian kernel at 64 positions over points in host memory that do not fit in
+the memory of the first GPU. kjit processes the points in chunks; CuPy's sums over chunks are the comparison.
+7,333,333,333 points have 88 GB. With --points, the program also runs on the CPU and compares with NumPy, to test the
+program itself. `import kjit` must find the package."""
 import argparse
 import concurrent.futures
 import math

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""checks.py [EXAMPLE...]: what the usual checks cost, for the example programs: least time of kjit-run --bench without checks and with them, and their ratio."""
+"""checks.py [EXAMPLE...]: measures the cost of the usual checks for the example programs. Prints the minimum time of
+kjit-run --bench without checks and with them, and their ratio."""
 import argparse
 import os
 import re

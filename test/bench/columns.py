@@ -25,7 +25,7 @@ func first_quadrant(a, b) { return a > 0 and b > 0 }
 
 
 def turns(rounds, calls):
-    """The least wall and CPU time of each call, the first ones not counted."""
+    """Returns the minimum wall and CPU time of each call. The first calls do not count."""
     clocks = (time.perf_counter, time.process_time)
     least = [[float("inf")] * len(clocks) for _ in calls]
     for turn in range(rounds + 1):

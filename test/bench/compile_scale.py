@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""compile_scale.py BIN_DIR: compile time of generated kernels of 10 to 10,000 statements, for a GPU and for this CPU, beside NVRTC where it is installed. Prints a table and writes
-compile_scale.svg into --out; says how the time of a statement changes from 100 statements on. BIN_DIR is the folder of kjit-run."""
+"""compile_scale.py BIN_DIR: measures the compile time of generated kernels with 10 to 10,000 statements, for a GPU and
+for this CPU, and compares it with NVRTC if NVRTC is installed. Prints a table, and how the time per statement changes
+from 100 statements on. Writes compile_scale.svg into the --out folder. BIN_DIR is the folder of kjit-run."""
 import argparse
 import math
 import os
@@ -21,7 +22,8 @@ def measure(program, target, most, repetitions, facts, checks):
 
 
 def exponent(points):
-    """Of the power of the size that the time grows with, by least squares on logarithms, from 100 statements on; linear growth is 1."""
+    """Returns the exponent with which the time grows with the size, from 100 statements on, by least squares on
+    logarithms. Linear growth gives 1."""
     logs = [(math.log(x), math.log(y)) for x, y in points if x >= 100]
     mean_x, mean_y = (sum(values) / len(logs) for values in zip(*logs))
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)

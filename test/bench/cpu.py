@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""cpu.py BIN_DIR: kjit's CPU target beside the loop in C (gcc -O3 -march=native, OpenMP) and, for kernels with barriers, PoCL on the same kernels. Prints two tables.
-BIN_DIR is the folder of kjit-run. Needs gcc; the second table needs PoCL (packages pocl-opencl-icd, ocl-icd-opencl-dev)."""
+"""cpu.py BIN_DIR: compares kjit's CPU target with loops in C (gcc -O3 -march=native, OpenMP) and, for kernels with
+barriers, with PoCL on the same kernels. Prints two tables. BIN_DIR is the folder of kjit-run. The program needs gcc.
+The second table needs PoCL (packages pocl-opencl-icd, ocl-icd-opencl-dev)."""
 import argparse
 import os
 import statistics
@@ -30,7 +31,8 @@ def barriers(kjit_run, folder, repetitions):
         "diffusion": ("diffusion/diffusion.kir", ["a=rand:f32[2000, 2000]", "b=zeros:f32[2000, 2000]"], "diffusion[250x250, 8x8](b, a, 8)"),
         "matmul": ("matmul/matmul.kir", ["c=zeros:f32[1000, 1000]", "a=rand:f32[1000, 1000]", "b=rand:f32[1000, 1000]"], "matmul(c, a, b)"),
     }
-    kjit, pocl = {name: [] for name in launches}, {name: [] for name in launches} # (median, least) of each round, in ms
+    # Returns (median, minimum) of each round, in ms.
+    kjit, pocl = {name: [] for name in launches}, {name: [] for name in launches}
     for _ in range(ROUNDS):
         for name, launch in launches.items():
             kjit[name].append([us / 1e3 for us in kjit_bench(kjit_run, "cpu", *launch, repetitions)])

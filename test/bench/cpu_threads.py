@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""cpu_threads.py BIN_DIR [--cores N] [--kernels add,exp,rows,blocks,histogram] [--exponents 2-7] [--seconds 1.5] [--only idle|loaded] [--program PROGRAM]: launches on the CPU on one thread, on all (a team of OpenMP with passive waiting), and as kjit
-spreads them; on the machine as it is, and beside as many busy processes as there are cores. BIN_DIR is the folder of kjit-run; PROGRAM: cpu_threads.c, compiled before. Prints a table of medians and 99th percentiles for each kernel, and the largest ratios."""
+"""cpu_threads.py BIN_DIR [--cores N] [--kernels add,exp,rows,blocks,histogram] [--exponents 2-7] [--seconds 1.5]
+[--only idle|loaded] [--program PROGRAM]: measures CPU launches on one thread, on all threads (an OpenMP team with
+passive waiting), and on the number of threads that kjit chooses. It measures on the machine as it is, and next to one
+busy process for each core. BIN_DIR is the folder of kjit-run. PROGRAM is the program compiled from cpu_threads.c.
+Prints a table of medians and 99th percentiles for each kernel, and the largest ratios."""
 import argparse
 import os
 import signal
@@ -14,7 +17,7 @@ KERNELS = ["add", "exp", "rows", "blocks", "histogram"]
 
 
 class Load:
-    """Busy processes, as many as cores."""
+    """Starts a busy process for each core."""
 
     def __init__(self, count):
         self.processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=lambda: signal.alarm(1200)) for _ in range(count)]

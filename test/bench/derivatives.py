@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""derivatives.py: values and derivatives of four programs, by kjit and, in the same run, by PyTorch, JAX and Warp where they are installed: sums of Gaussians over pairs, a
-periodic diffusion step and its adjoint, Black-Scholes prices and greeks, and the energy of bodies and its forces. Times are medians, in ms; the results of all are compared.
-PyTorch and JAX make the matrix of all pairs. Warp runs kernels of its own and their adjoints on a tape."""
+"""derivatives.py: measures values and derivatives of four programs in one run, with kjit and, if they are installed,
+with PyTorch, JAX and Warp. The programs are sums of Gaussians over pairs, a periodic diffusion step and its adjoint,
+Black-Scholes prices and greeks, and the energy of bodies and its forces. Times are medians in ms. The results of all
+libraries are compared. PyTorch and JAX compute the matrix of all pairs. Warp runs its own kernels and their adjoints on
+a tape."""
 import argparse
 import functools
 import math
@@ -22,7 +24,8 @@ def on_torch(arrays, device):
 
 
 def torch_calls(function, arrays, device, by, cotangent):
-    """Calls for a program in PyTorch: its value, and its derivatives by the first `by` arrays. cotangent: derivatives by the result, or None for a sum."""
+    """Returns the calls of a program in PyTorch: its value, and its derivatives with respect to the first `by` arrays.
+    cotangent: the derivative with respect to the result, or None for a sum."""
     torch, given, wait = on_torch(arrays, device)
     weights = None if cotangent is None else on_torch([cotangent], device)[1][0]
 
@@ -59,7 +62,7 @@ def jax_calls(function, arrays, device, by, cotangent):
 
 
 def warp_calls(kernel, arrays, device, by, cotangent, size):
-    """Calls for a kernel of Warp that takes `arrays` and stores to a last one, with `size` threads."""
+    """Returns the calls for a Warp kernel that takes `arrays`, stores to a last array, and runs `size` threads."""
     import warp as wp
 
     name = "cuda" if device.startswith("cuda") else "cpu"

@@ -1,5 +1,6 @@
-"""disk_cache.py BIN_DIR [REPETITIONS]: time of whole processes of kjit-run that compile, and of such that find their kernel in the disk cache, on the CPU. Prints medians.
-The arrays are so short that no thread is started: what is measured is the way to the kernel."""
+"""disk_cache.py BIN_DIR [REPETITIONS]: measures whole processes of kjit-run on the CPU: processes that compile, and
+processes that find their kernel in the disk cache. Prints medians. The arrays are so short that no thread is started,
+so the time is mostly that of obtaining the kernel."""
 import os
 import statistics
 import subprocess
@@ -17,7 +18,8 @@ PROGRAMS = [
 
 
 def run(command):
-    """Wall milliseconds of the process, and of its first pass over the launches: lookup or compilation, load and launch."""
+    """Returns the wall time in ms of the process, and of its first pass over the launches: lookup or compilation, load
+    and launch."""
     start = time.perf_counter()
     output = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
     wall = (time.perf_counter() - start) * 1e3

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""einsum.py BIN_DIR [--device cuda] [--small]: einsum, products whose results go through a func, and random fills, by kjit-run, beside CuPy and PyTorch on the first GPU or NumPy on the CPU where they are installed, in one run.
-BIN_DIR is the folder of kjit-run. Sums are compared. Times are medians of calls in a row; --small: small extents, to see that it runs."""
+"""einsum.py BIN_DIR [--device cuda] [--small]: measures einsum, products with an epilogue func, and random fills in one
+run, with kjit-run and, if they are installed, with CuPy and PyTorch on the first GPU, or with NumPy on the CPU. BIN_DIR
+is the folder of kjit-run. The program compares sums of the results. Times are medians of consecutive calls. --small:
+small extents, to test the program itself."""
 import argparse
 import os
 import re
@@ -14,7 +16,7 @@ from report import EXAMPLES, output_of, print_table, processor_name, say
 
 REPETITIONS, BATCH = 15, 5
 
-# expression, extents, of each at full size and with --small
+# expression, and the extents of each operand at full size and with --small
 SUMS = [
     ("ij,jk->ik", {"i": 4096, "j": 4096, "k": 4096}),
     ("bij,bjk->bik", {"b": 256, "i": 128, "j": 128, "k": 128}),
@@ -22,7 +24,7 @@ SUMS = [
     ("ij,jk->k", {"i": 10000, "j": 5000, "k": 7000}),
     ("ij,ij->i", {"i": 65536, "j": 256}),
 ]
-# call, of kjit-run and of a generator of CuPy or NumPy
+# the call in kjit-run, and with a generator of CuPy or NumPy
 RANDOM = [
     ("random_uniform(x, seed=7)", lambda g, n, t: g.random(n, dtype=t)),
     ("random_normal(x, seed=7)", lambda g, n, t: g.standard_normal(n, dtype=t)),
@@ -31,7 +33,8 @@ RANDOM = [
 
 
 class Peers:
-    """(name, module of arrays, wait, einsum) of each that is installed; the first one has a generator of random numbers."""
+    """Returns (name, array module, wait, einsum) for each installed library. The first library has a random number
+    generator."""
 
     def __init__(self, device):
         self.all, self.generator = [], None
@@ -64,7 +67,7 @@ class Peers:
 
 
 def measure(call, wait):
-    """(median us of one of several calls in a row, the last result)"""
+    """Returns (median us of one of several consecutive calls, the last result)."""
     times = []
     for _ in range(REPETITIONS + 3):
         wait()
@@ -120,7 +123,7 @@ def measure_random(kjit_run, device, peers, call, peer, n):
 
 
 def measure_layer(kjit_run, device, peers, m, n, k):
-    """A product with bias and activation as it is stored, of bf16."""
+    """A product with bias and activation in the stored layout, of bf16."""
     options = [os.path.join(EXAMPLES, "layers", "layers.kir")]
     for name, shape in (("a", f"{m},{n}"), ("b", f"{n},{k}"), ("bias", f"{k}"), ("layer", f"{m},{k}")):
         options += ["--arg", f"{name}=rand:{'bf16' if name in 'ab' else 'f32'}[{shape}]:low=-1"]

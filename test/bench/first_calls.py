@@ -22,7 +22,7 @@ import tempfile
 from report import print_table
 
 N = 1_000_000
-# The call in Python, and as a line of a list of kjit-cache build.
+# The call in Python, and as a line in a list for kjit-cache build.
 CALLS = {
     "reduce, add, f32": ("f32", N, lambda kjit, x: kjit.reduce(x, "add"), "r = reduce(x, add)"),
     "reduce, add, f64": ("f64", N, lambda kjit, x: kjit.reduce(x, "add"), "r = reduce(x, add)"),
@@ -39,7 +39,7 @@ LIST = "".join(f"arg x{i}=zeros:{element}{list(shape) if isinstance(shape, tuple
 
 
 def measure(device):
-    """In a process of its own: prints a line for each call, its time, and how often kjit compiled in the end."""
+    """Runs in a separate process: prints a line for each call with its time, then the number of kjit's compilations."""
     import time
 
     import kjit
@@ -64,7 +64,7 @@ def run(package, cache, device):
 
 
 def find_target(build, device):
-    """The name of the machine as kjit-cache --target has it."""
+    """Returns the name of this machine for kjit-cache --target."""
     if device == "cpu":
         flags = pathlib.Path("/proc/cpuinfo").read_text().split()
         return "x86-64-v4" if "avx512vl" in flags else "x86-64-v3" if "avx2" in flags else "x86-64-v2"
@@ -74,7 +74,7 @@ def find_target(build, device):
 
 
 def make_files(build, device, tree):
-    """Files of the kernels of CALLS by the name of their column."""
+    """Creates files with the kernels of CALLS; returns their paths by column name."""
     target = find_target(build, device)
     (tree / "calls.list").write_text(LIST)
     forms = {"shipped PTX": [], "shipped machine code": ["--machine-code"]} if device == "cuda" else {"shipped": []}
@@ -103,7 +103,7 @@ def main(build, device, rounds):
         files = {"from nothing": None, **make_files(build, device, tree)}
         for i in range(rounds):
             for name, file in [*files.items(), ("user's cache", None)]:
-                # The user's cache is the one that the process of the same round has filled from nothing.
+                # The user's cache is the cache that the first process of the same round has filled.
                 cache = tree / f"cache {i} {'from nothing' if name not in files else name}"
                 times, compiled[name] = measure_once(tree / "python", folder, file, cache, device)
                 columns.setdefault(name, []).append(times)

@@ -91,7 +91,7 @@ PEERS = {"cupy": ("CuPy", cupy_calls), "jax": ("JAX", jax_calls), "torch": ("PyT
 
 
 def measure(module):
-    """In a process of its own: prints the time of each call."""
+    """Runs in a separate process: prints the time of each call."""
     calls, wait = PEERS[module][1]()
     wait()
     for call in calls:

@@ -33,7 +33,7 @@ def imported(name):
 
 numexpr, duckdb, pyarrow = map(imported, ("numexpr", "duckdb", "pyarrow"))
 
-# The formula, in SQL, in C (of which each column is an element).
+# The formula, and the same in SQL and in C, where each name is an element of a column.
 FORMULAS = [
     ("a * 0.5 + b", "a * 0.5 + b", "a * 0.5 + b"),
     ("a * sin(b) + where(c > 0, c, 0)", "a * sin(b) + case when c > 0 then c else 0 end", "a * sin(b) + (c > 0 ? c : 0)"),
@@ -52,7 +52,7 @@ print(time.perf_counter() - start[0], time.process_time() - start[1])
 
 
 def loops(folder):
-    """A C function for each formula, compiled for this machine; nothing without a compiler."""
+    """Returns a C function for each formula, compiled for this machine, or nothing without a compiler."""
     if not shutil.which("cc"):
         return None
     source = "#include <math.h>\n" + "".join(
@@ -67,7 +67,7 @@ def loops(folder):
 
 
 def turns(rounds, calls):
-    """The least wall and CPU time of each call in ms; the first call of each is not counted."""
+    """Returns the minimum wall and CPU time of each call in ms. The first call of each does not count."""
     clocks = (time.perf_counter, time.process_time)
     least = {name: [float("inf")] * 2 for name in calls}
     for turn in range(rounds + 1):

@@ -69,7 +69,7 @@ def sigmoid_gradient(xp, x, y, z):
     return (p - y) * z
 
 
-# The program, how many of x, y, z it reads, and whether it writes an array.
+# The program, the number of the operands x, y, z that it reads, and whether it writes an array.
 PROGRAMS = {
     "axpy": (axpy, 2, 1), "polynomial": (polynomial, 1, 1), "distance": (distance, 3, 1), "softplus": (softplus, 2, 1),
     "choice": (choice, 3, 1), "black_scholes": (black_scholes, 3, 1), "rotation": (rotation, 3, 1), "sum": (total, 3, 0),
@@ -171,7 +171,7 @@ class Torch:
 
 
 class _TorchNames:
-    """torch with the names that differ."""
+    """torch, with NumPy's names for the functions that have other names in torch."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -218,7 +218,7 @@ LIBRARIES = {"kjit": Kjit, "numpy": Numpy, "cupy": Cupy, "torch": Torch, "compil
 
 
 def seconds(library, called, operands, repeats):
-    """The least time of a call, of several rows of calls."""
+    """Returns the minimum time of a call, from several series of calls."""
     for _ in range(5):
         called(*operands)
     library.wait()
@@ -240,13 +240,13 @@ def check(library, program, hosts):
     expected = np.asarray(program(np, *few))
     called = library.call(program)
     operands = [library.array(host) for host in few]
-    for _ in range(4):  # the last one by the fused kernel
+    for _ in range(4): # the last operand is computed by the fused kernel
         made = np.asarray(library.host(called(*operands)))
         assert np.allclose(made, expected, rtol=1e-4, atol=1e-4), (type(library).__name__, program.__name__, made, expected)
 
 
 def bandwidth_of_copy(library, host, repeats):
-    """Bytes a second of a copy."""
+    """Returns the bytes per second of a copy."""
     x, y = library.array(host), library.array(host)
     return 2 * host.nbytes / seconds(library, lambda a, b: a.copy_from(b), (x, y), repeats)
 

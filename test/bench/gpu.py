@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gpu.py BIN_DIR: kjit on the first GPU beside CUDA C compiled by nvcc -O3, CuPy, Numba and Triton, what of them is installed, in one run. Prints two tables.
-BIN_DIR is the folder of kjit-run."""
+"""gpu.py BIN_DIR: compares kjit on the first GPU, in one run, with CUDA C compiled by nvcc -O3 and with CuPy, Numba and
+Triton if they are installed. Prints two tables. BIN_DIR is the folder of kjit-run."""
 import argparse
 import math
 import os

@@ -1,4 +1,5 @@
-"""The benchmark kernels in CuPy, Numba and Triton: what is installed is measured. Each function returns {name: median microseconds}."""
+"""The benchmark kernels in CuPy, Numba and Triton. Only installed libraries are measured. Each function returns {name:
+median microseconds}."""
 import statistics
 
 import numpy as np
@@ -133,7 +134,7 @@ def measure_triton(cupy):
 
 
 def measure_peers(say):
-    """{peer: {name: us}} of the peers that are installed and work."""
+    """Returns {peer: {name: us}} for the peers that are installed and work."""
     results = {}
     if not is_installed("cupy"):
         say("CuPy is not installed: no Python peers")
@@ -146,7 +147,7 @@ def measure_peers(say):
         say(name)
         try:
             results[name] = measure(cupy)
-        except Exception as error:  # a peer's failure is no reason to lose the other figures
+        except Exception as error: # if a peer fails, the other times are still reported
             say(f"{name} failed: {error}")
         cupy.get_default_memory_pool().free_all_blocks()
     return results

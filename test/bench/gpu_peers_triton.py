@@ -1,4 +1,4 @@
-"""Triton compiles functions of a file only."""
+"""The Triton kernels. Triton compiles only functions that are in a file."""
 import triton
 import triton.language as tl
 

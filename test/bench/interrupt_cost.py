@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
-"""interrupt_cost.py [EXAMPLE...]: what interruptible code costs, for the example programs: least time of kjit-run --bench in microseconds without and with it, taken in turn, their ratio, and what a launch takes of the host; the geometric mean last.
+"""interrupt_cost.py [EXAMPLE...]: measures the cost of interruptible code for the example programs. Prints the minimum
+time of kjit-run --bench in microseconds without and with interruptible code, measured in turn, their ratio, the host
+time of a launch, and last the geometric mean.
 
---sass compares machine code for a GPU instead, without one: of the loop with most of an example's own instructions (multiplications, loads, products of tensor cores) how many instructions there are for each of those, registers, all instructions, spilled bytes and what ptxas remarks."""
+--sass compares machine code for a GPU instead; this needs no GPU. In each example, it takes the loop with most of the
+instructions that do the example's work (multiplications, loads, tensor core products). For this loop it prints the
+number of instructions for each of these instructions, the registers, the number of all instructions, the spilled bytes,
+and the remarks of ptxas."""
 import argparse
 import math
 import os
@@ -10,7 +15,7 @@ import subprocess
 import tempfile
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
-# The instruction that an example's inner loop is about.
+# The instruction that does most of the work in an example's inner loop.
 WORK = {
     "axpy": "FFMA", "vector_add": "FADD", "vector_add_stride": "FADD", "vector_add_guard": "FADD", "abs_sum": "FADD", "histogram256": "ATOMS", "black_scholes": "MUFU", "diffusion": "FADD",
     "mandelbrot": "DSETP", "normalize_rows": "FFMA", "transpose": "STG", "matmul_naive": "FFMA", "matmul": "FFMA", "nbody": "MUFU", "product_f32": "FFMA", "product_bf16": "HGMMA",
@@ -19,7 +24,7 @@ UNITS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
 
 
 def rows(n, side, bodies, steps, product):
-    """Of arrays with n elements, pictures and matrices of side x side, products of product x product."""
+    """Rows for arrays with n elements, pictures and matrices of side x side, and products of product x product."""
     vectors = f"r=zeros:f32[{n}] x=rand:f32[{n}] y=rand:f32[{n}]"
     matrices = f"C=zeros:f32[{product},{product}] A=rand:f32[{product},{product}] B=rand:f32[{product},{product}]"
     halves = matrices.replace("f32", "bf16")
@@ -56,7 +61,7 @@ def command_of(arguments, row, is_interruptible, repetitions):
 
 
 def measure(arguments, row, is_interruptible):
-    """Microseconds: of the launch on the device, the least; of the host, for a launch, the median."""
+    """Returns microseconds: the minimum time of the launch on the device, and the median host time of a launch."""
     done = subprocess.run(command_of(arguments, row, is_interruptible, arguments.repetitions), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     found = re.search(r"min ([0-9.]+) (ns|us|ms|s)\b.*host ([0-9.]+) us", done.stdout)
     if not found:
@@ -83,7 +88,7 @@ def count(arguments, row, is_interruptible):
 
 
 def type_of(argument, is_const):
-    """As kjit-compile has it, of an argument or of a literal of a launch."""
+    """Returns an argument or a literal of a launch in the form that kjit-compile takes."""
     array = re.fullmatch(r"\w+:(\w+)\[([^\]]*)\]", re.sub(r":(low|high)=[^:]*", "", argument))
     if array:
         return f"{array.group(1)}[{', '.join([':'] * (array.group(2).count(',') + 1))}] C"
@@ -109,7 +114,7 @@ def signature_of(arguments, row):
 
 
 def read_sass(text):
-    """The instructions, and of each branch back where it goes and stands."""
+    """Returns the instructions, and for each backward branch its target and its position."""
     instructions, labels = [], {}
     for line in text.splitlines():
         label = re.match(r"(\.L\w+):", line)
@@ -130,7 +135,8 @@ def is_look(instruction):
 
 
 def executed_in(instructions, goals, first, last):
-    """What a loop executes where it does not look at the clock or at the word: those stand in parts that a branch goes around, or goes to."""
+    """Returns the instructions that a loop executes in iterations without a poll of the clock or the word. The poll is
+    in blocks that a branch skips, or to which a branch jumps."""
     hot, at = [], first
     while at <= last:
         hot.append(instructions[at])

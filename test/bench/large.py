@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""large.py [--count N]: algorithms over 2^33 + 5 elements of u8 on the first GPU, each with its compilation, beside CuPy's sums and comparisons of pieces: what differs is printed as wrong, and ends with status 1.
-With --count on the CPU beside NumPy, to see that it runs. `import kjit` has to find the package."""
+"""large.py [--count N]: runs algorithms over 2^33 + 5 u8 elements on the first GPU, including their compilation, and
+compares the results with CuPy's results for chunks. It prints differences as wrong and then exits with status 1. With
+--count, the program also runs on the CPU and compares with NumPy, to test the program itself. `import kjit` must find
+the package."""
 import argparse
 import os
 import sys

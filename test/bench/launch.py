@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""launch.py BIN_DIR: host time of one launch by number of arguments, kjit beside the driver's own call and, where they are installed, CuPy, Numba and Triton, in one run; then with 1 to 64
-threads. Prints tables and writes launch.svg and launch_threads.svg into --out. BIN_DIR is the folder of kjit-run."""
+"""launch.py BIN_DIR: measures the host time of one launch by the number of arguments, in one run with the driver's own
+call and, if they are installed, with CuPy, Numba and Triton; then with 1 to 64 threads. Prints tables and writes
+launch.svg and launch_threads.svg into the --out folder. BIN_DIR is the folder of kjit-run."""
 import argparse
 import os
 import re
@@ -15,7 +16,7 @@ ROUNDS, LAUNCHES, COUNTS = 100, 256, [0, 1, 4, 16]
 
 
 def measure_kjit(folder, bin_dir, device):
-    """{way: {arguments: ns}} and the rows as launch.c names them."""
+    """Returns {way: {arguments: ns}}, and the rows by the names in launch.c."""
     program = os.path.join(folder, "launch")
     say("kjit" + (" and the driver" if device == "cuda" else ""))
     compile_with_kjit("launch.c", program, bin_dir, "-ldl")
@@ -84,7 +85,8 @@ def measure_triton(cupy, folder):
 
 
 def measure_peers(folder):
-    """{name: {arrays: ns}} of what is installed; one that fails says so and is left out."""
+    """Returns {name: {arrays: ns}} for the installed libraries. If a library fails, the program reports the failure and
+    leaves it out."""
     if not is_installed("cupy"):
         say("no CuPy: no peers")
         return {}
@@ -97,7 +99,7 @@ def measure_peers(folder):
         say(name)
         try:
             found[name] = measure()
-        except Exception as error:  # a peer's failure is no failure of this program
+        except Exception as error: # if a peer fails, this program does not fail
             say(f"{name} failed: {error}")
     return found
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""launch_cost.py BUILD_DIR: what one launch that is a hit does on the host between kjit_launch and the driver: instructions, and the cache lines of code and data that it touches, which are
-what it waits for when the driver has used the caches in between. Needs valgrind; needs no GPU: the driver is the unit tests' own, whose part (some 40 instructions) is counted too."""
+"""launch_cost.py BUILD_DIR: counts what one launch with a cache hit does on the host between kjit_launch and the
+driver: its instructions, and the cache lines of code and data that it touches. A launch waits for these cache lines if
+the driver has evicted them in between. The program needs valgrind, but no GPU: it uses the driver of the unit tests,
+whose part (about 40 instructions) is counted as well."""
 import os
 import subprocess
 import sys
@@ -12,10 +14,11 @@ LINE = 64
 
 
 def trace(program):
-    """The rows as the program names them, and for each the accesses of its last launch: (kind, address)."""
+    """Returns the rows by the program's names, and for each row the accesses of its last launch as (kind, address)."""
     with tempfile.NamedTemporaryFile("w+") as log:
         result = subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log.name}", program], capture_output=True, text=True, check=True,
-                                env={**os.environ, "OMP_NUM_THREADS": "1"})  # else threads that wait are counted
+                                # otherwise waiting threads would be counted as well
+                                env={**os.environ, "OMP_NUM_THREADS": "1"})
         names = [line.split() for line in result.stdout.splitlines()]
         marker, inside, found = int(names[0][3], 16), False, []
         for line in log:

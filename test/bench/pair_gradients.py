@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""pair_gradients.py: the sum of Gaussians over pairs and its derivatives, by kjit.pairs and kjit.pairs_gradient, in one run beside PyTorch, JAX, Warp and KeOps where they are installed. Times are medians, in ms; kjit, torch, jax, warp and pykeops are imported as Python finds them. The results of all are compared. PyTorch and JAX make the matrix of all pairs, PyTorch in parts of rows that fit."""
+"""pair_gradients.py: measures the sum of Gaussians over pairs and its derivatives with kjit.pairs and
+kjit.pairs_gradient, in one run with PyTorch, JAX, Warp and KeOps if they are installed. Times are medians in ms. Python
+must find kjit, torch, jax, warp and pykeops. The results of all libraries are compared. PyTorch and JAX compute the
+matrix of all pairs; PyTorch computes it in parts of as many rows as fit in memory."""
 import argparse
 import functools
 import statistics
@@ -9,7 +12,7 @@ import time
 import numpy as np
 from report import print_table, processor_name, say
 
-MATRIX_ELEMENTS = 2**27  # of a part of PyTorch's and JAX's
+MATRIX_ELEMENTS = 2**27 # size of a part in PyTorch and JAX
 NAMES = ("value", "gradient by x", "gradient by x and y")
 
 
@@ -154,8 +157,9 @@ PEERS = {"kjit": kjit_calls, "PyTorch": torch_calls, "JAX": jax_calls, "Warp": w
 
 
 def measure(peer, make, repetitions, expected, tolerance):
-    """Medians by name in ms, with the first call, which compiles, by name as well; None: the peer is not here or has other results than kjit. make: returns
-    (a function that waits, the calls by name, a function that makes an array of NumPy)."""
+    """Returns the medians by name in ms, and by name the time of the first call, which compiles. None means that the
+    peer is missing or has other results than kjit. make: returns (a function that waits, the calls by name, a function
+    that converts a NumPy array)."""
     try:
         wait, calls, host = make()
     except ImportError as error:
@@ -180,7 +184,8 @@ def measure(peer, make, repetitions, expected, tolerance):
 
 
 def add_rows(rows, times, peers, names, label):
-    """Adds a row for each of the calls to a table: the times of each peer, and kjit's beside its value."""
+    """Adds a row for each call to a table: the time of each peer, and kjit's time relative to its time for the
+    value."""
     for name in names:
         cells = [f"{name}, {label}"]
         for peer in peers:
@@ -189,7 +194,7 @@ def add_rows(rows, times, peers, names, label):
 
 
 def gaussian_rows(arguments, peers):
-    """The rows of the table for sums of Gaussians."""
+    """Returns the table's rows for sums of Gaussians."""
     rows, rng = [], np.random.default_rng()
     for width in arguments.widths:
         for kind in ("f4", "f8"):

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""pairs.py BIN_DIR: reductions over pairs of rows without their matrix (kjit_pairs), f32 points in 3 dimensions, in one run beside PyTorch, and KeOps where it is installed, on the first GPU; with --device cpu
-beside a loop in C (gcc -O3 -march=native -ffast-math -fopenmp) and NumPy by blocks of rows. BIN_DIR is the folder of kjit-run. Times are medians, in ms."""
+"""pairs.py BIN_DIR: measures reductions over pairs of rows without their matrix (kjit_pairs) on f32 points in 3
+dimensions. On the first GPU it compares with PyTorch and, if it is installed, KeOps. With --device cpu it compares with
+a loop in C (gcc -O3 -march=native -ffast-math -fopenmp) and with NumPy on blocks of rows. BIN_DIR is the folder of
+kjit-run. Times are medians in ms."""
 import argparse
 import os
 import re
@@ -26,7 +28,7 @@ def measure_kjit(arguments, call):
 
 
 def torch_calls(arguments):
-    """PyTorch makes the matrix, here in parts of as many rows as fit; KeOps does not."""
+    """PyTorch computes the matrix, here in parts of as many rows as fit in memory; KeOps does not compute it."""
     import torch
     x, y = (torch.rand(n, 3, device="cuda") for n in (arguments.rows, arguments.points))
     parts = x.split(max(1, 2**31 // arguments.points))
@@ -70,7 +72,8 @@ def measure_gpu(arguments):
 
 
 def measure_attention(arguments):
-    """A row of the table: one head of examples/pairs, softmax included, beside PyTorch's call for it in f32; the results are compared."""
+    """Returns a row of the table: one head of examples/pairs, with softmax, and PyTorch's call for it in f32. The
+    results are compared."""
     import numpy as np
     n = arguments.keys
     rng = np.random.default_rng()
@@ -107,7 +110,7 @@ def measure_attention(arguments):
 
 
 def measure_numpy(arguments):
-    """Once, by blocks whose matrix stays in the cache."""
+    """Runs once, in blocks whose matrix fits in the cache."""
     import numpy as np
     rng = np.random.default_rng()
     x, y = (rng.random((n, 3), dtype="f4") for n in (arguments.rows, arguments.points))

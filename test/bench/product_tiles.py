@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""product_tiles.py BIN_DIR: the tiles of lib/library/product_tiles.kir on the first GPU: 4096 x 4096 x 4096, microseconds of each row of the table in runtime/algorithm/product_plan.c, and of others."""
+"""product_tiles.py BIN_DIR: measures the tiles of lib/library/product_tiles.kir on the first GPU, for 4096 x 4096 x
+4096. Prints the microseconds for each row in the table of runtime/algorithm/product_plan.c, and for other tiles."""
 import argparse
 import os
 import re
@@ -16,7 +17,7 @@ kernel run(c, x, y, const MMA, const ROWS, const COLUMNS, const DEPTH, const AT_
   product_tiles(bind_back(left, x), bind_back(right, y), bind_back(put, c), i32(c.shape[0]), i32(c.shape[1]), i32(x.shape[1]), zero(dtype(c)), 1, ROWS, COLUMNS, DEPTH, true, false, MMA, 1)
 }
 """
-# Rows, columns, depth, blocks on a multiprocessor: what the table might have, too.
+# Rows, columns, depth, blocks on a multiprocessor: candidates for new rows in the table.
 SIZES = [(256, 128, 8, 1), (128, 256, 8, 1), (128, 128, 8, 1), (128, 128, 16, 1), (128, 128, 16, 2), (64, 128, 16, 2), (128, 64, 16, 2), (64, 64, 16, 2), (64, 64, 16, 3)]
 KINDS = [("f32", "false"), ("f32", "true"), ("f64", "false"), ("f64", "true"), ("c128", "false")]
 BYTES = {"f32": 4, "f64": 8, "c128": 16}
@@ -24,7 +25,7 @@ PLAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "run
 
 
 def table_of(kind, has_mma):
-    """Rows of the table that products of this type have."""
+    """The table's rows for products of this type."""
     with open(PLAN) as file:
         table = re.search(r"tile_table\[\] = \{\n(.*?)\n\};", file.read(), re.DOTALL).group(1)
     rows = re.findall(r"\{ (true|false), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), [0-9.]+ \}", table)

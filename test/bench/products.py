@@ -12,12 +12,12 @@ from report import kjit_bench, output_of, print_table, say
 
 SIZE = 4096
 GOALS = {"f32": 0.9, "bf16": 0.6}
-# Compile-time parameters: the first one is the example's own choice.
+# Compile-time parameters. The first set is the example's own choice.
 F32 = ["4, 2", "2, 2", "2, 3", "4, 3"]
 BF16 = [""]
 
 
-# Of kjit_matmul: batch, rows, sum, columns.
+# Extents of kjit_matmul: batch, rows, sum, columns.
 SHAPES = [(1, 4096, 4096, 4096), (1, 8192, 8192, 8192), (1, 1000, 1000, 1000), (1, 127, 4096, 333), (256, 128, 128, 128), (1, 65536, 64, 64), (1, 4096, 4096, 1), (1, 1, 1 << 24, 1)]
 CALLS = 10  # number of calls in a row, because a short product takes less time than its launch
 TYPES = {"f32": "float32", "tf32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
@@ -37,7 +37,7 @@ def teraflops(us):
 
 
 def time_call(kjit_run, kind, shape, repetitions):
-    """Median device time of a matmul in microseconds."""
+    """Returns the median device time of a matmul in microseconds."""
     batch, m, k, n = shape
     lead, element = f"{batch}, " if batch > 1 else "", "f32" if kind == "tf32" else kind
     command = [kjit_run, "--device", "cuda", "--quiet", "--bench", str(repetitions), "--repeat", str(CALLS), "--arg", f"a=rand:{element}[{lead}{m}, {k}]:low=-1", "--arg", f"b=rand:{element}[{lead}{k}, {n}]:low=-1",
@@ -55,7 +55,7 @@ def time_torch(kind, shape, repetitions):
     times = []
     for i in range(repetitions + 5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(1000000)  # so that all are queued before the first one runs
+        torch.cuda._sleep(1000000) # so that all calls are queued before the first one runs
         start.record()
         for _ in range(CALLS):
             torch.matmul(a, b, out=c)
@@ -66,12 +66,12 @@ def time_torch(kind, shape, repetitions):
 
 
 def time_queued(call, repetitions):
-    """Median device time of a call of PyTorch in microseconds."""
+    """Returns the median device time of a PyTorch call in microseconds."""
     import torch
     times = []
     for i in range(repetitions + 5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(1000000)  # so that all are queued before the first one runs
+        torch.cuda._sleep(1000000) # so that all calls are queued before the first one runs
         start.record()
         for _ in range(CALLS):
             call()
@@ -114,7 +114,7 @@ def measure_epilogues(kjit_run, repetitions):
 
 
 def measure_bytes(kjit_run, repetitions):
-    """The right factor lies along the sum, as torch._int_mm and torch._scaled_mm want it, or across."""
+    """The right operand is contiguous along the sum, as torch._int_mm and torch._scaled_mm require, or across it."""
     import torch
     rows = []
     for m, k, n in [(4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024), (512, 4096, 4096), (65536, 64, 64)]:

@@ -15,7 +15,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = os.path.join(HERE, "..", "..", "lib", "library", "product_cpu.kir")
 KINDS = {"f32": "f4", "f64": "f8", "c64": "c8", "i32": "i4"}
-# Name, shapes, which operands lie transposed.
+# Name, shapes, and which operands are transposed.
 ROWS = [
     ("1024 cubed", (1024, 1024), (1024, 1024), ""),
     ("1024 cubed, x.T", (1024, 1024), (1024, 1024), "x"),
@@ -102,7 +102,7 @@ def measure(arguments):
 
 
 def used_seconds(kjit_run, folder, kind, repetitions):
-    """The processor's time of kjit-run, and so of a process that does more than the products."""
+    """The processor time of kjit-run, that is, of a process that does more than the products."""
     import resource
 
     from report import output_of
@@ -158,7 +158,7 @@ def main():
     usable = sorted(os.sched_getaffinity(0))
     arguments.cores = 1 if arguments.cpu_time or arguments.tune else min(arguments.cores or len(usable), len(usable))
     os.sched_setaffinity(0, usable[: arguments.cores])
-    os.environ["OPENBLAS_NUM_THREADS"] = str(arguments.cores)  # before NumPy is loaded
+    os.environ["OPENBLAS_NUM_THREADS"] = str(arguments.cores) # must be set before NumPy is loaded
     if arguments.tune:
         tune(arguments)
     else:

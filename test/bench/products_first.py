@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""products_first.py: first calls of kjit.matmul from Python, of types and shapes never seen, and the same from kjit's disk cache in the next process, ms by the clock; the driver's own cache is off.
-`import kjit` has to find the package. Each process has made one product of f64 before. With no_driver.c in place of the driver it is kjit's part alone."""
+"""products_first.py: measures first calls of kjit.matmul from Python with new types and shapes, and the same calls from
+kjit's disk cache in the next process, in ms of wall time. The driver's own cache is off. `import kjit` must find the
+package. Each process has computed one f64 product before. If no_driver.c replaces the driver, the time is that of kjit
+alone."""
 import os
 import subprocess
 import sys
@@ -12,7 +14,7 @@ CALLS = [("f32", 4096, 4096, 4096), ("f16", 4096, 4096, 4096), ("f16", 1000, 100
 
 
 def measure():
-    """In a process of its own: prints a time for each call."""
+    """Runs in a separate process: prints a time for each call."""
     import time
 
     import kjit

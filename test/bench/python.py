@@ -38,7 +38,7 @@ other(a, 2, a, a)
 kjit.synchronize()
 print(imported - start, first - start, time.perf_counter() - first)
 """
-# Starts everything for which every program has to wait: the driver, its context on the GPU, and its compiler for PTX.
+# Starts everything that each program has to wait for: the driver, its context on the GPU, and its PTX compiler.
 DRIVER_FIRST = r"""
 import ctypes, time
 start = time.perf_counter()
@@ -99,7 +99,8 @@ ROUNDS, LAUNCHES = 40, 250
 
 
 def run_first(text, environment):
-    """[ms of the import, to the end of the first kernel, of the second one], or Nones; the least of three processes with nothing on disk."""
+    """Returns [ms of the import, ms to the end of the first kernel, ms of the second kernel], or Nones; the minimum of
+    three processes with empty caches."""
     found = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
@@ -112,8 +113,9 @@ def run_first(text, environment):
 
 
 def measure_medians(tests, wait):
-    """[[name, us of a launch]] of tests, which are (name, the text of a statement, the names in it): in turns, so that all meet the
-    same machine. A function around a statement would add its own call to each launch."""
+    """Returns [[name, us of a launch]] for tests, which are (name, text of a statement, names in it). The tests run in
+    turn, so that changes of the machine's speed affect all of them. The statements are not wrapped in functions,
+    because a function call would add to the time of each launch."""
     runs = []
     for _, statement, names in tests:
         scope = {}
@@ -234,7 +236,7 @@ def measure_speed(kjit, device, peers):
 
 
 def measure_threads(kjit, device):
-    """us a launch of all, from one thread and from eight, each on a stream of its own."""
+    """Returns the us of a launch from one thread and from eight threads, each on its own stream."""
     _, axpy_guard = make_kernels(kjit)
     where = kjit.device(device)
 

@@ -20,7 +20,7 @@ FOLDER = tempfile.TemporaryDirectory()
 
 
 def fastest_ns(launch, wait, rounds):
-    """The time of one launch in the fastest of the rounds."""
+    """Returns the time of one launch in the fastest round."""
     launch()
     wait()
     best = float("inf")
@@ -34,7 +34,7 @@ def fastest_ns(launch, wait, rounds):
 
 
 def make_function(cuda, count):
-    """A function of so many parameters that does nothing."""
+    """Returns a function with this number of parameters that does nothing."""
     names = ", ".join(f"p{i}" for i in range(count))
     scope = {"cuda": cuda}
     text = f"def nothing({names}):\n    return\n"
@@ -49,7 +49,7 @@ RECORD = np.dtype([("x", np.float32), ("y", np.float32)])
 
 
 def usual(cuda, arrays, numbers):
-    """Arrays of the device and numbers of Python, as a program with many arguments has them."""
+    """Device arrays and Python numbers, as a program with many arguments has them."""
     return [cuda.to_device(np.zeros(64)) for _ in range(arrays)] + [i if i % 2 else 0.5 * i for i in range(numbers)]
 
 
@@ -64,7 +64,7 @@ def signature_text(arrays, numbers):
 
 
 class Types:
-    """The types of either package by the same names, beside what the module cuda has."""
+    """Makes the types of both packages available under the same names, next to the names in the module cuda."""
 
     def __init__(self, cuda, types):
         self._cuda, self._types = cuda, types
@@ -74,7 +74,7 @@ class Types:
 
 
 def forms(cuda):
-    """[(form, function that gives what is to be called for one launch)]"""
+    """Returns [(form, function that returns the callable for one launch)]."""
 
     def launch(jit, given, *configuration):
         kept = jit(make_function(cuda, len(given)))[configuration or (1, 1)]
@@ -127,10 +127,10 @@ def forms(cuda):
 
 
 def foreign_forms(cuda, on_gpu):
-    """The same with arrays of other libraries, or with a class that has their interface."""
+    """Returns the same with arrays of other libraries, or with a class that has their interface."""
 
     class Other:
-        """An array of another library, of which only the CUDA array interface is known."""
+        """An array of another library that has only the CUDA array interface."""
 
         def __init__(self):
             self.kept = cuda.to_device(np.zeros(64))
@@ -157,7 +157,7 @@ def foreign_forms(cuda, on_gpu):
 
 
 def measure(cuda, on_gpu, rounds, wanted):
-    """{form: ns}; a form that fails says so and is left out."""
+    """Returns {form: ns}. If a form fails, the program reports it and leaves it out."""
     found = {}
     for name, make in [*forms(cuda), *foreign_forms(cuda, on_gpu)]:
         if wanted not in name:
@@ -179,7 +179,7 @@ def measure_numba(rounds, wanted):
 
 
 def measure_cupy(rounds):
-    """CuPy's own kernels, which take arrays and NumPy's scalars as they are."""
+    """CuPy's own kernels, which take arrays and NumPy scalars directly."""
     import cupy
 
     found = {}
@@ -192,7 +192,8 @@ def measure_cupy(rounds):
 
 
 def measure_driver():
-    """The driver's own call from C, for the forms of measure_cupy: a kernel has a parameter of 8 bytes for each argument."""
+    """The driver's own call from C, for the forms in measure_cupy: a kernel has one 8-byte parameter for each
+    argument."""
     counts = {1: "1 array", 8: "4 arrays, 4 numbers", 26: "13 arrays, 13 numbers"}
     program = os.path.join(FOLDER.name, "driver_launch")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver_launch.c")
@@ -226,7 +227,7 @@ def main():
             say(name)
             try:
                 columns[name] = measure_peer()
-            except Exception as error:  # a peer's failure is no failure of this program
+            except Exception as error: # if a peer fails, this program does not fail
                 say(f"{name} failed: {error}")
     rows = [[form, *(f"{times[form]:.0f}" if form in times else "-" for times in columns.values())] for form in columns["kjit.cuda"]]
     print_table("The host's time of one launch from Python, ns", f"{processor_name()}, {options.device}", ["form", *columns], rows)

@@ -1,4 +1,5 @@
-"""What the benchmark commands share: running kjit-run and compiled programs, and the table at the end."""
+"""Functions that the benchmark commands share: they run kjit-run and compiled programs, and print the table at the
+end."""
 import datetime
 import os
 import platform
@@ -23,7 +24,8 @@ def output_of(command, **options):
 
 
 def kjit_bench(kjit_run, device, module, arguments, launch, repetitions=30, launches=1):
-    """Median and least device time of one launch in microseconds, by kjit-run --bench; of several in a row where one is short beside what starting it takes."""
+    """Returns the median and minimum device time of one launch in microseconds, from kjit-run --bench. If a launch is
+    short compared with the time to start it, several launches are measured together."""
     command = [kjit_run, os.path.join(EXAMPLES, module), "--device", device, "--quiet", "--bench", str(repetitions), "--repeat", str(launches), "--launch", launch]
     for argument in arguments:
         command += ["--arg", argument]
@@ -31,7 +33,7 @@ def kjit_bench(kjit_run, device, module, arguments, launch, repetitions=30, laun
 
 
 def library_folder(bin_dir):
-    """Where libkjit lies: beside the tools' folder, in a build and in an installation."""
+    """The folder of libkjit, which is next to the tools' folder in a build and in an installation."""
     for folder in ("lib", "lib64", "lib/x86_64-linux-gnu"):
         candidate = os.path.join(os.path.dirname(os.path.abspath(bin_dir)), folder)
         if os.path.exists(os.path.join(candidate, "libkjit.so")):
@@ -53,7 +55,7 @@ def processor_name():
 
 
 def print_table(title, machine, columns, rows):
-    """A Markdown table, ready for docs/performance.md."""
+    """Prints a Markdown table for docs/performance.md."""
     print(f"\n{title}\n\n{machine}, {datetime.date.today().isoformat()}\n")
     print("| " + " | ".join(columns) + " |")
     print("|" + "---|" * len(columns))

@@ -89,7 +89,7 @@ def are_alike(text, kjits, numpys, own, given, bound):
 
 
 def compare(text, size, dtype, rounds):
-    """Returns the least seconds of a call of (kjit, NumPy)."""
+    """Returns the minimum seconds of a call for (kjit, NumPy)."""
     given = operands(size, dtype)
     own = {name: knp.asarray(each, copy=True) for name, each in given.items()}
     kjits, numpys = function_of(text, own | {"xp": knp, "np": np, "n": size}), function_of(text, given | {"xp": np, "np": np, "n": size})
@@ -105,7 +105,7 @@ def compare(text, size, dtype, rounds):
 
     with np.errstate(all="ignore"):
         assert are_alike(text, kjits, numpys, own, given, 1e-3 if dtype == "float32" else 1e-9), (text, size, dtype)
-        for call in (computed, computed, computed, numpys):  # the first calls compile on another thread
+        for call in (computed, computed, computed, numpys): # the first calls start compilations on another thread
             seconds_of(call, 50)
             _fusing.wait()
         repetitions = max(10, 20000 // size)

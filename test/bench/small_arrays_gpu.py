@@ -33,7 +33,7 @@ ROWS = {
 
 
 def least(call, wait):
-    """The least time in us. The code of an expression that was seen is compiled beside the first calls."""
+    """Returns the minimum time in us. While the first calls run, kjit compiles the code of a repeated expression."""
     end = time.perf_counter() + SECONDS_TO_COMPILE
     while time.perf_counter() < end:
         call()
@@ -48,7 +48,8 @@ def least(call, wait):
 
 
 def libraries():
-    """{name: (arrays from a host array, sum, launch what is recorded, wait, to the host)}"""
+    """Returns {name: (array creation from a host array, sum, launch of recorded operations, wait, copy to the
+    host)}."""
     found = {"kjit": (lambda host: knp.asarray(host, device="cuda:0"), knp.sum, lambda r: r.__cuda_array_interface__, kjit.synchronize, lambda r: r.to_host())}
     for name in ("cupy", "torch"):
         try:

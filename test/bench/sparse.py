@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""sparse.py BIN_DIR [--device cuda] [--small]: products of sparse matrices and LSMR, by kjit-run, beside CuPy on the first GPU or SciPy on the CPU where they are installed, in one run; results are compared.
-BIN_DIR is the folder of kjit-run. Times are medians of several calls; of LSMR one that makes the transposed matrix, too. --small: a tenth of everything, to see that it runs."""
+"""sparse.py BIN_DIR [--device cuda] [--small]: measures products of sparse matrices and LSMR in one run, with kjit-run
+and, if they are installed, with CuPy on the first GPU or SciPy on the CPU. The results are compared. BIN_DIR is the
+folder of kjit-run. Times are medians of several calls; LSMR's time includes the transposition of the matrix. --small: a
+tenth of each size, to test the program itself."""
 import argparse
 import os
 import re
@@ -16,19 +18,20 @@ REPETITIONS = 15
 
 
 def save_csr(path, data, columns, offsets, shape):
-    """As scipy.sparse.save_npz has it."""
+    """Writes the matrix in the format of scipy.sparse.save_npz."""
     np.savez(path, format=b"csr", shape=np.array(shape), data=data, indices=columns, indptr=offsets)
 
 
 def random_csr(rng, rows, columns, count, lengths):
-    """Entries at random places. even: as many in each row on average; steep: most of them in a few rows."""
+    """Creates entries at random positions. even: the same number in each row on average. steep: most entries are in a
+    few rows."""
     share = rng.random(count) if lengths == "even" else rng.random(count)**8
     offsets = np.searchsorted(np.sort((share * rows).astype("i4")), np.arange(rows + 1)).astype("i4")
     return rng.standard_normal(count).astype("f4"), rng.integers(0, columns, count).astype("i4"), offsets, (rows, columns)
 
 
 class Peer:
-    """CuPy or SciPy; None where it is not installed."""
+    """CuPy or SciPy, or None if it is not installed."""
 
     def __init__(self, device):
         self.is_gpu = device == "cuda"
@@ -50,7 +53,7 @@ class Peer:
         return self.arrays.asnumpy(x) if self.is_gpu else x
 
     def measure(self, call):
-        """(median us, the result)"""
+        """Returns (median us, the result)."""
         times = []
         for i in range(REPETITIONS + 3):
             self.wait()
@@ -74,7 +77,7 @@ def find_peer(device):
 
 
 def measure_kjit(kjit_run, device, folder, arguments, call):
-    """(median us, the result r)"""
+    """Returns (median us, the result r)."""
     command = [kjit_run, "--device", device, "--quiet", "--bench", str(REPETITIONS), "--call", call, "--save", f"r={os.path.join(folder, 'r.npy')}"]
     for name, path in arguments.items():
         command += ["--arg", f"{name}=@{path}"]
@@ -83,7 +86,7 @@ def measure_kjit(kjit_run, device, folder, arguments, call):
 
 
 def rows_of(scale):
-    """(title, matrix, columns of what it is multiplied with; 0: a vector)"""
+    """(title, matrix, columns of the other operand; 0 means a vector)"""
     rng = np.random.default_rng(1)
     many, entries = 1_000_000 // scale, 10_000_000 // scale
     for lengths in ("even", "steep"):

@@ -30,7 +30,7 @@ pandas, polars, pyarrow, duckdb = map(imported, ("pandas", "polars", "pyarrow", 
 
 
 def turns(rounds, calls):
-    """name -> (first time, least time of the others), in ms."""
+    """name -> (first time, minimum time of the other calls), in ms."""
     first, least = {}, dict.fromkeys(calls, float("inf"))
     for turn in range(rounds + 1):
         for name, call in calls.items():
@@ -54,7 +54,7 @@ def data(rows, keys):
 
 
 def groups(columns, frame, lazy, arrow, own):
-    """Sum and mean by the key, and with own the difference of the extrema."""
+    """Sum and mean by key and, with `own`, the difference between maximum and minimum."""
     also = {"r": ("x", spread)} if own else {}
     calls = {"kjit": lambda: kjit.table(columns).groupby("k").agg(s=("x", "sum"), m=("y", "mean"), **also)}
     if pandas:
@@ -83,7 +83,7 @@ def groups(columns, frame, lazy, arrow, own):
 
 
 def joins(columns, frame, lazy, arrow, keys):
-    """The inner join with a table that has each key once."""
+    """The inner join with a table that contains each key once."""
     rng = np.random.default_rng(2)
     other = {"k": rng.permutation(keys), "z": rng.normal(size=keys)}
     calls = {"kjit": lambda: kjit.table(columns).merge(other, on="k")}
@@ -105,7 +105,7 @@ def joins(columns, frame, lazy, arrow, keys):
 
 
 def windows(columns, frame, lazy, length):
-    """The mean and the standard deviation of rolling windows."""
+    """The mean and the standard deviation in rolling windows."""
     calls = {"kjit": lambda: kjit.table(columns).rolling(length).agg(m=("x", "mean"), s=("x", "std"))}
     if pandas:
         calls["pandas"] = lambda: (frame["x"].rolling(length).mean(), frame["x"].rolling(length).std())

@@ -21,17 +21,18 @@ ARCHES = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
 BITS = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64,
         "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "c64": 64, "f16x2": 32, "u8x8": 64, "f32x2": 64, "u32x4": 128, "f64x2": 128,
         "boolx4": 32, "f32x3": 96}
-WHOLE = ["f16x2", "u8x8", "f32x2", "u32x4", "f64x2"]  # of what the reference calls vectors and structs
+# components of the types that the reference calls vectors and structs
+WHOLE = ["f16x2", "u8x8", "f32x2", "u32x4", "f64x2"]
 WIDE_ARCH = 90  # exchanges of 128 bits
 SCOPES = {"": "gpu", "_block": "cta", "_system": "sys"}
 SAME_SCOPE = {"gl": "gpu", "cta": "cta", "sys": "sys"}  # of membar
 PLACES = {"global": "x[0]", "shared": "s[0]", "pointer": "p[0]"}
-OFFSET = 3  # of the element of x that constants are combined with
+OFFSET = 3 # for the element of x that constants are combined with
 CONSTANT = 5
 
 
 class Promise:
-    """Of one operation: the number of its operands, its types, the orders that it may have."""
+    """Returns for one operation the number of its operands, its types, and its possible orders."""
 
     def __init__(self, name, operands, types):
         self.name, self.operands, self.types = name, operands, types
@@ -44,7 +45,7 @@ class Promise:
 
 
 def read_reference(path):
-    """Promises by name, and the memory orders."""
+    """Returns the documented operations by name, and the memory orders."""
     texts, operands, orders = {}, {}, []
     for line in open(path):
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
@@ -88,7 +89,8 @@ class Case:
 
 
 def cases_of(promises, orders, kind):
-    """Orders in global memory; places, constants and uses of the result with the order left out."""
+    """Tests all orders in global memory. With the default order, tests other memory, constants, and uses of the
+    result."""
     for name, promise in promises.items():
         if kind not in promise.types:
             continue
@@ -119,7 +121,7 @@ class Access:
         self.order = next((w for w in words if w in ("relaxed", "acquire", "release", "acq_rel", "sc", "weak")), None)
         widths = [re.fullmatch(r"(?:b|s|u|f|bf)(\d+)", word) for word in words]
         self.bits = next((int(width[1]) for width in widths if width), None)
-        if name in ("atom", "red"):  # what PTX takes where nothing is said
+        if name in ("atom", "red"): # PTX's default qualifiers
             self.scope, self.order = self.scope or "gpu", self.order or "relaxed"
         if name == "membar":
             self.name, self.scope, self.order = "fence", SAME_SCOPE[words[0]], "sc"
@@ -130,7 +132,8 @@ class Access:
 
 
 def find_unfolded(case, accesses):
-    """Of a constant at an offset: what does not have both in the instruction; None: nothing."""
+    """Returns the error of an atomic with a constant at an offset, if the instruction does not contain both, or
+    None."""
     at = f"+{OFFSET * BITS[case.type] // 8}]"
     is_counter = case.promise.name in ("atomic_inc", "atomic_dec")
     count = case.promise.operands if case.type in ("i32", "u32") or case.type in ("i64", "u64") and not is_counter else 0
@@ -143,7 +146,7 @@ def find_unfolded(case, accesses):
 
 
 def find_wrong(case, text):
-    """What is not as promised in the PTX of a case; None: nothing."""
+    """Returns how the PTX of a case differs from the documentation, or None."""
     found = [a for a in (Access(*m.groups()) for m in INSTRUCTION.finditer(text)) if not a.is_private]
     scope, bits = scope_of(case.name), BITS[case.type]
     strong = [i for i, a in enumerate(found) if a.name != "fence" and not a.is_weak()]
@@ -195,7 +198,7 @@ def compile_kernel(arguments, folder, name, kind, arch, statements):
 
 
 def check(arguments, folder, cases, kind, arch):
-    """Failures of all cases of a type on an architecture."""
+    """Returns the failures of all cases for a type on an architecture."""
     cases = [case for case in cases if case.is_for(arch)]
     code, result = compile_kernel(arguments, folder, f"{kind}_{arch}", kind, arch, [case.text() for case in cases])
     if result.returncode:
@@ -212,7 +215,7 @@ def check(arguments, folder, cases, kind, arch):
 
 
 def check_refusals(arguments, folder, promises, orders):
-    """One operation of each rule with each type and order that it is not promised for."""
+    """Tests one operation of each rule with each type and order that the reference does not allow."""
     failures = []
     rules = {(promise.name, tuple(promise.types)): name for name, promise in promises.items() if scope_of(name) == "gpu"}
     for name in rules.values():

@@ -15,16 +15,16 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import ptx
 
 TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Tests of values that run on both targets. The accuracy test names built-ins in its table.
+# Tests of values that run on both targets. The accuracy test has the built-ins' names in its table.
 VALUE_TESTS = ["conformance/*.kir", "docs/examples/*.kir", "accuracy/reference.c"]
-# Checks of PTX beside the rows of ptx.py.
+# Checks of PTX in addition to the rows of ptx.py.
 PTX_TESTS = ["ptx/*.kir"]
-# Sections whose built-ins are computed at all pairs of special values, and where that is.
+# Sections whose built-ins are tested on all pairs of special values, and the file of this test.
 COMPUTING = ("integers", "numbers", "fp8", "complex numbers", "floating point", "approximations")
 SPECIAL_TESTS = ["special/*.py"]
-# What libclc, which is part of kjit, lacks: these need the CUDA toolkit's libdevice on a GPU.
+# Functions that libclc, which is part of kjit, lacks. On a GPU they need libdevice from the CUDA toolkit.
 LIBCLC_LACKS = {"erfinv", "erfcinv", "erfcx", "normcdf", "normcdfinv", "j0", "j1", "y0", "y1", "jn", "yn"}
-# No value to look at: they end the kernel.
+# These built-ins end the kernel, so they have no value to test.
 WITHOUT_VALUE = {"trap", "breakpoint"}
 
 
@@ -36,7 +36,7 @@ def builtin_names(scripts):
 
 
 def computing_names(scripts):
-    """The built-ins that only compute: those of the sections of the table that are called so."""
+    """Returns the built-ins that only compute, from the table's sections with these titles."""
     import tables
 
     sections = re.split(r"^/\* (.*) \*/$", (tables.ROOT / "lib/ir/builtins.def").read_text(), flags=re.MULTILINE)
@@ -68,7 +68,7 @@ def run(command):
 
 
 def compile_row(arguments, folder, name, row, *options):
-    """The command's failure or None, and the path of the PTX."""
+    """Returns the command's failure or None, and the path of the PTX."""
     path, code = os.path.join(folder, name + ".kir"), os.path.join(folder, name + ".ptx")
     open(path, "w").write(source(row))
     types = row.types if isinstance(row.types, tuple) else (row.types,) * 4

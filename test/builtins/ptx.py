@@ -137,7 +137,7 @@ ROWS = {
     "abs": row("r[i] = abs(x[i])", r"abs\.f32"),
     "min": row("r[i] = min(x[i], y[i])", r"min\.f32"),
     "max": row("r[i] = max(x[i], y[i])", r"max\.f32"),
-    # floating point: instructions, or the library's code inlined
+    # ---- floating point: instructions, or inlined library code ----
     "sqrt": row("r[i] = sqrt(x[i])", r"sqrt\.rn\.f32"),
     "rsqrt": row("r[i] = rsqrt(x[i])", r"rsqrt\.approx\.f32"),
     "floor": row("r[i] = floor(x[i])", r"cvt\.rmi\.f32"),

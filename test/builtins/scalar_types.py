@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""scalar_types.py --table include/kjit/types.def --kjit-compile PROGRAM --kjit-run PROGRAM [--device cuda]: every scalar type of the table is computed with, converted to every other,
-kept in every space of memory and printed; the code for each target is made, and that of the device gives the right values. A type without a lowering fails."""
+"""scalar_types.py --table include/kjit/types.def --kjit-compile PROGRAM --kjit-run PROGRAM [--device cuda]: computes
+with every scalar type in the table, converts it to every other type, stores it in every memory space and prints it. The
+code is compiled for each target, and the device must compute the right values. A type without a lowering fails."""
 import argparse
 import os
 import re
@@ -15,7 +16,7 @@ TARGETS = ("cpu", "sm_75", "sm_80", "sm_90", "sm_100")
 
 
 def kernel(t, types):
-    """Its text, and what r holds where x is 1."""
+    """Returns the source, and the contents of r for x = 1."""
     is_complex = types[t] == "COMPLEX"
     number = lambda text: f"real({text})" if is_complex else text
     cases = [(number("a + b"), 2), (number("a * b"), 1), (number("a - b"), 0), ("a == b ? 1 : 2", 1), (number("zero(T) * b"), 0), (number("s[0]"), 1), (number("l[i32(x[0] != x[1])]"), 1),

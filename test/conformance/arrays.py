@@ -35,7 +35,7 @@ def _(r, rng):
     r.expect("halves", halves)
     r.expect("steps", steps)
     r.expect("rows", rows)
-    # one element further: every thread of a block reads before the barrier and writes after it
+    # shifted by one element: every thread of a block reads before the barrier and writes after it
     s = rng.integers(-9, 9, 65).astype(np.int32)
     r.array("s", s)
     r.launch("shift_once", "1, 64", "s[1:]", "s[:64]")

@@ -93,7 +93,8 @@ def _(r, rng):
 
 
 def is_chain(before, place, x, better):
-    """The threads that changed the place took it from the value before to the value after, one after the other, through values it really held."""
+    """Checks the threads that changed the element. Each replaced one value by the next, and the memory really held all
+    these values."""
     def check(old, after):
         changed = better(x, old)
         order = np.argsort(x[changed] if better(1, 0) else -x[changed].astype(np.float64), kind="stable")

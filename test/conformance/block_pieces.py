@@ -4,7 +4,7 @@ from rows import row, some
 
 
 def launch(r, m, shape, kernel, want, x, *arguments):
-    """Of x and the identity; results and arguments have names of their own for each kernel, monoid and shape."""
+    """Creates x and the identity. Results and arguments have separate names for each kernel, monoid and shape."""
     name = f"{kernel}_{m.name}_{shape}"
     monoids.arrays_of(r, m, **{f"x_{name}": x, f"e_{name}": np.array([m.identity], m.dtype)})
     for at, values in enumerate(want):
@@ -26,7 +26,7 @@ def launch_several(r, rng, m, threads, shape):
     inclusive, exclusive, _, total = monoids.scans(m, x)
     launch(r, m, shape, "several", [np.stack([inclusive, exclusive]), np.broadcast_to(total, (3, threads))], x, m.op, str(threads), str(each))
 
-SHARED_BYTES = 99 << 10  # that a block may have on every GPU from sm_80 on
+SHARED_BYTES = 99 << 10 # shared memory that a block can have on every GPU from sm_80 on
 
 
 @row("block: every kind of element")
@@ -81,7 +81,8 @@ def _(r, rng):
     for number, (m, threads) in enumerate(monoids.pick(rng, ["add_i1", "add_u2", "add_f4", "add_f8", "add_c16", "then", "multiply", "last_tagged"], monoids.SIZES[1:], 1)):
         each = int(rng.integers(1, 9)) if m.name != "multiply" else int(rng.integers(1, 4))
         x = m.make(rng, threads * each)
-        most = SHARED_BYTES // (x.itemsize * threads * 33 // 32 + 1)  # a GPU's tile has one element in 32 more
+        # a GPU's tile has one more element for every 32 elements
+        most = SHARED_BYTES // (x.itemsize * threads * 33 // 32 + 1)
         x, each = x[:threads * min(each, most)], min(each, most)
         monoids.arrays_of(r, m, **{f"x{number}": x, f"s{number}": monoids.unlike(x.reshape(each, threads).T), f"b{number}": monoids.unlike(x)})
         r.launch("exchange", f"1, {rng.choice(monoids.shapes_of(threads))}", f"s{number}", f"b{number}", f"x{number}", str(threads), str(each))

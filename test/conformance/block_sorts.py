@@ -26,7 +26,8 @@ def _(r, rng):
 
 
 def items_of(rng, threads):
-    """How many a thread has, at most 2048 in a block: keys, values and positions lie in the shared memory of one."""
+    """Returns the number of keys for each thread. A block has at most 2048 keys, because the keys, values and positions
+    of one block are in shared memory."""
     return int(rng.integers(1, min(8, 2048 // threads) + 1))
 
 
@@ -58,7 +59,7 @@ def _(r, rng):
 
 
 def keys_of(rng, dtype, count):
-    """As orders.numbers, and of floats NaNs of both signs and with other bits set."""
+    """Like orders.numbers. Floats also contain NaNs with both signs and with other payload bits."""
     x = orders.numbers(dtype)(rng, count)
     if x.dtype.kind == "f":
         word, quiet = f"u{x.itemsize}", np.array([np.nan, -np.nan], x.dtype)
@@ -68,7 +69,7 @@ def keys_of(rng, dtype, count):
 
 
 def sorted_by(ranks, descending, valid=None):
-    """Where elements come from in a stable sort of the first `valid` by their ranks, integers."""
+    """Returns the source indices of a stable sort of the first `valid` elements by their integer ranks."""
     valid = len(ranks) if valid is None else valid
     dense = np.unique(ranks[:valid], return_inverse=True)[1].reshape(-1)
     return np.concatenate([np.argsort(-dense if descending else dense, kind="stable"), np.arange(valid, len(ranks))]).astype(np.int64)
@@ -83,7 +84,8 @@ def launch_radix(r, rng, dtype, threads, each, like=None):
     r.arrays_of(**{f"x_{name}": x, f"k_{name}": monoids.unlike(x[from_]), f"p_{name}": monoids.unlike(x[from_]), f"f_{name}": np.full(len(x), -1, np.int32)})
     r.scalars[f"l_{name}"] = f"zeros:{like or KINDS[dtype]}[1]"
     r.launch("radix_sorts", f"1, {threads}", f"k_{name}", f"p_{name}", f"f_{name}", f"x_{name}", f"l_{name}", "0", "64", str(threads), str(each), str(descending).lower())
-    expect = r.expect if like == "bf16" else lambda *a: orders.expect_bits(r, *a)  # what NaNs become on the way to bf16 is not this row's matter
+    # the conversion of NaNs to bf16 is not tested here
+    expect = r.expect if like == "bf16" else lambda *a: orders.expect_bits(r, *a)
     expect(f"k_{name}", x[from_])
     expect(f"p_{name}", x[from_])
     r.expect(f"f_{name}", from_)

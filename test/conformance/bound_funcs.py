@@ -16,7 +16,7 @@ def _(r, rng):
         empty = np.full(n, -(10**9), np.int32)
         r.arrays_of(**dict(zip(names, (empty, empty, x, y))))
         r.launch("captures", "4, 64", *names, f"{s}i32")
-        # 100 is bound, as the variable was changed before the second func was made
+        # 100 is bound, because the variable was changed before the second func was created
         r.expect(names[0], np.maximum(0, np.minimum(5000, lines(x, y, 100)))[:n].astype(np.int32))
         first = lines(x, y, s)[:3].sum()
         r.expect(names[1], (first + (2 * (2 * i + s) + s)).astype(np.int32))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check.py FILE.kir: runs the rows that FILE.py beside it describes, with fresh random inputs, and compares every output with its independent expectation."""
+"""check.py FILE.kir: runs the rows that FILE.py in the same folder describes, with fresh random inputs, and compares
+every output with its independent expectation."""
 import argparse
 import importlib.util
 import os

@@ -12,7 +12,7 @@ def random_complex(rng, n, dtype, size=3.0):
 
 
 def close(name, tolerance):
-    """Distances are measured by the size of the whole number."""
+    """Errors are relative to the absolute value of the complex number."""
     def check(want):
         def verify(got):
             want_ = np.asarray(want).astype(np.complex128)
@@ -150,7 +150,7 @@ def _(r, rng):
                     try:
                         value = f(complex(z))
                     except (ValueError, OverflowError):
-                        continue  # where Python has no value
+                        continue # arguments for which Python has no value
                     g, w = complex(got[place, i]), np.dtype(got.dtype).type(value)
                     for a, b in ((g.real, float(w.real)), (g.imag, float(w.imag))):
                         same = a == b or (math.isnan(b) and math.isnan(a))
@@ -167,7 +167,7 @@ def _(r, rng):
         k = np.dtype(dtype).name
         info = np.finfo(part)
         top, bottom = np.log2(float(info.max)), np.log2(float(info.tiny))
-        # Every part is finite, the size of some is not; those of the other end are normal numbers.
+        # Every part is finite, but some absolute values overflow. The numbers at the other end of the range are normal.
         exponents = np.concatenate([rng.uniform(top - 4, top - 0.01, 60), rng.uniform(top / 2 - 4, top - 4, 60), rng.uniform(bottom + 4, bottom / 2, 60)])
         x = (2.0 ** exponents * (rng.uniform(-1, 1, 180) + 1j * rng.uniform(-1, 1, 180))).astype(dtype)
         x[::9] = x[::9].real
@@ -224,7 +224,8 @@ def _(r, rng):
         count.append(n)
     r.arrays_of(x=x, c=c, count=np.zeros(100, np.int32), series=np.zeros(100, np.complex128))
     r.launch("julia", "1, 128", "count", "series", "c", "x")
-    r.verify(["count"], lambda got: np.testing.assert_array_less(np.sum(got != np.array(count)), 3))  # fused sums may tip one at the edge
+    # a fused sum may move a value on the edge to the other side
+    r.verify(["count"], lambda got: np.testing.assert_array_less(np.sum(got != np.array(count)), 3))
     h = x * 0.25
     r.expect("series", 1 + h * (1 + h * (1 + h * (1 + h))), rtol=1e-13)
 

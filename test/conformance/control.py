@@ -38,7 +38,7 @@ def _(r, rng):
 
 
 def vector_bytes():
-    """Of a register, by what the system says of this machine's processor."""
+    """The value of a register, compared with the system's description of this processor."""
     with open("/proc/cpuinfo") as file:
         flags = next(line for line in file if line.startswith("flags")).split()
     return 64 if {"avx512f", "avx512vl", "avx512bw"} <= set(flags) else 32 if "avx" in flags else 16

@@ -73,7 +73,7 @@ def _(r, rng):
         b = np.concatenate([[3, -3, 4, 2, 3, 3, -3, 3, 7.5], np.where(rng.integers(0, 2, 60), 1, -1) * rng.uniform(0.5, 9, 60)]).astype(dtype)
         r.arrays_of(**{f"a{k}": a, f"b{k}": b, f"f{k}": np.zeros(len(a), dtype), f"m{k}": np.zeros(len(a), dtype)})
         r.launch("python_division", "1, 64", f"f{k}", f"m{k}", f"a{k}", f"b{k}")
-        # fmod is exact; the correction to the divisor's sign is one rounded addition
+        # fmod is exact; the correction to the divisor's sign adds one rounding
         rem = np.fmod(a, b)
         mod = np.where((rem != 0) & ((rem < 0) != (b < 0)), rem + b, np.where(rem == 0, np.copysign(dtype(0), b), rem)).astype(dtype)
         r.expect(f"m{k}", mod)
@@ -124,7 +124,7 @@ def _(r, rng):
     r.arrays_of(x=x, y=y, z=z, once=np.full(500, np.nan, np.float32), twice=np.full(500, np.nan, np.float32))
     r.launch("fused", "", "once", "x", "y", "z")
     r.launch("unfused", "", "twice", "x", "y", "z")
-    # the product of two f32 is exact in f64, and so is this sum: the terms nearly cancel
+    # the product of two f32 numbers is exact in f64, and so is this sum, because the terms nearly cancel
     r.expect("once", (x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)).astype(np.float32))
     r.expect("twice", np.zeros(500, np.float32))
 
@@ -195,7 +195,7 @@ def _(r, rng):
         x, y = (a.ravel() for a in np.meshgrid(values, values))
         with np.errstate(all="ignore"):
             exact = np.fmod(x, y)
-            # CPython's rule: the sign of the divisor; a zero result has it too
+            # CPython's rule: the result has the sign of the divisor, also if it is zero
             mod = np.where((exact != 0) & ((exact < 0) != (y < 0)), exact + y, exact)
             mod = np.where(exact == 0, np.copysign(dtype(0), y), mod)
         zeros = np.zeros(len(x), dtype)

@@ -3,7 +3,8 @@ from rows import row
 
 
 def fragments(rows, count, bits, is_transposed=False):
-    """What each lane gets of `count` matrices of 8 rows of 16 bytes: four bytes of each, from row lane / 4 on, or a column's pair."""
+    """Returns the data that each lane gets from `count` matrices of 8 rows with 16 bytes each: four bytes of each
+    matrix, from row lane / 4, or a column's pair."""
     rows = rows.reshape(count, 8, -1)
     per = 32 // bits
     out = np.zeros((32, count * per), rows.dtype)

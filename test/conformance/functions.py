@@ -97,7 +97,7 @@ def _(r, rng):
         quantile = each(normal.inv_cdf, p)
         r.arrays_of(**{f"p{k}": p, f"t{k}": np.zeros((4, len(p)), dtype)})
         r.launch("tails", "1, 64", f"t{k}", f"p{k}")
-        # the quantile's last bit changes a tail by the quantile's square
+        # a change in the quantile's last bit changes a tail in proportion to the square of the quantile
         slack = 10 * tolerance * np.maximum(1, quantile * quantile)
         r.verify([f"t{k}"], lambda t, p=p, quantile=quantile, slack=slack, e=tolerance: (
             np.testing.assert_allclose(t[0], quantile, rtol=10 * e, atol=10 * e, err_msg="normcdfinv"), np.testing.assert_array_less(abs(t[1] / p - 1), slack, err_msg="normcdf"),
@@ -120,7 +120,7 @@ def _(r, rng):
 
 
 def bessel_integral(n, x):
-    """The mean over a period, which converges as fast as any."""
+    """Returns the mean over a period, which converges as fast as possible."""
     t = (np.arange(4000) + 0.5) * (math.pi / 4000)
     return np.cos(n * t - x * np.sin(t)).mean()
 

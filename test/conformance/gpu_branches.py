@@ -15,16 +15,17 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = os.path.join(HERE, "..", "..", "lib", "library")
-# Wide accesses through pointers, which the checks of races do not follow; they have no barriers. The CPU's way does the same with elements.
+# Wide accesses through pointers, which the race check does not follow. These funcs have no barriers. The CPU code does
+# the same with single elements.
 POINTERS = "block.kir"
-RUNS_ON = '"--device", device'  # in rows.py: the rows have a GPU's launches, and run on the CPU
+RUNS_ON = '"--device", device' # like `row` in rows.py, but with a GPU's launches, which run on the CPU
 USUAL = "bounds,division,assert,barrier,races"
 ALL = USUAL + ",uninitialized"
-# The file of the rows, the names of the rows in it, and the checks. Some modules read local words through pointers, which the check of uninitialized memory
-# does not follow, or copy values that are not set yet and that nothing uses.
+# The file with the rows, the rows' names, and the checks. Some modules read local words through pointers, which the
+# check for uninitialized memory does not follow, or copy values that are not set yet and that nothing uses.
 ROWS = [("scans", "many", USUAL), ("scans", "by key", USUAL), ("scans", "columns", USUAL), ("selects", "many", USUAL), ("segments", "another", USUAL), ("segments", "by key", USUAL),
         ("reductions", "every size", ALL), ("reductions", "rows", USUAL), ("merge_sorts", "in place", ALL), ("radix_sorts", "few i32", ALL), ("segment_sorts", "", ALL)]
-# Barriers that the test removes: the module, the start of the func, the number of the barrier in it, and the rows that
+# Barriers that the test removes: the module, the start of the func, the barrier's number in the func, and the rows that
 # run it.
 MUTATIONS = [("look_back.kir", "func look_back_tile(", 0, "selects", "many"), ("scan.kir", "func scan_before(", 1, "scans", "many"),
              ("segments.kir", "func segments_fill(", 1, "segments", "another"), ("reduce.kir", "func reduce_warps(", 0, "reductions", "every size"),

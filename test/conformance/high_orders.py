@@ -1,4 +1,5 @@
-"""Bessel functions of high orders. The exact values are of mpmath, by Debye's expansion with 20 terms and 60 digits and a recurrence with 40 digits near n = x."""
+"""Bessel functions of high orders. mpmath computes the exact values, with 20 terms and 60 digits of Debye's expansion,
+and with a 40-digit recurrence near n = x."""
 import math
 
 import numpy as np
@@ -43,7 +44,7 @@ EXACT = (
     (2147483647, 10000000000.0, 1.7611238040000074e-6, 7.8791605889386754e-6), (2147483647, 1e+30, -5.6942973680766373e-16, -5.5890030166992766e-16)
 )
 LARGEST = 2**31 - 1
-# The largest distances from the exact values, absolute or relative.
+# The maximum errors, absolute or relative.
 BOUNDS = {np.float64: (5e-12, 1e-11), np.float32: (1e-7, 2e-7)}
 
 
@@ -90,7 +91,7 @@ def _(r, rng):
         with np.errstate(invalid="ignore"):
             product = (o[0] * o[3] - o[2] * o[1]) * (math.pi * x / 2)
         known = np.isfinite(product) & (o[0] != 0)
-        # Each product is about x times the amplitudes' square; the phases' errors grow with n.
+        # Each product is about x times the square of the amplitudes. The errors of the phases grow with n.
         assert known.sum() > 100 and (abs(product[known] - 1) < 1e-10 * (1 + n[known] / 1e4)).all(), abs(product[known] - 1).max()
 
     r.verify(["o"], check)

@@ -32,7 +32,8 @@ def interesting(rng, dtype, count=24):
 
 
 def literal(value, dtype):
-    """As an argument: a plain number where i32 holds it (larger ones count as floats), else with its type."""
+    """Returns the argument: an untyped number if i32 can represent it (larger ones count as floats), otherwise a number
+    with its type."""
     return str(value) if -(2**31) <= value < 2**31 else f"{value}{'i' if np.dtype(dtype).kind == 'i' else 'u'}{8 * np.dtype(dtype).itemsize}"
 
 
@@ -341,7 +342,8 @@ def _(r, rng):
 
 
 def sum_wrapped(r, rng, kernel, index, width, step=1):
-    """Thread t adds up so many of the row t of x, those from step * t on and then from 0 on, and leaves zeros there."""
+    """Thread t adds this number of elements in row t of x, starting at step * t and then again at 0, and stores zeros
+    there."""
     rows, count, first = 32, int(rng.integers(width // 8, width // 4 + 1)) * 4, int(rng.integers(0, 100))
     x = rng.integers(1, 100, (rows, width)).astype(np.uint32)
     left, sums = x.copy(), np.zeros(rows, np.uint32)

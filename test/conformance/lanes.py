@@ -15,7 +15,7 @@ def values(rng, dtype, count):
 
 
 def tree(x):
-    """The sum as pairs of lanes are added."""
+    """Returns the sum in the order in which pairs of lanes are added."""
     x = x.copy()
     with np.errstate(all="ignore"):
         while len(x) > 1:

@@ -6,7 +6,7 @@ LANES = np.arange(32)
 
 
 def fragments(x, count, is_transposed):
-    """Lane i has two neighbours of row i // 4 of each matrix, or of its transpose."""
+    """Lane i has two neighbouring elements in row i // 4 of each matrix or of its transpose."""
     matrices = x.reshape(4, 8, 8)[:count]
     if is_transposed:
         matrices = matrices.transpose(0, 2, 1)
@@ -34,6 +34,6 @@ def _(r, rng):
     r.arrays_of(pending=np.zeros(32, np.int32), apart=np.zeros(32, np.int32), rows=np.zeros((4, 32), np.int32))
     r.launch("barrier_words", "1, 32", "pending", "apart")
     r.launch("twice", "1, 32", "rows")
-    r.expect("pending", np.arange(40, 8, -1))  # the count before the arrival that made the token
+    r.expect("pending", np.arange(40, 8, -1)) # the count before the arrival that returned the token
     r.expect("apart", 8 * (np.arange(32) % 16))
     r.expect("rows", 100 * np.arange(4)[:, None] + np.arange(32))

@@ -7,7 +7,7 @@ ENTRY = np.dtype([("key", "i4"), ("tag", "u1"), ("words", "u8", (3,))], align=Tr
 
 
 def keys(rng, kind, n):
-    """Keys, and what they are ordered by."""
+    """Keys, and the values by which they are ordered."""
     if kind == "entry":
         x = np.zeros(n, ENTRY)
         x["key"], x["tag"] = rng.integers(-5, 5, n), rng.integers(0, 256, n)

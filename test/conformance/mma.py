@@ -4,7 +4,7 @@ import re
 import numpy as np
 from rows import row
 
-# What an element is: bits, numpy's type of the fragment's elements, whether it is signed (integers).
+# For each element type: its bits, the NumPy type of the fragment's elements, and whether it is signed (integers).
 KINDS = {
     "F16": (16, np.float16), "BF16": (16, np.uint16), "TF32": (32, np.float32), "F32": (32, np.float32), "F64": (64, np.float64), "S8": (8, np.int8), "U8": (8, np.uint8),
     "S4": (4, np.int32), "U4": (4, np.uint32), "B1": (1, np.uint32), "E4M3": (8, np.uint8), "E5M2": (8, np.uint8), "S32": (32, np.int32),
@@ -13,7 +13,8 @@ SMALL = {"F16", "BF16", "E4M3", "E5M2", "TF32"}
 
 
 def table():
-    """The products that mma.kir has kernels for; where the source is at hand, these are all of them."""
+    """The products for which mma.kir has kernels. If the source tree is available, a test checks that these are all
+    products."""
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "mma.kir")) as file:
         names = re.findall(r"^kernel m(\d+)n(\d+)k(\d+)_(\w+)\(", file.read(), re.MULTILINE)
@@ -31,7 +32,8 @@ def table():
 
 
 def random_matrix(kind, shape, rng):
-    """Values as the instruction sees them; floats are small integers and halves, so that every sum is exact."""
+    """Creates values as the instruction reads them. Floats are small integers and halves, so that every sum is
+    exact."""
     if kind in ("F32", "F64", "TF32", "F16", "BF16", "E4M3", "E5M2"):
         return rng.integers(-4, 5, shape) * 0.5
     low, high = {"S8": (-128, 128), "U8": (0, 256), "S4": (-8, 8), "U4": (0, 16), "B1": (0, 2), "S32": (-1000, 1000)}[kind]
@@ -39,7 +41,7 @@ def random_matrix(kind, shape, rng):
 
 
 def encode(kind, values):
-    """Bit patterns or numbers of single elements, packed ones not yet put together."""
+    """Returns the bit patterns or numbers of single elements, before packing."""
     if kind == "BF16":
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     if kind == "E5M2":
@@ -51,7 +53,7 @@ def encode(kind, values):
 
 
 def pack(kind, elements):
-    """[32, n] elements of the matrix to [32, n / packed] of the fragment."""
+    """Converts the [32, n] elements of the matrix to the [32, n / packed] elements of the fragment."""
     bits, dtype = KINDS[kind]
     packed = 32 // bits if bits < 8 else 1
     if packed == 1:
@@ -61,7 +63,8 @@ def pack(kind, elements):
 
 
 def operand(kind, matrix):
-    """A, or B transposed: [rows, k]. The layouts of the PTX manual: a register has neighbours along k, groups of 4 lanes a row; then 8 rows further, then further along k."""
+    """Returns A, or B transposed, as [rows, k], in the layouts of the PTX manual: a register has neighbours along k,
+    and a group of 4 lanes has a row. The next registers are 8 rows further down, then further along k."""
     rows, k = matrix.shape
     per = max(1, 32 // KINDS[kind][0])
     lanes = np.zeros((32, rows * k // 32))

@@ -1,4 +1,5 @@
-"""Elements and associative operators for reductions and scans, as Inputs/monoids.kir has them: how to make random ones, and what a plain loop gives."""
+"""Elements and associative operators for reductions and scans, as in Inputs/monoids.kir: functions that create random
+elements, and the results of a plain loop."""
 import collections
 
 import numpy as np
@@ -8,7 +9,7 @@ MATRIX = np.dtype([(f"m{i}{j}", "u8") for i in range(2) for j in range(2)])
 TAGGED = np.dtype([("tag", "u1"), ("words", "u8", (3,)), ("tail", "u2")])
 PRIME = 2**31 - 1
 
-# kind: the struct's name, or None. combine works on what `tolist` makes of elements.
+# kind: the struct's name, or None. combine takes and returns elements as `tolist` gives them.
 Monoid = collections.namedtuple("Monoid", "name op kind dtype make combine identity")
 
 
@@ -18,7 +19,7 @@ def integers(dtype):
 
 
 def few(dtype, share=0.7):
-    """Small whole numbers, exact in every type, most of them 0."""
+    """Creates small whole numbers, which are exact in every type. Most of them are 0."""
     def make(rng, n):
         made = np.where(rng.random(n) < share, 0, rng.integers(-7, 8, n))
         made[rng.integers(n)] = 5
@@ -90,7 +91,8 @@ SIZES = (1, 2, 31, 32, 33, 64, 100, 256, 1000, 1024)
 
 
 def scans(m, values):
-    """(inclusive, exclusive with the identity, exclusive whose first element is the first value, total) of a sequence of at least one, as arrays."""
+    """Returns (inclusive scan, exclusive scan with the identity, exclusive scan that starts with the first value,
+    total) of a sequence with at least one element, as arrays."""
     inclusive = []
     for v in values.tolist():
         inclusive.append(m.combine(inclusive[-1], v) if inclusive else v)
@@ -99,18 +101,18 @@ def scans(m, values):
 
 
 def arrays_of(r, m, **values):
-    """Arguments of the row, of the monoid's type."""
+    """Declares the row's arguments with the monoid's type."""
     (lambda **v: r.structs_of(m.kind, **v) if m.kind else r.arrays_of(**v))(**values)
 
 
 def unlike(values):
-    """What results start with: no element has a byte of the one that is expected."""
+    """Returns the initial contents of results. No byte of an element is equal to the expected byte."""
     values = np.ascontiguousarray(values)
     return (~np.frombuffer(values.tobytes(), np.uint8)).view(values.dtype).reshape(values.shape)
 
 
 def shapes_of(threads):
-    """Blocks of so many threads in one, two and three dimensions."""
+    """Returns blocks with this number of threads in one, two and three dimensions."""
     shapes = [f"{threads}"]
     if threads % 2 == 0:
         shapes += [f"2x{threads // 2}"]
@@ -120,7 +122,7 @@ def shapes_of(threads):
 
 
 def pick(rng, names, sizes, each):
-    """(monoid, threads) pairs: each monoid with some of the sizes, all of the sizes in turn."""
+    """Returns (monoid, threads) pairs: each monoid with some of the sizes, so that all sizes occur in turn."""
     order = [int(n) for _ in range(len(names)) for n in rng.permutation(sizes)]
     pairs = [(name, order[i * each + k]) for i, name in enumerate(names) for k in range(each)]
     return [(BY_NAME[name], threads) for name, threads in dict.fromkeys(pairs)]

@@ -1,4 +1,5 @@
-"""Elements and orders for sorts, as Inputs/orders.kir has them: how to make random ones with many equal, and how a stable sort arranges them."""
+"""Elements and orders for sorts, as in Inputs/orders.kir: functions that create random elements, many of them equal,
+and the results of a stable sort."""
 import collections
 
 import numpy as np
@@ -7,13 +8,14 @@ DATED = np.dtype([("year", "i2"), ("day", "u1"), ("id", "u8")], align=True)
 PACKED = np.dtype([("tag", "u1"), ("words", "u8", (3,)), ("tail", "u2")])
 LARGE = np.dtype([("words", "u4", (31,)), ("key", "f4")])
 
-# kind: the struct's name, or None. rank: numbers in the order of the elements.
+# kind: the struct's name, or None. rank: returns integers that compare like the elements.
 Order = collections.namedtuple("Order", "name less kind dtype make rank")
 SIZES = (1, 2, 31, 32, 33, 64, 100, 256, 1000, 1024)
 
 
 def numbers(dtype):
-    """Few different ones, or all of the type's, its ends among them; of floats zeros of both signs and infinities, no NaN."""
+    """Creates few different numbers, or numbers from the type's whole range including its limits. Floats include zeros
+    with both signs and infinities, but no NaN."""
     dtype = np.dtype(dtype)
 
     def make(rng, n):
@@ -71,18 +73,19 @@ BY_NAME = {order.name: order for order in ORDERS}
 
 
 def stable(order, x, valid=None):
-    """Where the elements of x come from in a stable sort of its first `valid`, the others staying."""
+    """Returns the source indices of a stable sort of the first `valid` elements of x. The other elements keep their
+    positions."""
     valid = len(x) if valid is None else valid
     return np.concatenate([np.argsort(order.rank(x[:valid]), kind="stable"), np.arange(valid, len(x))]).astype(np.int64)
 
 
 def arrays_of(r, order, **values):
-    """Arguments of the row, of the order's type."""
+    """Declares the row's arguments with the order's type."""
     (lambda **v: r.structs_of(order.kind, **v) if order.kind else r.arrays_of(**v))(**values)
 
 
 def expect_bits(r, name, want):
-    """The array exactly, zeros with their signs."""
+    """Compares the array exactly, including the signs of zeros."""
     want = np.ascontiguousarray(want)
 
     def check(got):
@@ -94,7 +97,7 @@ def expect_bits(r, name, want):
 
 
 def raw(values):
-    """Each element's bytes as one value, without those between the fields of a struct."""
+    """Returns each element's bytes as one value, without the padding between a struct's fields."""
     values = np.ascontiguousarray(values).reshape(-1)
     if values.dtype.names:
         values = values.astype(np.dtype([(name, values.dtype[name]) for name in values.dtype.names]))

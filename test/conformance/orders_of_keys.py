@@ -1,4 +1,4 @@
-"""Keys of every type for tests of sorts, and what NumPy makes of them."""
+"""Keys of every type for tests of sorts, and the results of NumPy."""
 import numpy as np
 
 KINDS = ("bool", "i8", "u8", "i16", "u16", "f16", "bf16", "i32", "u32", "f32", "i64", "u64", "f64")
@@ -15,7 +15,8 @@ def bits_of(kind):
 
 
 def make(rng, kind, n):
-    """n keys: random ones, few different ones, sorted, reversed, extremes; of floats also infinities, NaNs and zeros of both signs."""
+    """Creates n keys: random keys, few different keys, sorted, reversed, or extreme keys. Floats also include
+    infinities, NaNs, and zeros with both signs."""
     dtype = dtype_of(kind)
     if kind == "bool":
         return rng.random(n) < rng.random()
@@ -42,7 +43,8 @@ def make(rng, kind, n):
 
 
 def order_of(x, descending=False, begin=0, end=None):
-    """Where the keys come from: a stable sort, by the bits from begin to end - 1 of integers where that is not all of them."""
+    """Returns the keys' source indices in a stable sort. For integers, the sort can be limited to the bits from begin
+    to end - 1."""
     if x.dtype.kind in "iu" and end is not None:
         bits = x.view(f"u{x.itemsize}").astype("u8")
         bits ^= np.uint64(1 << (8 * x.itemsize - 1) if x.dtype.kind == "i" else 0)
@@ -53,5 +55,5 @@ def order_of(x, descending=False, begin=0, end=None):
 
 
 def same_bits(want):
-    """A check that also tells zeros apart."""
+    """A check that also distinguishes zeros with different signs."""
     return lambda got: np.testing.assert_array_equal(got.view(f"u{got.itemsize}"), np.ascontiguousarray(want).view(f"u{got.itemsize}"))

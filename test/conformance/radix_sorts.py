@@ -6,7 +6,8 @@ WIDE = np.dtype([("a", "u8"), ("b", "u4"), ("c", "u8", (2,))], align=True)
 
 
 def keys_of(r, rng, kind, n):
-    """Arrays x, out and spare of keys; the last two start with what no sort of x is. Returns x."""
+    """Creates the key arrays x, out and spare. out and spare start with values that no sort of x contains. Returns
+    x."""
     x = orders.make(rng, kind, n)
     first = x[:1].view(f"u{x.itemsize}")
     other = (x[:1] == 0 if kind == "bool" else (first ^ (0xFFFF0000 if kind == "bf16" else ~(first & 0))).view(x.dtype)).repeat(n)
@@ -18,7 +19,7 @@ def keys_of(r, rng, kind, n):
 
 
 def range_of(rng, kind):
-    """Some bits of an integer, or all."""
+    """Returns some of an integer's bits, or all bits."""
     bits = orders.bits_of(kind)
     if kind[0] in "iu" and rng.random() < 0.4:
         begin = int(rng.integers(0, bits - 1))
@@ -31,7 +32,7 @@ def flag(value):
 
 
 def count(rng, n):
-    """The number as one of the types that it may have."""
+    """Returns the number as one of the types that can represent it."""
     return f"{n}{rng.choice(['i32', 'i64'])}"
 
 
@@ -54,12 +55,12 @@ for kind in orders.KINDS:
 
 
 def launch_histogram(r, rng, number, begin, end, descending):
-    most = 32 if end - begin <= 32 else 16  # a block of a GPU has some 200 KiB
+    most = 32 if end - begin <= 32 else 16 # a GPU block has about 200 KiB
     r.launch("histogram", f"{rng.integers(1, 4)}, 256", "x", "bins", "tickets", "status", number, str(begin), str(end), flag(descending), str(rng.choice([1, 4, most])))
 
 
 def work_of(r, rng, n, each, digits, number):
-    """The arrays bins, tickets and status for tiles of 256 threads."""
+    """Creates the arrays bins, tickets and status for tiles of 256 threads."""
     word = np.uint32 if number.endswith("i32") else np.uint64
     r.arrays_of(bins=np.zeros((2, digits, 256), word), tickets=np.zeros(digits + 1, np.uint32),
                 status=rng.integers(0, 2**32, (2, -(-n // (256 * each)), 256)).astype(word))
@@ -86,7 +87,7 @@ def one_sweep_row(kind):
         work_of(r, rng, n, each, digits, number)
         names = ["x"] + (["out"] if digits % 2 else ["spare", "out"]) + ["spare", "out"] * 4
         pairs = values.dtype != np.float64
-        for _ in range(2):  # work memory is left as it has to be
+        for _ in range(2): # the workspace must have its required contents after the call
             launch_histogram(r, rng, number, begin, end, descending)
             for k in range(digits):
                 numbers = [str(k), str(begin + 8 * k), str(end), "256", str(each), flag(descending)]
@@ -107,7 +108,7 @@ def packed_row(kind, value):
         n, each = int(rng.choice([2, 255, 257, 3000, 5000])), int(rng.choice([1, 3]))
         x = keys_of(r, rng, kind, n)
         (begin, end), descending = range_of(rng, kind), bool(rng.integers(2))
-        if end - begin <= 8:  # one digit is one pass, which has nothing to pack
+        if end - begin <= 8: # a single digit needs only one pass, which packs nothing
             begin, end = 0, 32
         order = orders.order_of(x, descending, begin, end)
         digits = -(-(end - begin) // 8)

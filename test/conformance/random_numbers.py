@@ -16,7 +16,8 @@ def mix64(z):
 
 
 class Xoroshiro:
-    """xoroshiro128+ of 2016, and Numba's way of making states: each is a jump of 2**64 numbers from the one before."""
+    """xoroshiro128+ of 2016, with the states that Numba creates: each state is 2**64 numbers further than the previous
+    one."""
 
     def __init__(self, seed):
         self.s0 = self.s1 = mix64(seed + 0x9E3779B97F4A7C15 & MASK)
@@ -102,7 +103,7 @@ def _(r, rng):
 
 
 def looks_uniform(values):
-    """Chances of a false alarm: one in some millions."""
+    """Limits for a chance of a false alarm of one in several million."""
     x = np.asarray(values, np.float64).reshape(-1)
     n = x.size
     assert x.min() >= 0 and x.max() < 1
@@ -161,7 +162,7 @@ def _(r, rng):
 
 
 def looks_exponential(values):
-    """As looks_normal: Kolmogorov's distance from the distribution."""
+    """Like looks_normal: Kolmogorov's distance to the distribution."""
     x = np.sort(np.asarray(values, np.float64))
     assert x.min() >= 0 and abs(x.mean() - 1) < 5.5 / math.sqrt(x.size)
     distance = np.abs(1 - np.exp(-x) - (np.arange(x.size) + 0.5) / x.size).max()
@@ -179,7 +180,7 @@ def _(r, rng):
 
 
 def looks_even(values, count):
-    """Chi square of three equal parts, two degrees of freedom."""
+    """The chi-square statistic for three equal parts, with two degrees of freedom."""
     parts = np.bincount([int(v) * 3 // count for v in values], minlength=3)
     assert parts.size == 3
     chi = ((parts - len(values) / 3) ** 2 / (len(values) / 3)).sum()

@@ -6,7 +6,7 @@ COMMUTING = ("add", "max", "min")
 
 
 def row_of_each_target(name):
-    """Blocks have one thread on the CPU: a row for each target."""
+    """Blocks have one thread on the CPU, so each target has its own row."""
     def register(describe):
         for target in TARGETS:
             row(f"{name}, {target}", (target,))(lambda r, rng, target=target: describe(r, rng, target))
@@ -18,7 +18,7 @@ def threads_of(tile, target):
 
 
 def total_of(m, x):
-    """What a plain loop gives."""
+    """Returns the result of a plain loop."""
     total = x.tolist()[0]
     for v in x.tolist()[1:]:
         total = m.combine(total, v)
@@ -26,13 +26,13 @@ def total_of(m, x):
 
 
 def tile_of(rng):
-    """(threads, elements a thread, neighbours among them)"""
+    """(threads, elements for each thread, adjacent elements among them)"""
     neighbours = int(rng.choice([1, 2, 4, 3]))
     return int(rng.choice([32, 64, 256])), neighbours * int(rng.choice([1, 2, 4])), neighbours
 
 
 def sizes_around(rng, tile):
-    """Different sizes: an array of a row is named by its size."""
+    """Cases with different sizes. The arrays of a row are named after their size."""
     return list(dict.fromkeys([1, 2, 31, 33, tile - 1, tile, tile + 1, 3 * tile + 5, int(rng.integers(1, 20 * tile))]))
 
 
@@ -77,7 +77,8 @@ def commuting(rng, m):
 
 
 def launch_axis(r, name, kernel, m, x, axis, blocks, threads, partials, counters, sizes, commutes, constants):
-    """x has `axis` reduced. sizes: those that the kernel takes, of one type of index; constants: the const parameters."""
+    """x is reduced along `axis`. sizes: the extents that the kernel takes, with one index type. constants: the const
+    parameters."""
     last = np.moveaxis(x, axis, -1)
     want = np.concatenate([total_of(m, values) for values in last.reshape(-1, last.shape[-1])])
     names = [f"r_{name}", f"x_{name}", f"p_{name}", f"d_{name}"]
@@ -90,7 +91,7 @@ def launch_axis(r, name, kernel, m, x, axis, blocks, threads, partials, counters
 
 
 def rows_of(rng, target, way):
-    """(rows, elements of each, blocks for a row, blocks, const parameters)"""
+    """(rows, elements in each row, blocks for each row, blocks, const parameters)"""
     threads, neighbours = int(rng.choice([32, 64, 256])), int(rng.choice([1, 2, 4]))
     each, lanes = neighbours * int(rng.choice([1, 2, 4])), int(rng.choice([1, 2, 4, 8, 16, 32]))
     rows, parts, at_a_time = int(rng.choice([1, 3, 70])), 1, 0

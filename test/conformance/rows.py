@@ -18,8 +18,8 @@ from share import share_of
 
 ROWS = []
 TARGETS = ("cpu", "cuda")
-ROOM_S = 1200  # of a process that hangs outside of lit, whose own limit is less
-DRAWS = 4  # number of draws, because by chance an input equals its own result in about one of a thousand rows
+ROOM_S = 1200 # limit for a process outside of lit; lit itself has a shorter limit
+DRAWS = 4 # maximum number of draws: an input equals its own result by chance in about one of a thousand rows
 
 
 NUMPY_OF = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "f16": "f2", "i32": "i4", "u32": "u4", "f32": "f4", "bf16": "f4", "i64": "i8", "u64": "u8", "f64": "f8"}
@@ -27,7 +27,7 @@ Check = collections.namedtuple("Check", "names run unchanged")
 
 
 class Row:
-    """One row while it is described: arrays and scalars, launches in order, expectations."""
+    """Builds one row: its arrays and scalars, its launches in order, and its expectations."""
 
     def __init__(self, name, describe, targets):
         self.name, self.describe, self.targets = name, describe, targets
@@ -35,7 +35,8 @@ class Row:
         self.vectors = {}
 
     def array(self, name, value):
-        """An array argument; its memory order (C or F) is the argument's layout. A copy: what the row does with its own array later does not reach the kernel."""
+        """Declares an array argument. The value's memory order (C or F) determines the argument's layout. The row gets
+        a copy, so later changes to the caller's array do not reach the kernel."""
         value = np.asanyarray(value)
         self.arrays[name] = snapshot(value)
         return value
@@ -45,24 +46,27 @@ class Row:
             self.array(name, value)
 
     def vectors_of(self, kind, **values):
-        """Arrays of vectors, "f32x4": the last dimension of the value is that of the lanes."""
+        """Declares arrays of vectors, such as "f32x4". The last dimension of the value contains the vector
+        components."""
         self.arrays_of(**values)
         self.vectors.update({name: kind for name in values})
 
     def structs_of(self, kind, **values):
-        """Arrays of structs of the module, numpy's structured arrays."""
+        """Declares arrays of the module's structs, from NumPy's structured arrays."""
         self.vectors_of(kind, **values)
 
     def zeros(self, name, count, dtype):
-        """Large arrays that are never saved as files: kjit-run makes them."""
+        """Declares large arrays that kjit-run creates, so that they are never saved as files."""
         self.scalars[name] = f"zeros:{dtype}[{count}]"
 
     def launch(self, kernel, configuration, *arguments):
-        """configuration: "grid, block", "grid, block, dynamic bytes", or "" where kjit chooses. Arguments: names of this row, literals, names of funcs."""
+        """configuration: "grid, block" or "grid, block, dynamic bytes", or "" if kjit chooses it. Arguments: names from
+        this row, literals, or names of funcs."""
         self.launches.append((kernel, configuration, arguments))
 
     def expect(self, name, value, rtol=0.0, atol=0.0, unchanged=False):
-        """The array after all launches, exactly or within tolerances; NaN equals NaN. unchanged: the launches must leave it as it is, so that it may start with these values."""
+        """Expects these contents of the array after all launches, exactly or within tolerances. NaN equals NaN.
+        unchanged: the launches must not change the array, so it may start with the expected values."""
         value = snapshot(np.asanyarray(value))
 
         def check(results):
@@ -78,11 +82,12 @@ class Row:
         self.checks.append(Check((name,), check, unchanged))
 
     def verify(self, names, check, unchanged=False):
-        """check(arrays...) asserts what cannot be said as one expected array. unchanged: as for expect."""
+        """check(arrays...) asserts conditions that a single expected array cannot express. unchanged: as for expect."""
         self.checks.append(Check(tuple(names), lambda results: check(*[results[name] for name in names]), unchanged))
 
     def idle_check(self):
-        """What is wrong with the first check that already passes on what the outputs start with, so that no kernel need run for it; None if there is none."""
+        """Returns a message if the first check passes with the initial contents of the outputs, because the row would
+        then pass without a kernel. Otherwise returns None."""
         for check in self.checks:
             if self.passes_at_start(check) == check.unchanged:
                 continue
@@ -95,11 +100,11 @@ class Row:
             with np.errstate(all="ignore"):
                 check.run({name: self.start_of(name) for name in check.names})
             return True
-        except Exception:  # values that nothing has computed may break a check in any way
+        except Exception: # if no kernel has computed the values, the check may fail with any exception
             return False
 
     def start_of(self, name):
-        """What the check would get if no kernel ran."""
+        """Returns the arguments that the check would get if no kernel ran."""
         if name in self.arrays:
             return self.arrays[name]
         maker, dtype, count = re.fullmatch(r"(\w+):(\w+)\[(\d+)\]", self.scalars[name]).groups()
@@ -108,13 +113,13 @@ class Row:
 
 
 def snapshot(value):
-    """A copy of all bytes, the padding of structs too, that cannot be written."""
+    """Returns a read-only copy of all bytes, including the padding of structs."""
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     return np.ndarray(value.shape, value.dtype, value.tobytes(order), order=order)
 
 
 def row(name, targets=TARGETS):
-    """Registers describe(row, rng) as a row of the file being loaded."""
+    """Registers describe(row, rng) as a row of the current file."""
     def register(describe):
         ROWS.append((name, describe, targets))
         return describe
@@ -122,20 +127,23 @@ def row(name, targets=TARGETS):
 
 
 def some(rng, items, count):
-    """So many of the items, in their order: each costs compilations of its own, and another run takes others."""
+    """Returns this number of the items, in order. Each item needs its own compilations, and each run takes different
+    items."""
     items = list(items)
     return [items[i] for i in sorted(rng.choice(len(items), min(count, len(items)), replace=False).tolist())]
 
 
 def wrap(values, dtype):
-    """Python integers reduced into an integer type, as kjit's arithmetic wraps."""
+    """Reduces Python integers to an integer type, as kjit's arithmetic wraps."""
     bits = np.dtype(dtype).itemsize * 8
     reduced = [int(v) & ((1 << bits) - 1) for v in values]
     return np.array(reduced, dtype=f"u{bits // 8}").view(dtype)
 
 
 def describe_row(seed, number):
-    """The row with inputs from the seed. Random inputs may happen to be their own result, as a scan in place of one element is: they are drawn again, and a row that is idle in each of the draws is refused."""
+    """Builds the row with inputs from the seed. Random inputs can equal their own result by chance, for example if a
+    scan in place has one element. In this case new inputs are drawn. A row that would pass without a kernel in every
+    draw is rejected."""
     name, describe, targets = ROWS[number]
     for draw in range(DRAWS):
         r = Row(name, describe, targets)
@@ -151,7 +159,8 @@ def describe_rows(seed, device, only):
 
 
 def command_line(kjit_run, module, device, described, folder):
-    command = [*shlex.split(kjit_run), module, "--device", device, "--checks", os.environ.get("KJIT_CHECKS", "none")]  # the table is of unchecked mode
+    # the table's rows run without checks
+    command = [*shlex.split(kjit_run), module, "--device", device, "--checks", os.environ.get("KJIT_CHECKS", "none")]
     saves = []
     for number, r in described:
         prefix = f"r{number}_"
@@ -165,7 +174,7 @@ def command_line(kjit_run, module, device, described, folder):
             command += ["--arg", f"{prefix}{name}={text}"]
         for kernel, configuration, arguments in r.launches:
             own = r.arrays.keys() | r.scalars.keys()
-            # a name, or a view of one: "x[1:]"
+            # a name, or a view such as "x[1:]"
             names = ", ".join(prefix + str(a) if str(a).partition("[")[0] in own else str(a) for a in arguments)
             command += ["--launch", f"{kernel}[{configuration}]({names})" if configuration else f"{kernel}({names})"]
         for name in sorted(saved):
@@ -174,7 +183,7 @@ def command_line(kjit_run, module, device, described, folder):
 
 
 def run_rows(kjit_run, module, device, described):
-    """Runs the rows in one process. Returns a list of (row, message) for what failed."""
+    """Runs the rows in one process. Returns a list with (row, message) for each failure."""
     with tempfile.TemporaryDirectory() as folder:
         command = command_line(kjit_run, module, device, described, folder)
         process = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=ROOM_S)

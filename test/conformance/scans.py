@@ -8,7 +8,7 @@ INDEX = ("i32", "i64")
 
 
 def words(m):
-    """64-bit words of an entry of work memory."""
+    """64-bit words in an entry of the workspace."""
     return -(-np.dtype(m.dtype).itemsize // 4)
 
 
@@ -110,7 +110,7 @@ def _(r, rng):
 
 
 def by_key(r, rng, name, n, pieces):
-    """Launches of one scan by key, as tiles or as so many pieces."""
+    """Returns the launches of one scan by key, with tiles or with this number of chunks."""
     m = monoids.BY_NAME[name]
     pair = {"add_i1": "pair_i8", "add_f8": "pair_f8", "then": "pair_affine"}[name]
     x, init = m.make(rng, n), m.make(rng, 1)

@@ -5,7 +5,7 @@ TYPES = {"i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64, "
 
 
 def values(rng, dtype, count):
-    """Sums of them are exact in any order."""
+    """Small integers, whose sums are exact in any order."""
     return rng.integers(0 if np.dtype(dtype).kind == "u" else -100, 100, count).astype(dtype)
 
 
@@ -26,7 +26,7 @@ def _(r, rng):
         r.verify([f"old{name}"], lambda old, ups=ups, downs=downs: (np.testing.assert_array_equal(np.sort(old[0]), np.sort(ups)), np.testing.assert_array_equal(np.sort(old[1]), np.sort(downs))))
     r.array("shared", np.zeros(2, np.int64))
     r.launch("counters_shared", "1, 64", "shared")
-    # 9 wraps to 0 and 63 steps follow, modulo 5; 64 steps down from 3, modulo 5
+    # 9 wraps to 0, then 63 steps modulo 5 follow; 64 steps down from 3 modulo 5
     r.expect("shared", [63 % 5, (3 - 64) % 5])
 
 
@@ -79,7 +79,8 @@ def _(r, rng):
                 np.testing.assert_array_equal(got[:, :4].astype(np.float64), np.stack([wide, start[:, 1].astype(np.float64) - wide, w.min(axis=1), w.max(axis=1).clip(0)], axis=1))
                 np.testing.assert_array_equal(got[:, 5], np.full(4, 17))
                 for b in range(4):
-                    # every value exchanged comes back once, but for the one that stays; the first one was 0
+                    # every exchanged value is returned once, except the one that remains in memory; the first returned
+                    # value was 0
                     np.testing.assert_array_equal(np.sort(np.append(old[b * 64:b * 64 + 64], got[b, 4])), np.sort(np.append(w[b], 0)))
 
             r.verify([f"r{key}", f"old{key}"], check)

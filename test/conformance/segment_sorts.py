@@ -4,7 +4,8 @@ from rows import row
 
 
 def lengths_of(rng, tile):
-    """Segments of up to a tile, of just that, of one more, of many tiles; empty ones; one that ends where a tile does."""
+    """Segments with fewer elements than a tile, exactly a tile, one more, and many tiles; empty segments; a segment
+    that ends at the end of a tile."""
     ways = ([tile, tile + 1, tile - 1, 1, 0, 2 * tile], [0, 0, 7 * tile + 3, 0, 5], [3, tile, tile, 0, tile - 3, 4 * tile, 1], rng.integers(0, 2 * tile, 12), rng.integers(0, 5, 60),
             [tile + 1] * 5, [5 * tile], [2 * tile - 1, 2, 2 * tile - 1], [0])
     return np.asarray(ways[int(rng.integers(len(ways)))], "i8")

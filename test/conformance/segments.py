@@ -12,7 +12,8 @@ def pair_of(m):
 
 
 def some_lengths(rng, most):
-    """Lengths of segments: of one kind each, empty ones in a row, at both ends, one that has nearly all."""
+    """Returns the lengths of segments: all of one kind, several empty segments in sequence or at either end, and one
+    segment with nearly all elements."""
     made = [rng.integers(0, 4, rng.integers(1, 40)), np.zeros(rng.integers(0, most // 2), "i8"), rng.integers(0, most // 4 + 2, rng.integers(1, 6)), np.array([rng.integers(0, 2 * most)]),
             rng.integers(0, 12, rng.integers(0, 30)), np.zeros(rng.integers(0, 3), "i8")]
     made = np.concatenate([made[i] for i in rng.choice(len(made), rng.integers(1, len(made) + 1), replace=False)])
@@ -20,7 +21,8 @@ def some_lengths(rng, most):
 
 
 def draw(r, rng, name, key, most=400, lengths=None):
-    """(monoid, x, offsets, what an empty segment gets): elements before the first segment and behind the last one belong to none."""
+    """Returns (monoid, x, offsets, result of an empty segment). Elements before the first segment and after the last
+    one belong to no segment."""
     m = monoids.BY_NAME[name]
     lengths = some_lengths(rng, most) if lengths is None else np.asarray(lengths, "i8")
     before, behind = (int(rng.integers(0, 5)) * int(rng.integers(0, 2)) for _ in range(2))
@@ -66,7 +68,7 @@ def constants(way):
 
 
 def launch_tiles(r, rng, name, key, way, lengths=None, most=400, threads=64, each=3):
-    """way: whether scans are exclusive, and whether a value is put in front."""
+    """way: whether scans are exclusive, and whether a value is combined before the first element."""
     m, x, offsets, empty = draw(r, rng, name, key, most, lengths)
     s, n, index = len(offsets) - 1, len(x), KINDS[name][1]
     tiles, work = work_of(m, n + s, threads, each)
@@ -92,7 +94,8 @@ def some_way(rng):
 def _(r, rng):
     way = some_way(rng)
     lengths = ([int(rng.integers(1, 3000))], [1] * int(rng.integers(1, 600)), [0] * int(rng.integers(1, 600)), [0] * int(rng.integers(2200, 4000)) + [2500], [0, 1], [1, 0], [0], None, None,
-               np.concatenate([some_lengths(rng, 500), [64 * 3 * 40], some_lengths(rng, 300)]))  # more tiles than a group
+               # more tiles than a group has
+               np.concatenate([some_lengths(rng, 500), [64 * 3 * 40], some_lengths(rng, 300)]))
     for number, given in enumerate(lengths):
         launch_tiles(r, rng, "then", str(number), way, given)
 
@@ -106,7 +109,8 @@ def _(r, rng):
 
 @row("segments: teams")
 def _(r, rng):
-    """Segments that end at the borders between long ones' teams, or one beside it; one that has nearly all, between empty ones."""
+    """Segments that end at the borders between the teams of long segments, or one element beside them; a segment with
+    nearly all elements between empty segments."""
     for number in range(8):
         key, chunk, (threads, team) = str(number), int(rng.choice([64, 128, 500])), ((64, 32), (64, 64), (32, 32))[number % 3]
         lengths = (None, [chunk] * 5, [chunk - 1, 1, chunk, 3 * chunk, 0, chunk + 1, 2 * chunk - 1, 0], [0] * 70 + [40 * chunk + 3] + [0] * 90, [1] * 300)[int(rng.integers(5))]
@@ -152,7 +156,7 @@ COUNTED = {"add_i8": ("counted_add", "i4", "i32"), "then": ("counted_then", "i8"
 
 
 def draw_by_key(r, rng, name, key, n, way, equal):
-    """(monoid, index type, dtype of what is carried); the row expects what the calls give."""
+    """(monoid, index type, dtype of the carried value). The row expects the results of the calls."""
     m, (struct, count, index) = monoids.BY_NAME[name], COUNTED[name]
     x, init = m.make(rng, n), m.make(rng, 1)
     keys = (np.cumsum(rng.random(n) < rng.choice([0, 0.01, 0.3, 1])) * rng.integers(1, 3)).astype("i4")

@@ -1,10 +1,10 @@
-"""Rows for selects.kir: each compaction as tiles, which both targets run, and on the CPU as pieces."""
+"""Rows for selects.kir: each compaction with tiles, which both targets run, and on the CPU with chunks."""
 import monoids
 import numpy as np
 from rows import row, some
 
-# name of the monoid whose elements are taken -> (name of the predicate, its function, name of the equality, the
-# function of the values that it compares).
+# name of the monoid whose elements are used -> (name of the predicate, its function, name of the equality, the function
+# that returns the compared values).
 ODD = ("odd", lambda x: x & 1 != 0, "equal", lambda x: x)
 BIG = ("big", lambda x: x > 0, "equal", lambda x: x)
 WAYS = {
@@ -15,7 +15,7 @@ WAYS = {
 
 
 def runs(rng, x, key):
-    """x with each element repeated some times, and where the runs of equal keys start."""
+    """Repeats each element of x a few times. Returns the result and the starts of the runs of equal keys."""
     x = np.repeat(x, rng.choice([1, 1, 2, 3, 40], len(x)))[:len(x)]
     keys = key(x)
     return x, np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
@@ -26,7 +26,8 @@ def random_index(rng):
 
 
 def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile, index=None):
-    """As tiles of (threads, each, lanes, chunks), or as `tile` pieces: results, input arrays, what is counted, the funcs and const parameters."""
+    """Runs with tiles of (threads, each, lanes, chunks), or with chunks of `tile` elements. Takes the results, the
+    input arrays, the counted elements, the funcs and the const parameters."""
     index = f"{n}{index or random_index(rng)}"
     r.array(f"c{name}", np.full(1, -1))
     if isinstance(tile, int):
@@ -49,7 +50,7 @@ def random_tile(rng):
 
 
 def filled(values, size):
-    """An array for results: the first ones become `values`, the others must stay."""
+    """Creates an array for results. Its first elements become `values`, and the others must not change."""
     whole = np.zeros(size, values.dtype)
     whole[len(values):] = 7 if values.dtype.kind in "iuf" else np.zeros(1, values.dtype)[0]
     expected = whole.copy()
@@ -128,7 +129,7 @@ def every(r, rng, ways):
     for number, name in enumerate(some(rng, WAYS, 5)):
         tile = ways()
         (select, unique, lengths)[rng.integers(3)](r, rng, number, name, sizes(rng, tile), tile)
-    tile, index = ways(), random_index(rng)  # one compilation for all shares
+    tile, index = ways(), random_index(rng) # one compilation for all shares of the test
     for number, share in enumerate((0, 0.01, 0.5, 1)):
         nonzero(r, rng, f"n{number}", sizes(rng, tile), tile, share, index)
 

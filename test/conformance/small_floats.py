@@ -5,7 +5,7 @@ from rows import row
 
 
 def code_value(code, mantissa, bias, has_infinity):
-    """The number of a code without its sign; None: a NaN."""
+    """Returns the number that a code without its sign represents, or None for NaN."""
     exponent, fraction = code >> mantissa, code & (1 << mantissa) - 1
     if has_infinity and exponent == 31:
         return None if fraction else np.inf
@@ -26,7 +26,7 @@ def decoded(values):
 
 
 def encoded(values, x):
-    """To nearest even, saturating."""
+    """Rounds to nearest, ties to even, and saturates."""
     finite = np.array([v for v in values if v is not None and np.isfinite(v)])
     codes = []
     for v in x:
@@ -89,7 +89,8 @@ def _(r, rng):
 
 
 def nearest_half(value):
-    """The f16 nearest to an extended number, ties to even. NumPy's own conversion goes through f32 on some machines, and so rounds twice."""
+    """Returns the f16 number nearest to an extended number, ties to even. On some machines, NumPy's own conversion goes
+    through f32 and therefore rounds twice."""
     value = np.asarray(value, np.longdouble)
     exponent = np.maximum(np.frexp(value)[1] - 1, -14)
     return np.ldexp(np.rint(np.ldexp(value, 10 - exponent)), exponent - 10).astype(np.float16)
@@ -104,7 +105,7 @@ def _(r, rng):
     z[:500] = (rng.choice([-1, 1], 500) * 2.0 ** rng.integers(-24, -15, 500)).astype(np.float16)
     X, Y, Z = (v.astype(np.float64) for v in (x, y, z))
     with np.errstate(all="ignore"):
-        fused = X.astype(np.longdouble) * Y + Z  # exact in 64 bits of significand
+        fused = X.astype(np.longdouble) * Y + Z # exact with a 64-bit significand
         want = np.stack([nearest_half(v) for v in (X + Y, X - Y, X * Y, X / Y, fused)])
     r.arrays_of(x=x, y=y, z=z, out=np.zeros((5, n), np.float16))
     r.launch("half", "4, 128", "out", "x", "y", "z")
@@ -112,7 +113,7 @@ def _(r, rng):
 
 
 def brain_bits(value):
-    """The bits of the bf16 nearest to a fraction; ties to even."""
+    """Returns the bits of the bf16 number nearest to a fraction, ties to even."""
     if value == 0:
         return 0
     sign, size = (0x8000, -value) if value < 0 else (0, value)
@@ -135,7 +136,7 @@ def _(r, rng):
     def draw():
         return rng.integers(0, 1 << 16, n).astype(np.uint16) & 0x87FF | (rng.integers(0x38, 0x46, n) << 8 & 0x7800).astype(np.uint16)
     x, y, z = draw(), draw(), draw()
-    z[:300] &= 0x8FFF  # far smaller than the product: only fma's one rounding sees them
+    z[:300] &= 0x8FFF # far smaller than the product, so the result differs only if fma rounds once
     number = [[Fraction(float(v)) for v in (a.astype(np.uint32) << 16).view(np.float32)] for a in (x, y, z)]
     want = np.zeros((5, n), np.uint16)
     for i, (a, b, c) in enumerate(zip(*number)):
@@ -160,7 +161,7 @@ def _(r, rng):
 @row("bf16 of wider floats: ties, subnormal numbers, what is too large, NaNs; f64 rounded once; differences of ones and zeros")
 def _(r, rng):
     upper = np.concatenate([rng.integers(0, 0x7F80, 300), [0, 1, 0x7F, 0x80, 0x7F7F, 0x3F80]]).astype(np.uint32)
-    # half of the last bit of bf16, and the next f32 and f64 numbers; f32 would round these f64 numbers to the half
+    # half of bf16's last bit, and the adjacent f32 and f64 numbers; f32 would round these f64 numbers to the half
     size = np.concatenate([upper << 16 | low for low in (0, 0x7FFF, 0x8000, 0x8001)]).view(np.float32)
     x = np.concatenate([size, -size, np.array([0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFF80FFFF], np.uint32).view(np.float32)])
     with np.errstate(over="ignore", invalid="ignore"):

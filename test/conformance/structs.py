@@ -13,7 +13,8 @@ bins = np.dtype([("count", "i4"), ("sum", "f4"), ("least", "i4"), ("pad", "u1")]
 
 
 def random_of(dtype, shape, rng):
-    """Every byte random where that is a number, padding too: what a kernel does not name must stay."""
+    """Fills every byte of numeric types with random values, including padding. Bytes that a kernel does not name must
+    not change."""
     made = np.frombuffer(rng.integers(0, 256, int(np.prod(shape)) * dtype.itemsize, dtype="u1").tobytes(), dtype=dtype).reshape(shape).copy()
     fill(made, rng)
     return made

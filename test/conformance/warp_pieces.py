@@ -8,7 +8,7 @@ def by_warp(x):
 
 
 def expect_of(r, rng, m, threads, shape):
-    """What both kernels give for random elements: (kernel, results, arguments after the results) of each."""
+    """Returns (kernel, results, arguments after the results) of both kernels for random elements."""
     x, name, lane = m.make(rng, threads), f"{m.name}_{shape}", int(rng.integers(0, 32))
     kinds, others = np.zeros((5, threads), m.dtype), np.zeros((7, threads), m.dtype)
     for first in range(0, threads, 32):

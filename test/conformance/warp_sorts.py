@@ -5,7 +5,7 @@ from rows import row, some
 
 
 def tiles(count, each):
-    """The warps' tiles of so many threads' elements, as slices."""
+    """Returns the warps' tiles as slices, for blocks with this number of threads."""
     return [slice(first, min(first + 32 * each, count)) for first in range(0, count, 32 * each)]
 
 

@@ -6,13 +6,14 @@ ROWS.clear()  # those of mma.py
 
 
 def image(kind, matrix, width, is_outside):
-    """A matrix [other, k] as it lies in shared memory, bytes, and its two distances: rows of 8 with `width` bytes each, 16 where nothing is swizzled. is_outside: the rows go along k."""
+    """Returns the bytes of a matrix [other, k] in shared memory, and its two strides: groups of 8 rows with `width`
+    bytes each, or 16 bytes without a swizzle. is_outside: the rows run along k."""
     size = KINDS[kind][0] // 8
     lying = matrix.T if is_outside else matrix
     outer, inner = lying.shape
     groups, across = outer // 8, max(1, inner * size // width)
     group_bytes = 8 * width
-    # groups of 8 rows one after the other, followed by the next columns of all groups
+    # groups of 8 rows, one after the other, followed by the next columns of all groups
     offsets = np.zeros(lying.shape, np.int64)
     for o in range(outer):
         for i in range(inner):
@@ -42,7 +43,7 @@ def describe(kind, kernel, n, width, outside_a, outside_b, result):
     return test
 
 
-# Rows along k are at least as wide as what a product reads of them: 32 bytes.
+# Rows along k are at least as wide as the part that a product reads: 32 bytes.
 for width in (16, 32, 64, 128):
     for outside_a in (False, True):
         for outside_b in (False, True):

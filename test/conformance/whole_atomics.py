@@ -11,7 +11,7 @@ nested = np.dtype([("inner", [("a", "i2"), ("b", "u1", (2,))]), ("x", "f4"), ("v
 tight = np.dtype([("a", "u1"), ("b", "f8"), ("c", "u1", (3,)), ("d", "f4")])
 holder = np.dtype([("head", "u8"), ("before", "u8"), ("place", wide)])
 FACTOR, MASK = 0x9E3779B97F4A7C15, 0x5555555555555555
-# of the array, and how many numbers of numpy's type an element is
+# the array's type, and the number of NumPy elements in one element
 VECTORS = {"u8x4": ("u1", 4), "f16x2": ("f2", 2), "u32x2": ("u4", 2), "f32x2": ("f4", 2), "i8x8": ("i1", 8), "f16x4": ("f2", 4), "u64x2": ("u8", 2), "f64x2": ("f8", 2), "f32x4": ("f4", 4), "i32x4": ("i4", 4),
            "u16x8": ("u2", 8), "i8x16": ("i1", 16)}
 STRUCTS = {"Small": small, "Status": status, "Wide": wide, "Sum": sums}
@@ -31,7 +31,7 @@ def bytes_of(array):
 
 
 def expect_bytes(r, name, wanted):
-    """Bit by bit: NaN differs from another NaN, 0 from -0."""
+    """Compares bit by bit: two NaNs can differ, and 0 differs from -0."""
     wanted = bytes_of(wanted).copy()
     r.verify([name], lambda got: np.testing.assert_array_equal(bytes_of(got), wanted, err_msg=name))
 
@@ -95,7 +95,7 @@ PAIRS = {"wide": ("Wide", wide, "wide_of", "agrees_wide"), "status": ("Status", 
 
 
 def pairs_of(name, k):
-    """What the kernels make of the numbers k."""
+    """Returns the kernels' results for the numbers k."""
     k = np.asarray(k, np.uint64)
     m = mixed(k)
     if name == "status":
@@ -143,7 +143,7 @@ def each_type(rng, count):
 
 
 def settled(made):
-    """NaNs whose bits some register might change are left out: signalling ones."""
+    """Leaves out signalling NaNs, because some registers may change their bits."""
     def settle(part):
         if part.dtype.names:
             for name in part.dtype.names:
@@ -171,7 +171,7 @@ def _(r, rng):
     for kind, make in each_type(rng, 128):
         x, desired = settled(make()), settled(make())
         same = rng.integers(0, 2, 128) == 1
-        # one bit differs, anywhere; of a 0 it is the sign
+        # one bit differs, at any position; for 0 it is the sign
         if np.dtype(x.dtype).kind == "f":
             x[:8] = [0.0, np.nan] * (x.shape[1] // 2)
         expected = bytes_of(x).copy()

@@ -25,7 +25,7 @@ KNOWN = {"sin": cmath.sin, "cos": cmath.cos, "exp": cmath.exp, "tanh": cmath.tan
 
 
 class Writer:
-    """A kernel as text of the kernel IR and of Python."""
+    """A kernel as source text in the kernel IR and in Python."""
 
     def __init__(self, draw, name, rank, has_sync):
         self.draw, self.name, self.rank, self.has_sync = draw, name, rank, has_sync
@@ -40,7 +40,7 @@ class Writer:
         self.python.append("  " * self.depth + python)
 
     def own(self):
-        """The place of the iteration, as both languages have it."""
+        """Returns the index of the iteration, in both languages."""
         shift = " + 1" if self.mode == "interior" else ""
         return ", ".join(v + shift for v in self.loops)
 
@@ -148,7 +148,7 @@ class Writer:
         self.values.append(name)
 
     def write_total(self):
-        """A sum over a loop whose length is a number of run time."""
+        """A sum over a loop whose length is a run-time number."""
         name, outer = self.new(), self.inner
         if outer:
             return
@@ -185,7 +185,7 @@ class Writer:
         self.line(f"m[{self.own()}] = m[{self.own()}] * 0.5 + {value[0]}", f"m[{self.own()}] = m[{self.own()}] * 0.5 + {value[1]}")
 
     def write_body(self, result):
-        """The body of a loop over the elements of a. It stores to `result` last."""
+        """Writes the body of a loop over the elements of a. It stores to `result` last."""
         draw = self.draw
         if self.mode == "if":
             reach = 1 if self.rank > 1 else 2
@@ -214,13 +214,14 @@ class Writer:
         self.line("}", "")
 
     def write_later(self):
-        """A loop that reads the elements of u, which the loop before has stored."""
+        """Writes a loop that reads the elements of u, which the previous loop has stored."""
         self.line("grid_sync()", "u += h")
         self.near_arrays, self.values, self.result = "abuu", ["k"], "v"
         self.write_loop("v")
 
     def write_beside(self):
-        """A loop that may run at the same time: of another extent, and over inputs that the other loops read."""
+        """Writes a loop that can run at the same time. It has another extent, and its inputs are also read by the other
+        loops."""
         scale, other = self.draw.uniform(-1, 1), self.draw.choice(["a[o]", "c[o]", "b[o] * a[(o + 1) % a.shape[0]]"] if self.rank == 1 else ["k", "w[1]"])
         head = "z.shape[0]" if self.rank > 1 else "a.shape[0]"
         self.line(f"for o in grid_range({head}) {{", f"for o in range({head}):")
@@ -245,7 +246,7 @@ class Writer:
 
 
 def draw_extents(draw, rank):
-    """Short ones, of which two offsets may lead to one element."""
+    """Short arrays, in which two offsets can refer to one element."""
     return tuple(draw.choice([1, 2, 3, 4, 5] if rank > 1 else [1, 2, 3, 5, 7]) for _ in range(rank))
 
 
@@ -258,8 +259,9 @@ def make_arrays(rng, shape):
 
 
 def expect(function, values, shadows):
-    """The derivatives by all inputs. What is only stored to keeps its derivatives; what is changed in place gets those by the values before. Those of u are by its elements between the loops, as h
-    is added there."""
+    """Returns the derivatives with respect to all inputs. An array that is only stored to keeps its derivatives. An
+    array that is changed in place gets the derivatives with respect to its values before the call. The derivatives for
+    u are with respect to its elements between the loops, because h is added there."""
     outputs, wanted = ("r", "s", "m", "u", "v", "z"), {}
     for name in FLOATS:
         if name in ("r", "v", "z"):

@@ -12,7 +12,7 @@ import tempfile
 
 import numpy as np
 
-# By name: the func as kernel IR, with z and w complex and x real, and the same in Python.
+# For each name: the func as kernel IR, with complex z and w and real x, and the same func in Python.
 FUNCS = {
     "product": ("z * w", lambda z, w, x: z * w), "quotient": ("z / w", lambda z, w, x: z / w), "sum": ("z - w + 2.0 * z", lambda z, w, x: 3 * z - w),
     "power": ("z ** w", lambda z, w, x: z**w), "cube": ("z ** 3 * x", lambda z, w, x: z**3 * x), "real_power": ("z ** x", lambda z, w, x: z**x),
@@ -73,12 +73,13 @@ def make_source():
 
 
 def difference(function, *along):
-    """The derivative of the values along a direction, of eighth order."""
+    """Returns the directional derivative of the values, with a difference of eighth order."""
     return sum(sign * weight * function(*[sign * distance * STEP * d for d in along]) for distance, weight in WEIGHTS.items() for sign in (1, -1)) / STEP
 
 
 def expect(function, z, x):
-    """The value, its derivative along a direction, the value, and the derivatives by z, w and x."""
+    """Returns the value, its directional derivative, the value again, and the derivatives with respect to z, w and
+    x."""
     def moved(dz, dw, dx):
         return function(z[:, 0] + dz, z[:, 1] + dw, x[:, 0] + dx)
 

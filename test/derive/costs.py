@@ -40,7 +40,7 @@ def compile_one(options, path, stage, type_name, arch="sm_90", more=()):
 
 
 def measure_compilation(options, path, stage, arch):
-    """The processor time of a compilation: other programs of a busy machine change it little."""
+    """Returns the processor time of a compilation. Other programs on a busy machine change it only a little."""
     seconds = []
     for _ in range(9):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -51,7 +51,8 @@ def measure_compilation(options, path, stage, arch):
 
 
 def count_llvm(text, name):
-    """The instructions of the func, which is not inlined. Its results lie in registers: a tuple of them is made by no instruction."""
+    """Counts the instructions of the func, which is not inlined. Its results are in registers, and a tuple of them
+    needs no instructions."""
     body = re.search(rf"^define [^\n]*@\"?{name}[^\n]*\{{\n(.*?)^\}}", text, re.M | re.S)
     return len([line for line in body.group(1).split("\n") if re.match(r"\s+\S", line) and " = insertvalue " not in line])
 
@@ -62,7 +63,8 @@ def count_ptx(text, name):
 
 
 def count_instructions(options, folder, text, name, count):
-    """Of the value and of value and gradient: the counts of LLVM's IR, of PTX in f64 and in f32, and with --times the seconds for the CPU and for sm_90."""
+    """Returns the counts for the value, and for value and gradient: LLVM IR, PTX in f64, PTX in f32, and with --times
+    the seconds for the CPU and for sm_90."""
     result = []
     for is_gradient in False, True:
         path = os.path.join(folder, "costs.kir")
@@ -75,13 +77,14 @@ def count_instructions(options, folder, text, name, count):
 
 
 def count_machine(text):
-    """The instructions, and the share that spills cause: accesses of the stack and copies between registers."""
+    """Returns the number of instructions, and the share of spill code: stack accesses and copies between registers."""
     lines = [line.strip() for line in text.split("\n") if re.match(r"\s+[a-z]", line)]
     return len(lines), len([line for line in lines if "(%rsp)" in line or (re.match(r"v?mov", line) and "(" not in line)])
 
 
 def show_machine(options, folder, text, funcs):
-    """Prints the counts of value, and of value and gradient, and their ratios with all instructions and without those of spills."""
+    """Prints the counts for the value, and for value and gradient, and their ratios, with all instructions and without
+    spill code."""
     print(f"{'func':15}{'machine code':>16}{'ratio':>8}{'stack, copies':>16}{'ratio without':>16}")
     ratios = []
     for name, count in funcs:

@@ -81,7 +81,7 @@ def mix(p, v):
 
 
 class Part:
-    """The elements of a list from one on, as an array of the kernel IR is cut: a store changes the list."""
+    """A part of a list, as the kernel IR slices an array: a store changes the list."""
 
     def __init__(self, of, first):
         self.of, self.first = of, first
@@ -103,7 +103,7 @@ KNOWN = {
 
 
 class Writer:
-    """A func as text of the kernel IR and of Python, line by line."""
+    """A func as source text in the kernel IR and in Python, line by line."""
 
     def __init__(self, draw, name, is_reverse):
         self.draw, self.name, self.is_reverse = draw, name, is_reverse
@@ -119,7 +119,7 @@ class Writer:
         return f"{prefix}{self.count}"
 
     def value(self, depth=2):
-        """(kernel IR, Python) of an expression that stays small."""
+        """Returns (kernel IR, Python) for an expression whose value stays small."""
         d = self.draw
         if depth == 0 or d.random() < 0.25:
             if self.has_arrays and d.random() < 0.3:
@@ -155,13 +155,13 @@ class Writer:
         return f"({a[0]} < {b[0]} ? {c[0]} : {a[0]})", f"({c[1]} if real({a[1]}) < real({b[1]}) else {a[1]})"
 
     def index(self, most):
-        """The same text is an index of both languages."""
+        """The same text is an index in both languages."""
         if self.has_arrays and most == 4 and self.draw.random() < 0.3:
             return f"p0[{self.index(3)}]"
         return f"({self.draw.choice(self.indices)} + {self.draw.randint(0, 3)}) % {most}"
 
     def element(self):
-        """A float in one of the arrays: an element, a field or a lane of one."""
+        """Returns a float in one of the arrays: an element, a field or a lane of a vector."""
         kind = self.draw.choice("aazzmqw")
         if kind in "az":
             return (f"a0[{self.index(4)}]" if kind == "a" else f"z[{self.index(2)}]",) * 2
@@ -172,7 +172,7 @@ class Writer:
         return f"{kind}0[{i}].{('ab' if kind == 'q' else 'xy')[part]}", f"{kind}0[{i}][{part}]"
 
     def small(self):
-        """A value that a loop may put into an array again and again."""
+        """Returns a value that a loop can store to an array repeatedly."""
         a, b = self.value(1), self.element()
         return self.draw.choice([tuple(f"tanh({u})" for u in a), tuple(f"({v} * 0.5 + sin({u}))" for u, v in zip(a, b)), tuple(f"({v} * 0.25 + tanh({u} * {v}))" for u, v in zip(a, b))])
 
@@ -227,7 +227,7 @@ class Writer:
         self.line("}", "pass")
 
     def keep(self, head):
-        """Some loops without an inner one keep their values. head: the loop's line in self.kir."""
+        """Lets some loops without an inner loop keep their values. head: the loop's line in self.kir."""
         inner = "".join(self.kir[head + 1 :])
         if self.is_reverse and not any(word in inner for word in ("for ", "while ", "fill(", "mix(")) and self.draw.random() < 0.5:
             self.kir[head] = self.kir[head][:-1] + "@keep {"
@@ -246,7 +246,8 @@ class Writer:
         self.line("}", "pass")
 
     def write_while(self):
-        """It ends: each iteration adds to the counter first. How often it runs depends on a value."""
+        """Writes a loop that ends, because each iteration adds to the counter first. A value determines the number of
+        iterations."""
         index, value = self.new("k"), self.value(1)
         self.line(f"var {index} = 0", f"{index} = 0")
         most = " @most(4)" if self.is_reverse else ""
@@ -276,7 +277,7 @@ class Writer:
         self.line(f"{to} = {name}[({place} + 1) % 3] * {name}[{place} % 3]", f"{to} = {name}[({place} + 1) % 3] * {name}[{place} % 3]")
 
     def write_arrays(self):
-        """Arrays that live as long as the func. p0 holds indices."""
+        """Arrays that live as long as the func. p0 contains indices."""
         self.line("local a0: f64[4]", "a0 = [0] * 4")
         self.line("local p0: i32[3]", f"p0 = {(order := self.draw.sample(range(4), 3))}")
         self.line("local m0: f64[2, 3]", "m0 = [[0] * 3, [0] * 3]")
@@ -317,7 +318,7 @@ class Writer:
         self.line(f"{name}(a0[{first}:], tanh({value[0]}))", f"{name}(Part(a0, {first}), tanh({value[1]}))")
 
     def write_sweep(self):
-        """A recurrence over the elements of an array, in either direction."""
+        """A recurrence over an array's elements, in either direction."""
         i, value = self.new("i"), self.value(1)
         head = self.draw.choice([f"for {i} in range(1, 4)", f"for {i} in range(3, 0, -1)"])
         self.line(f"{head} {{", f"{head}:")
@@ -382,7 +383,7 @@ class Writer:
 
 
 def make_kernel(names, is_reverse):
-    """Every second func gets arrays of the thread as z and as its derivative, the others parts of arrays in memory."""
+    """Every second func gets thread arrays for z and for its derivative; the others get parts of arrays in memory."""
     lines = ["kernel derivatives(x, n, zs, dzs, r) {", "  for i in grid_range(x.shape[0]) {", "    local tz: f64[2]", "    local tdz: f64[2]"]
     for j, name in enumerate(names):
         z, dz = ("tz", "tdz") if j % 2 else (f"zs[i, {j}]", f"dzs[i, {j}]")
@@ -399,7 +400,7 @@ LANES = 3
 
 
 def make_interleaved_kernel(names, is_reverse, count):
-    """Each func at several points side by side, with the arrays of one thread."""
+    """Runs each func at several points, with one thread's arrays."""
     lines = ["kernel derivatives(x, n, zs, dzs, r) {", "  for i in grid_range(x.shape[0]) {", "    let trips = n[i]"]
     results = 7 if is_reverse else 6
     for j, name in enumerate(names):
@@ -415,20 +416,21 @@ def make_interleaved_kernel(names, is_reverse, count):
 
 
 def expect_reverse(function, row, n):
-    """By each of x, y and z in turn: the result and z weigh as much as their derivatives say."""
+    """Differentiates with respect to x, y and z in turn. Their derivatives determine the weights of the result and of
+    z."""
     results = [expect(function, np.concatenate([row[:4], np.eye(4)[k]]), n) for k in range(4)]
     slopes = [row[4] * r[1] + row[6] * r[4] + row[7] * r[5] for r in results]
     return [results[0][0], slopes[0], *results[0][2:4], *slopes[2:], slopes[1]]
 
 
 def expect(function, row, n):
-    """The result and its derivative, z, and the derivatives of z."""
+    """Returns the result and its derivative, z, and the derivatives of z."""
     moved = [complex(v, STEP * t) for v, t in zip(row[:4], row[4:])]
     z = moved[2:]
     try:
         value = complex(function(moved[0], moved[1], n, z))
     except OverflowError:
-        value = complex(np.nan, np.nan)  # a number that is too large: nothing to compare
+        value = complex(np.nan, np.nan) # the number is too large to compare
     z = [complex(v) for v in z]
     return [value.real, value.imag / STEP, *[v.real for v in z], *[v.imag / STEP for v in z]]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import references
 
-# By function: one interval for each operand; "n" is an integer. The intervals stay away from kinks and poles.
+# By function: one interval for each operand; "n" is an integer. The intervals do not contain kinks or poles.
 UNIT, WIDE, POSITIVE = (-0.8, 0.8), (-3, 3), (0.6, 4)
 DOMAINS = {
     "abs": [(0.5, 3)], "min": [(0.2, 1), (1.5, 3)], "max": [(0.2, 1), (1.5, 3)], "no_diff": [WIDE],
@@ -36,8 +36,9 @@ DOMAINS = {
     "fast_sin": [WIDE], "fast_cos": [WIDE], "fast_tan": [(-1, 1)], "fast_exp": [WIDE], "fast_exp10": [(-1, 1)], "fast_log": [POSITIVE], "fast_log2": [POSITIVE],
     "fast_log10": [POSITIVE], "fast_pow": [POSITIVE, WIDE], "fast_divide": [WIDE, POSITIVE],
 }  # fmt: skip
-EXACT = {"fma_rz", "fma_ru", "fma_rd"}  # functions of f32 and f64 alone
-NO_VALUE = {"ilogb", "isnan", "isinf", "isfinite", "isnormal", "signbit", "lround", "lrint"}  # results that are no floats
+EXACT = {"fma_rz", "fma_ru", "fma_rd"} # functions that support only f32 and f64
+# results that are not floats
+NO_VALUE = {"ilogb", "isnan", "isinf", "isfinite", "isnormal", "signbit", "lround", "lrint"}
 POINTS = 16
 BOUND = 8  # units
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -50,14 +51,15 @@ OPERATOR_DOMAINS = {name: [(5.2, 5.8), (2, 2.4)] for name in OPERATORS} | {"op_n
 
 
 def read_rows(path):
-    """(kind, name) of each row of the table."""
+    """Returns (kind, name) for each row in the table."""
     with open(path) as file:
         text = file.read().split("*/", 1)[1]
     return [(kind, name.lower()) for kind, name in re.findall(r"^(ONE|TWO|THREE|PAIR_TWO|PAIR|DISCRETE)\((\w+)", text, re.M)]
 
 
 class Case:
-    """A func of floats and its operands. The kernel has one column for its value and one for each derivative."""
+    """Returns a func of floats and its operands. The kernel has one column for its value and one column for each
+    derivative."""
 
     def __init__(self, name, body, domains):
         self.name, self.body, self.domains = name, body, domains
@@ -139,7 +141,7 @@ def evaluate(options, folder, launch, cases, points, dtype, shape):
 
 
 def expect(cases, points):
-    """The derivatives by MPFR, by case and operand."""
+    """Returns the derivatives by MPFR, by case and operand."""
     result = np.zeros((POINTS, len(cases), 3))
     for j, case in enumerate(cases):
         for k in case.floats:
@@ -177,7 +179,7 @@ def main():
     options.type = "f64"
     rng = np.random.default_rng(options.seed)
     cases = make_cases(read_rows(options.table))
-    # arguments that every type holds exactly: f64 and narrow types are compared at the same points
+    # arguments that every type can represent exactly: f64 and narrow types are compared at the same points
     points = [[np.round(v * 64) / 64 for v in case.draw(rng)] for case in cases]
     integers = points[[case.name for case in cases].index("jn")][0]
     points = [[integers if domain == "n" else v for v, domain in zip(values, case.domains)] for values, case in zip(points, cases)]

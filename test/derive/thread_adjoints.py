@@ -17,21 +17,23 @@ import numpy as np
 
 STEP = 1e-30
 THREADS, BLOCKS, TILES = 8, 3, 3
-FLOATS = ["a", "w", "c", "k", "g", "r", "q", "m"]  # inputs, a scalar, a sum by atomics, outputs, one changed in place
+# inputs, a scalar, a sum by atomics, outputs, and an array that is changed in place
+FLOATS = ["a", "w", "c", "k", "g", "r", "q", "m"]
 ORDER = ["a", "w", "c", "k", "p", "g", "r", "q", "m"]
 NUMBERS = ", ".join(str(i) for i, name in enumerate(ORDER) if name in FLOATS)
 KNOWN = {"sin": cmath.sin, "exp": cmath.exp, "sqrt": cmath.sqrt, "max": max, "min": min}
 
 
 class Writer:
-    """A kernel as text of the kernel IR and of Python. All threads run the same statements between barriers, so that every barrier is reached by all of them."""
+    """A kernel as source text in the kernel IR and in Python. All threads run the same statements between barriers, so
+    all threads reach every barrier."""
 
     def __init__(self, draw, name):
         self.draw, self.name = draw, name
         self.kir, self.python, self.depth, self.count = [], [], 1, 0
         self.values, self.own = ["k"], []
-        self.arrays = {"s": THREADS, "h": THREADS + 2, "u": THREADS}  # u: of the loops over tiles alone
-        self.read = set()  # shared arrays that have been loaded from since the last barrier
+        self.arrays = {"s": THREADS, "h": THREADS + 2, "u": THREADS} # u: only for the loops over tiles
+        self.read = set() # shared arrays that the kernel has read since the last barrier
         self.filled = set()
         self.loops = []
 
@@ -90,7 +92,7 @@ class Writer:
         return name
 
     def store(self, array, place, kir, python=None):
-        """Lets all threads store to elements of their own, with barriers where loads are before or after."""
+        """Lets all threads store to their own elements, with a barrier if loads precede or follow."""
         if array in self.read or self.draw.random() < 0.2:
             self.barrier()
         self.line(f"{array}[{place}] = {kir}", f"{array}[{place}] = {python or kir}")
@@ -143,11 +145,11 @@ class Writer:
         self.read = set()
 
     def write_tiles(self):
-        """A product by tiles: the loop runs as often as p says."""
+        """A product of tiles: p determines the number of iterations."""
         if "u" in self.read:
             self.barrier()
         total, inner = self.let(("0.5", "0.5")), self.draw.random() < 0.6
-        keeps = not inner and self.draw.random() < 0.7  # then it may load what later statements overwrite
+        keeps = not inner and self.draw.random() < 0.7 # then it can load elements that later statements overwrite
         saved, filled = list(self.values), set(self.filled)
         self.line(f"for o in range(i32(p[24])){' @most(4)' if keeps else ''} {{", "for o in range(p[24]):")
         self.depth += 1
@@ -257,7 +259,8 @@ def make_arrays(rng):
 
 
 def expect(function, values, shadows):
-    """The derivatives by all inputs. What is only stored to keeps its derivatives; what is changed in place gets those by the values before."""
+    """Returns the derivatives with respect to all inputs. An array that is only stored to keeps its derivatives. An
+    array that is changed in place gets the derivatives with respect to its values before the call."""
     wanted = {}
     for name in FLOATS:
         if name in "rq":

@@ -7,14 +7,15 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-COMMON = {"help", "usage", "version"}  # the manual pages and docs/tools.md say of these that every tool has them
+COMMON = {"help", "usage", "version"} # the manual pages and docs/tools.md say that every tool has these options
 
 
 def options_of(tool):
     text = subprocess.run([tool, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
     for line in text.split("\nMandatory or optional")[0].splitlines():
         option = re.match(r"( +)(-\w, )?--[a-z-]+\S*(  +\S)?", line)
-        if option and (len(option[1]) > 6) == bool(option[3]):  # more blanks: the meaning of the option above goes on
+        # the line is indented further, so it continues the description of the option above
+        if option and (len(option[1]) > 6) == bool(option[3]):
             raise SystemExit(f"{tool} --help has an option and its meaning apart, or out of place: `{line}`")
     return sorted(set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE)) - COMMON)
 

@@ -31,15 +31,15 @@ NAME = re.compile(r"(?<![\w/])((?:kjit_|KJIT_)\w*[A-Za-z0-9])\b(?![*=])(?:\.(\w+
 
 
 def inner_names(root):
-    """What pages on the architecture may name, too."""
+    """Names that only the architecture pages may contain."""
     headers = (path for folder in ("lib", "runtime") for path in (root / folder).rglob("*.h"))
     return {word for path in headers for word in re.findall(r"\w+", path.read_text())}
 
 
 def names_of_api(root):
-    """What stands in the headers; of what the tables there make names of, the names."""
+    """Returns the names in the headers, including the names that tables in the headers define."""
     text = "".join(path.read_text() for path in sorted(path for path in (root / "include/kjit").rglob("*") if path.is_file()))
-    text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE KJIT_PLAIN_CODE "  # variables of the environment, of the package for Python
+    text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE KJIT_PLAIN_CODE " # environment variables of the Python package
     options = (path.read_text() for path in (*root.glob("CMakeLists.txt"), *root.glob("*/*/CMakeLists.txt")))
     text += " ".join(re.findall(r"^\s*(?:set|option)\((KJIT_\w+)", "".join(options), re.MULTILINE))
     rows = re.findall(r"^\s*(?:KJIT_)?ROW\((\w+)", text, re.MULTILINE)
@@ -52,7 +52,7 @@ PROGRESS = re.compile(r"^kjit-\w+: [\w ,]+: \d+ s(, \d+ of \d+)?\n", re.MULTILIN
 
 
 def make_tools(folder, root, options):
-    """A folder with the compilers, Python and kjit's entry for pkg-config as they would be where kjit is installed."""
+    """Creates a folder with the compilers, Python and kjit's pkg-config file, as if kjit were installed."""
     folder.mkdir(parents=True)
     warnings = " -Wall -Wextra -Werror"
     for name, command in (("cc", options["cc"] + warnings), ("c++", options["cxx"] + warnings), ("python3", options["python"])):
@@ -66,7 +66,7 @@ def make_tools(folder, root, options):
 
 
 def pattern(expected):
-    """A regular expression for what a command is to print."""
+    """Returns a regular expression for the output of a command."""
     lines = []
     for line in expected.splitlines():
         lines.append(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"[ ]*\n")
@@ -99,7 +99,7 @@ class Page:
                 self.complain(position, f"`{command}` printed\n{textwrap.indent(done.stdout, '    ')}")
 
     def look_up(self, position, name, block):
-        """The lines are in the file, wherever they are indented."""
+        """Returns whether the lines are in the file, with any indentation."""
         path = self.folder / name if name in self.files else self.root / name
         strip = lambda text: "\n".join(line.strip() for line in text.strip().splitlines())
         if not path.exists():
@@ -114,7 +114,7 @@ class Page:
 
     def check(self):
         self.folder.mkdir(parents=True)
-        # Files first where they are only looked into: a part may be explained before the whole.
+        # Creates files before commands read them, because a page may explain a part before it shows the whole file.
         blocks = [(found.start(4), *found.groups()) for found in BLOCK.finditer(self.text)]
         for position, mark, value, language, block in blocks:
             name = FILE.match(block)

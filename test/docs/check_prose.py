@@ -123,7 +123,7 @@ def paragraphs(lines, first):
 
 
 def line_counter(source):
-    """A function from an offset in the source to its line."""
+    """Returns a function that maps an offset in the source to a line."""
     ends = [found.start() for found in re.finditer("\n", source)]
     return lambda offset: bisect.bisect_left(ends, offset) + 1
 
@@ -152,7 +152,8 @@ def end_of_call(source, at):
 
 
 def messages_of_c(source, is_help):
-    """(line, line, text) of the literals of calls that report something, or of all literals of a file with option texts."""
+    """Yields (line, line, text) for string literals in calls that report something, or for all literals in a file with
+    option texts."""
     source = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m[0]), source, flags=re.S)
     spans = [(0, len(source))] if is_help else [(m.end(), end_of_call(source, m.end())) for m in REPORT.finditer(source)]
     seen, line_at = set(), line_counter(source)
@@ -236,7 +237,7 @@ def findings(text):
 
 
 def rates_of(found):
-    """The measures of sentences, and how many words they have."""
+    """Returns the measures of the sentences, and the number of their words."""
     sums, words, count = collections.Counter(), 0, 0
     for sentence in found:
         counts, length = findings(sentence.text)

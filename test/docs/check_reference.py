@@ -16,17 +16,17 @@ def read_pages(folder, suffix):
 
 
 def rows_of(page):
-    """Of a page in Markdown, the names that a row of its tables is about, with what the row says of them."""
+    """Returns the names that a Markdown page describes in the rows of its tables, with their descriptions."""
     return {name: words for name, words in re.findall(r"^\| `((?:[^`\\]|\\.)+)` \| (.*?) \|$", page, re.MULTILINE) if words}
 
 
 def entries_of(page):
-    """The same of a manual page."""
+    """Returns the same for a manual page."""
     return {name.replace("\\-", "-"): words for name, words in re.findall(r'^\.TP\n\.B "(.+)"\n(\S.*)$', page, re.MULTILINE)}
 
 
 def need(name, pages, what):
-    """The page of this name, with a description."""
+    """Returns whether a page with this name exists and has a description."""
     for kind, found in pages.items():
         page = found.get(name, "")
         body = page.split("```\n", 2)[-1] if kind == "Markdown" else page.partition("\n.SH DESCRIPTION\n")[2] + page.partition("\n.SH ERRORS\n")[2]
@@ -63,7 +63,8 @@ for header in sorted((ROOT / "include/kjit").glob("*.h")):
         if not NOT_OF_THE_API.match(name):
             count += 1
             need(name, pages, "the macro")
-# kjit.hpp, the files in cpp/: what stands outside of namespace detail, at the margin; methods two blanks further in, in what is public.
+# Reads kjit.hpp and the files in cpp/: declarations without indentation outside of namespace detail, and public
+# methods, which are indented by two blanks.
 text = "\n".join(path.read_text() for path in sorted((ROOT / "include/kjit/cpp").glob("*.hpp")))
 text = re.sub(r"/\*.*?\*/|^#.*?(?<!\\)$", "", text, flags=re.DOTALL | re.MULTILINE)
 text = re.sub(r"^struct \w+ \{\};$", "", text, flags=re.MULTILINE)

@@ -7,21 +7,21 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 COLUMNS = 120
-MOST_WORDS = 40  # of a cell: what a reader takes in beside other cells
+MOST_WORDS = 40 # maximum number of words in a table cell, so that a reader can take it in next to the other cells
 FOLDERS = "cmake|docs|examples|include|lib|runtime|scripts|test|tools"
-# A path from the root of the tree; one with `*` stands for any file that it matches.
+# A path from the root of the tree; a path with `*` stands for any file that it matches.
 PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/[\w./*-]+")
-# A file of the source by its name alone, or from a folder in lib or runtime; not one of the system: <math.h>.
+# A source file by its name alone, or by its path in lib or runtime. System headers such as <math.h> do not count.
 NAME = re.compile(r"(?<![\w/.<*-])(?:\w+/)*\w+\.(?:c|h|def)\b(?!>)")
 LINK = re.compile(r"\]\(([\w./-]+\.\w+|)(?:#([^)]*))?\)")
-BARE = re.compile(r"\[`?[\w./-]+\.md`?\]\(")  # who reads the site sees no files
+BARE = re.compile(r"\[`?[\w./-]+\.md`?\]\(") # readers of the site see no files
 GENERATED = "docs/reference/"  # scripts/make-site.sh makes it, and follows links to it
 # The first line of a code block that is a file of the document's own (check_pages.py).
 OWN = re.compile(r"^```\w*\n(?:/\*|//|#|%) *([\w./-]+\.\w+)[: ]", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 SOURCES = ("lib", "runtime", "include", "tools", "test")
-BUILT = ("lib/kjit", "lib/pkgconfig", "lib/cmake")  # where an installation puts things
-OUTSIDE = {"cuda.h", "ltests.h", "nvtxTypes.h", "stdint.h"}  # of the system, and of other projects
+BUILT = ("lib/kjit", "lib/pkgconfig", "lib/cmake") # paths in an installation
+OUTSIDE = {"cuda.h", "ltests.h", "nvtxTypes.h", "stdint.h"} # files of the system and of other projects
 
 
 def documents():
@@ -40,8 +40,8 @@ def line_of(text, found):
 
 
 def missing(text, needs_suffix):
-    """Files that the text names and that are not there; needs_suffix: of paths, only those that look like one of a
-    file."""
+    """Returns the files that the text names and that do not exist. needs_suffix: considers only paths that end like a
+    file name."""
     for found in PATH.finditer(text):
         path = found[0].rstrip("./-")
         if path.startswith(BUILT) or (needs_suffix and not re.search(r"\.\w+$", path)):
@@ -59,14 +59,15 @@ def missing(text, needs_suffix):
 
 
 def places(path):
-    """What links may name in a document: its headings in small letters, words joined by hyphens."""
+    """Returns the possible targets of links in a document: its headings in lower case, with hyphens between the
+    words."""
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
             for heading in re.findall(r"^#+ (.+)", text, re.MULTILINE)}
 
 
 def broken(path, target, place):
-    """Whether a link of the document leads nowhere."""
+    """Returns whether a link in the document has no target."""
     file = (path.parent / target).resolve() if target else path
     if str(file).startswith(str(ROOT.resolve() / GENERATED)):
         return False
@@ -74,8 +75,8 @@ def broken(path, target, place):
 
 
 def interrupting_items(text):
-    """Numbers of lines that Markdown reads as an item of a list, although they continue a paragraph: `b - 1` that is
-    wrapped before its sign."""
+    """Returns the numbers of lines that Markdown reads as a list item although they continue a paragraph, such as `b -
+    1` if the line is wrapped before the minus sign."""
     lines = re.sub(r"^```.*?^```$", lambda found: "\n" * found[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE).splitlines()
     for number, (before, line) in enumerate(zip(lines, lines[1:]), 2):
         if re.match(r"[-+*] ", line) and re.match(r"[^\s|#<>]", before) and not re.match(r"(?:[-+*]|\d+\.) ", before):

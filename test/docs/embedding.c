@@ -123,8 +123,7 @@ static void capture(kjit_array *x, kjit_array *y, kjit_stream *stream)
   check(kjit_synchronize_stream(stream));
   kjit_destroy_executable_graph(executable);
   kjit_destroy_graph(graph);
-  // 100,000 times one more than the other.
-  // CHECK: captured 100000
+  // `captured` is 100,000 times the other number plus one.
   printf("captured %g\n", first_of(y));
 }
 

@@ -1,9 +1,10 @@
-"""Kernels that do not end, or not before their host would be gone: loops, waits, recursion, lines that are printed."""
+"""Kernels that do not end, or that would end only after the application has given up: loops, waits, recursion, printed
+lines."""
 from kernels import CHECKED, Kernel, kind, shape, size, somewhere
 
 ENDS = ("INTERRUPTED",)
-STUCK = ("INTERRUPTED", "KERNEL")  # the CPU detects threads that wait for each other, and full stacks
-WAITING = STUCK + ("UNSUPPORTED",)  # some checks do not look at kernels whose warps wait
+STUCK = ("INTERRUPTED", "KERNEL") # the CPU detects threads that wait for each other, and full stacks
+WAITING = STUCK + ("UNSUPPORTED",) # some checks do not support kernels whose warps wait
 
 
 @kind("endless", ENDS)
@@ -42,7 +43,7 @@ def long_range(rng):
 
 @kind("endless", ENDS)
 def long_calls(rng):
-    """Functions of libraries, which no interrupt reaches, with the arguments that take them longest."""
+    """Library functions, which no interrupt reaches, with the arguments for which they take longest."""
     order = rng.choice(["2147483647", "-2147483648i64", "i32(h)", "2147483647 - n", "n * 16777259", "257", "256"])
     argument = rng.choice(["1e10", "2147483647.0", "f64(h)", "1e300", "1e-300", "5e-324", "-3e9", "0.0", "inf", "x[1] + 2147480000"])
     argument = "f64(%s)" % argument
@@ -158,7 +159,8 @@ def endless_recursion(rng):
 
 @kind("recursion", STUCK)
 def chained_recursions(rng):
-    """One recursion behind the other, each nearly as deep as is allowed, with functions between that do not call themselves."""
+    """Several recursions in sequence, each nearly as deep as is allowed. The functions between them are not
+    recursive."""
     lines = ["func f0(n: i64) -> i64 { return f0(n + 1) + 1 }"]
     for i in range(rng.randint(1, 30)):
         lines.append("func g%d(n: i64) -> i64 @noinline { local t: f64[%d]\n t[n & 3] = 1\n return f%d(0) + i64(t[0]) }" % (i, rng.choice([4, 100, 4000]), i))

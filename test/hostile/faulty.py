@@ -1,4 +1,4 @@
-"""Kernels that are plainly wrong: what fails while they run, and texts that are no kernels."""
+"""Kernels that are obviously wrong: kernels that fail while they run, and texts that are not kernels."""
 
 
 import endless  # noqa: F401 (for the texts of its kinds)
@@ -80,12 +80,13 @@ def views(rng):
 
 @kind("wrong")
 def pointers_to_nowhere(rng):
-    """What cannot be checked behind a pointer is not done here; that it is refused where it must be."""
+    """Does nothing that cannot be checked because it is behind a pointer. Other tests check that such accesses are
+    rejected."""
     return Kernel(rng.choice(["kernel k(r, x, n) { let p = pointer(x[0])\n x[1] = p[1] }", "kernel k(r, x, n) { let p = bitcast(f32*, u64(8))\n x[0] = f32(bitcast(u64, p)) }", "kernel k(r, x, n: f32*) { x[0] = 1 }", "kernel k(r, x, n) { let v = view(f32[4], pointer(x[3]))\n x[0] = v[1] }",
                               "kernel k(r, x, n) { local t: f32[4]\n t[0] = 1\n let p = pointer(t[0])\n x[0] = p[0] }", "func f(v) { local t: f32[4]\n t[0] = v\n return pointer(t[0]) }\nkernel k(r, x, n) { let p = f(x[0])\n r[0] = 1 }"]), **shape(rng))
 
 
-# ---- what is no kernel ----
+# ---- ---- texts that are not kernels ---- ----
 
 NO_KERNEL = ("SYNTAX", "NAME", "TYPE", "ARGUMENT", "UNSUPPORTED", "IO", "OK", "KERNEL", "INTERRUPTED", "LAUNCH", "COMPILE", "LIMIT")
 
@@ -152,7 +153,7 @@ def wrong_declarations(rng):
 
 @kind("malformed", NO_KERNEL + ("MEMORY",))
 def other_kinds_cut(rng):
-    """A kernel of another kind, whose text loses or doubles a part."""
+    """A kernel of another kind, whose text loses or repeats a part."""
     name = rng.choice([name for name, row in KINDS.items() if name.split(".")[0] in ("endless", "deep", "wide", "growing", "recursion") and "cuda" in row.targets])
     kernel = KINDS[name].make(rng)
     text = kernel.text if isinstance(kernel.text, bytes) else kernel.text.encode()

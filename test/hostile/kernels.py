@@ -4,8 +4,9 @@ A kind is a function of a random.Random that returns a Kernel, another one each 
 contexts of hostile.c they run."""
 import random
 
-SAFE = ("usual", "all_checks", "unchecked", "guest", "debug")  # harmless without checks, too
-CHECKED = ("usual", "all_checks", "guest", "debug")  # what the usual checks find would touch memory of the host
+SAFE = ("usual", "all_checks", "unchecked", "guest", "debug") # harmless without checks, too
+# without the usual checks, the kernel would access host memory out of bounds
+CHECKED = ("usual", "all_checks", "guest", "debug")
 REFUSED = ("MISUSE", "SYNTAX", "TYPE", "NAME", "ARGUMENT", "UNSUPPORTED", "COMPILE", "LIMIT", "LAUNCH", "MEMORY")  # what never runs
 ANY = REFUSED + ("OK", "KERNEL", "INTERRUPTED", "DEVICE_MEMORY")
 
@@ -13,7 +14,8 @@ KINDS = {}
 
 
 class Kernel:
-    """A module's text, or bytes, the sources that it imports by their names, and how it is launched. Each letter of `arguments` is one; hostile.c has a table of them."""
+    """The text or bytes of a module, the sources that it imports by name, and its launch. Each letter of `arguments`
+    stands for one argument; hostile.c has a table of the letters."""
 
     def __init__(self, text, imports=(), entry="k", grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, is_cooperative=False, arguments="rxn"):
         self.text, self.imports, self.entry = text, list(imports), entry
@@ -35,14 +37,15 @@ def kind(family, statuses=ANY, contexts=SAFE, targets=("cpu", "cuda")):
 
 
 def give_rule(rng, name, kernel):
-    """Every other kernel of a kind that is checked and may end in any way has the types of Numba, which may make an error of it."""
+    """For a kind that is checked and can end with any status, every second kernel uses Numba's types, which may cause
+    an error."""
     row = KINDS[name]
     if row.statuses is ANY and row.contexts is CHECKED and isinstance(kernel.text, str) and rng.random() < 0.5:
         kernel.text = "default @numba\n" + kernel.text
 
 
 def record(number, name, kernel):
-    """A kernel as hostile.c reads it: a line of words, then each source with its size in bytes."""
+    """Returns a kernel in the format that hostile.c reads: a line of words, then each source with its size in bytes."""
     row = KINDS[name]
     words = [number, name, "|".join(row.statuses), "|".join(row.contexts), 1 + len(kernel.imports), kernel.entry, *kernel.grid, *kernel.block, kernel.shared_bytes, int(kernel.is_cooperative), kernel.arguments or "-"]
     parts = [("kernel " + " ".join(map(str, words)) + "\n").encode()]
@@ -52,20 +55,20 @@ def record(number, name, kernel):
     return b"".join(parts)
 
 
-# ---- what kinds are made of ----
+# ---- ---- building blocks of the kinds ---- ----
 
 def shape(rng):
-    """A launch of a few blocks."""
+    """Returns a launch with a few blocks."""
     return {"grid": rng.choice([(1, 1, 1), (2, 1, 1), (3, 2, 1), (2, 2, 2)]), "block": rng.choice([(1, 1, 1), (32, 1, 1), (64, 1, 1), (8, 4, 2), (96, 1, 1)])}
 
 
 def size(rng, least, most):
-    """A number whose logarithm is uniform."""
+    """Returns a number whose logarithm is uniform."""
     return int(round(least * (most / least) ** rng.random()))
 
 
 def somewhere(rng, body, functions=""):
-    """A kernel k(r, x, n) that comes to a statement by one of several ways."""
+    """Returns a kernel k(r, x, n) that reaches a statement on one of several paths."""
     ways = [
         "kernel k(r, x, n) { %s }",
         "kernel k(r, x, n) { x[0] = 2\n %s\n r[1] = 3 }",

@@ -1,4 +1,4 @@
-"""Kernels that are large: huge, deep, wide, and growing while they are compiled; and kernels that ask for much memory."""
+"""Large kernels: huge, deep, wide, and growing while they are compiled; and kernels that need much memory."""
 import random
 
 from kernels import CHECKED, Kernel, kind, shape, size, somewhere

@@ -1,4 +1,5 @@
-"""gpu_forms.py: the rows that gpu_forms.test runs, by the check.py beside this file; of a divided run its share."""
+"""gpu_forms.py: the rows that gpu_forms.test runs with check.py in this folder. In a divided run, these are a share of
+all rows."""
 import os
 import subprocess
 import sys
@@ -6,7 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.environ["KJIT_SOURCE_DIR"], "test"))
 from share import share_of
 
-# A table and what a row's name contains.
+# A table, and a string that the row's name must contain.
 ROWS = [("block_pieces", "ranks"), ("block_sorts", "ranks of digits"), ("block_sorts", "first items"), ("warp_sorts", "first items"), ("warp_sorts", "exchanges"),
         ("radix_sorts", "few")]
 WHOLE = [("merge_sorts", None)]  # check.py divides its rows

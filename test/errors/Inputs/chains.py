@@ -1,4 +1,5 @@
-"""Modules whose declarations are made of one another, more of them than any limit: chains.py KIND prints one."""
+"""Modules whose declarations refer to each other, with more of them than any limit allows. chains.py KIND prints one
+module."""
 import sys
 
 COUNT = 20000
@@ -17,7 +18,7 @@ def structs():
 
 
 def extents():
-    """Each constant is made of the next one twice: doing that for each use takes 2 to the 60 steps."""
+    """Each constant uses the next one twice. Evaluating it for each use would take 2 to the power of 60 steps."""
     return [f"const A{i} = A{i + 1} + A{i + 1}" for i in range(60)] + ["const A60 = 0", "struct S { a: i32[A0 + 1] }", "kernel k(x) { x[0] = zero(S).a[0] }"]
 
 

@@ -1,4 +1,6 @@
-"""compile_limits.py KJIT_COMPILE FILE: what kjit-compile says of FILE with one limit after the other, for both targets; and that with all of them larger it compiles. A kernel of many variables and loops, then, that its instructions alone would not be over the limit with."""
+"""compile_limits.py KJIT_COMPILE FILE: prints the messages of kjit-compile for FILE with each limit in turn, for both
+targets, and checks that FILE compiles if all limits are larger. Then compiles a kernel with many variables and loops,
+whose instructions alone would not exceed the limit."""
 import subprocess
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-/* The functions of outside.kir, as an application defines them. */
+/* The functions that outside.kir declares, as an application defines them. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>

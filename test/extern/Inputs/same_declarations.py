@@ -1,4 +1,5 @@
-"""same_declarations.py CALLER.ptx FOLDER: every function that the caller declares extern is defined in a file of the folder with the same parameters and result."""
+"""same_declarations.py CALLER.ptx FOLDER: checks that a file in the folder defines every function that the caller
+declares extern, with the same parameters and result."""
 import glob
 import os
 import re

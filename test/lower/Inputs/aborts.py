@@ -1,4 +1,4 @@
-"""aborts.py COMMAND...: shows what the command says; fails unless it ends by SIGABRT."""
+"""aborts.py COMMAND...: shows the command's output. Fails unless the command ends by SIGABRT."""
 import signal
 import subprocess
 import sys

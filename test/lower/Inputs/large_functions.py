@@ -1,4 +1,5 @@
-"""large_functions.py FORM N: a kernel of N branches in a loop, a chain of N values, N uses of a constant, N functions of complex numbers, or N copies of a store."""
+"""large_functions.py FORM N: prints a kernel with N branches in a loop, a chain of N values, N uses of a constant, N
+functions of complex numbers, or N copies of a store."""
 import sys
 
 form, count = sys.argv[1], int(sys.argv[2])

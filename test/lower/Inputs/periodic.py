@@ -1,4 +1,5 @@
-"""periodic.py KJIT_RUN: neighbours in a period for all and for random n, against NumPy's remainders of the same types, which wrap in the same way."""
+"""periodic.py KJIT_RUN: compares indices of neighbours in a periodic array with NumPy's remainders, for all small n and
+for random n, in the same types, which wrap in the same way."""
 import os
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def body(forms):
 
 
 def expected(n, m, dtype, forms, first=0):
-    """The values for i from `first` on. Integers of 8 and 16 bits are computed in i32."""
+    """Returns the values for i from `first` on. Integers with 8 and 16 bits are computed in i32."""
     dtype = np.int32 if np.dtype(dtype).itemsize < 4 else dtype
     with np.errstate(all="ignore"):
         i, n, m, one, two = np.arange(first, n, dtype=dtype), dtype(n), dtype(m), dtype(1), dtype(2)

@@ -1,5 +1,6 @@
-"""Prints every .kir file below the folders given through kjit-compile --emit kir, then the printed text again: the two texts must be the same.
-A file that kjit refuses must be refused with file, line and column. At least as many files as --least must print."""
+"""Prints every .kir file in the given folders with kjit-compile --emit kir, then prints the printed text again. Both
+texts must be equal. If kjit rejects a file, the message must have file, line and column. At least --least files must be
+printed."""
 import argparse
 import glob
 import os

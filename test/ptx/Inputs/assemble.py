@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""assemble.py EXAMPLES: compiles every program below for several architectures and hands the PTX to ptxas. Prints what was refused."""
+"""assemble.py EXAMPLES: compiles every program in the folder for several architectures and passes the PTX to ptxas.
+Prints errors."""
 import argparse
 import itertools
 import os

@@ -1,4 +1,5 @@
-"""assemble_by_driver.py FILE.ptx...: each assembled by the driver, as the runtime does it; a crash of the driver's assembler is one of this program."""
+"""assemble_by_driver.py FILE.ptx...: assembles each file with the driver, as the runtime does. If the driver's
+assembler crashes, this program crashes."""
 import ctypes
 import sys
 

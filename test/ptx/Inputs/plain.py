@@ -16,11 +16,11 @@ CALLS = {
     "r = bincount(x, 256)": "x=zeros:i32[100000]",
     "r = matmul(x, x)": "x=zeros:f64[256,256]",
 }
-MOST_RATIO = 1.25  # registers of plain code to those of the best code
+MOST_RATIO = 1.25 # maximum ratio of the registers of plain code to those of the best code
 
 
 def assemble(name, level):
-    """Returns the largest number of registers of a thread."""
+    """Returns the largest number of registers that a thread uses."""
     path = os.path.join(folder, name)
     with open(path) as file:
         target = re.search(r"^\.target (\w+)", file.read(), re.MULTILINE)[1]

@@ -1,23 +1,24 @@
-"""check_comments.py INCLUDE: everything in the public headers has a comment of its own: functions, types, fields, constants."""
+"""check_comments.py INCLUDE: checks that each function, type, field and constant in the public headers has its own
+comment."""
 import pathlib
 import re
 import sys
 
 
 def mask(text):
-    """Comments become @ and blanks, so that only code is left; a line comment's place stays known."""
+    """Replaces comments by @ and blanks, so that only code is left. The position of a line comment is kept."""
     return re.sub(r"/\*.*?\*/", lambda found: "@" + re.sub(r"[^\n]", " ", found[0][1:]), text, flags=re.S)
 
 
 def has_comment(code, start, end):
-    """In front of it, behind what came before; or inside it; or behind it on its last line."""
+    """The comment is before the declaration, inside it, or after it on its last line."""
     before = code[:start].rstrip()
     line_end = code.find("\n", end)
     return before.endswith("@") or "@" in code[start:end] or "@" in code[end:line_end]
 
 
 def members(code, start, end, separator):
-    """The pieces of a body, each from its first to behind its last character."""
+    """Returns the parts of a body, each from its first character to the end of its last one."""
     depth, first = 0, start
     for at in range(start, end):
         depth += (code[at] in "({[") - (code[at] in ")}]")
@@ -29,7 +30,7 @@ def members(code, start, end, separator):
 
 
 def begin(code, start):
-    """The first character of code that is no blank and no comment."""
+    """Returns the position of the first character of code, which is neither a blank nor in a comment."""
     while code[start] in " \n@":
         start += 1
     return start

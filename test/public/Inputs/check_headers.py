@@ -1,4 +1,5 @@
-"""check_headers.py INCLUDE CC CXX: compiles each header of INCLUDE/kjit alone, in three languages; .hpp in two versions of C++."""
+"""check_headers.py INCLUDE CC CXX: compiles each header of INCLUDE/kjit alone, in three languages. It compiles .hpp
+files in two versions of C++."""
 import pathlib
 import subprocess
 import sys

@@ -1,10 +1,11 @@
-"""check_macros.py INCLUDE CC CXX: each header leaves the host's macros as they are, and none of its own but KJIT_*."""
+"""check_macros.py INCLUDE CC CXX: checks that each header leaves the application's macros unchanged and defines only
+macros that begin with KJIT_."""
 import pathlib
 import subprocess
 import sys
 
 include, cc, cxx = sys.argv[1:]
-# Names that hosts give macros, and the words of kjit's own tables and parameters.
+# Names that applications use for macros, and the names in kjit's own tables and parameters.
 HOST = ["X", "ROW", "A", "T", "N", "I", "S", "CHECK", "API", "COUNT", "END", "OK", "BOOL", "AND", "OR", "NOT", "DIV", "PTX", "ASM", "KIR", "LLVM", "TYPED", "FLOAT", "INT", "F32", "I8"]
 languages = [[cc, "-x", "c", "-std=c99"], [cc, "-x", "c", "-std=c11"], [cxx, "-x", "c++", "-std=c++11"]]
 failed = 0

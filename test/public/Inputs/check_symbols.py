@@ -10,7 +10,7 @@ DEBUGGER = {"__jit_debug_register_code", "__jit_debug_descriptor"}
 
 def exported(library):
     lines = subprocess.run(["nm", "-D", "--defined-only", "%s/%s" % (libraries, library)], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    return {line.split()[-1] for line in lines if " A " not in line}  # A: the names of versions
+    return {line.split()[-1] for line in lines if " A " not in line} # A: the names of symbol versions
 
 
 def soname(library):
@@ -18,7 +18,7 @@ def soname(library):
     return re.search(r"Library soname: \[(.*)\]", lines)[1]
 
 
-# Every function is in the node of the version that it came with.
+# Checks that every function is in the version node in which it was added.
 versions = {name.partition("@@")[0]: name.partition("@@")[2] for name in exported("libkjit.so")}
 complaints = ["libkjit.so has %s in the version '%s'" % (name, version) for name, version in versions.items() if not re.fullmatch(r"KJIT_\d+\.\d+", version)]
 version = ".".join(re.findall(r"#define KJIT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", pathlib.Path(include, "kjit/status.h").read_text()))

@@ -1,4 +1,5 @@
-"""other_headers.py older|newer INCLUDE SIZED_DEF OUTPUT: a copy of the public headers as they were when each struct that may grow had its oldest form, or as they may be when each has two more fields."""
+"""other_headers.py older|newer INCLUDE SIZED_DEF OUTPUT: writes a copy of the public headers in which each struct that
+can grow has its oldest form (older), or two more fields (newer)."""
 import pathlib
 import re
 import shutil
@@ -11,7 +12,7 @@ left = set(last_fields)
 for header in pathlib.Path(output, "kjit").glob("*.h"):
 
     def change(found):
-        """The struct with other fields at its end."""
+        """Returns the struct with other fields at its end."""
         body, name = found[1], found[2]
         if name not in last_fields:
             return found[0]

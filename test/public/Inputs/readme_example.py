@@ -1,4 +1,5 @@
-"""readme_example.py README FOLDER: writes the README's C programs, host0.c and host1.c, its C++ program, host.cpp, and its files of kernel IR there, and prints its command lines."""
+"""readme_example.py README FOLDER: writes the README's C programs (host0.c and host1.c), its C++ program (host.cpp) and
+its kernel IR files to the folder, and prints its command lines."""
 import os
 import re
 import sys
