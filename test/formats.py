@@ -7,7 +7,7 @@ import lit.formats
 import lit.Test
 import lit.util
 
-SKIPPED = 77 # exit status of a unit test if the machine lacks something that the test needs
+SKIPPED = 77  # exit status of a unit test if the machine lacks something that the test needs
 
 
 def stem(test):

@@ -86,7 +86,7 @@ class Module:
     def func(self, role):
         return self.library.find(self.handle, self.names[role])
 
-    # ---- ---- the results of the funcs ---- ----
+    # ---- the results of the funcs ----
 
     def fold(self, x, y):
         return tuple(FOLDS[f](int(a), int(b)) for f, a, b in zip(self.folds, x, y))

@@ -48,7 +48,7 @@ def numbers(rng):
             wide = "c16" if kind[0] == "c" else "f8"
             all_pairs = np.multiply.outer(x.astype(wide), y.astype(wide))
             size = float(np.abs(all_pairs).sum(1).max())
-            yield expect_kind(of_kind(case, kind), all_pairs.sum(1), kind, atol=size * ((n + 4) * SUMS[kind] + EPSILON[kind])) # products and the result are rounded, too
+            yield expect_kind(of_kind(case, kind), all_pairs.sum(1), kind, atol=size * ((n + 4) * SUMS[kind] + EPSILON[kind]))  # products and the result are rounded, too
 
 
 @some_cases(14)

@@ -46,7 +46,7 @@ def epilogues(rng):
             yield settle(case, np.maximum(sums + b, 0), error, wide_kind(kind), kind)
             gate, row = draw(rng, [m, n], kind), draw(rng, [m, 1], kind)
             of_cells = draw(rng, [max(m, n)], kind)
-            want = sums * gate + to_kind(row - to_kind(of_cells[:n] - of_cells[:m, None], kind), kind) # the differences have the operands' type
+            want = sums * gate + to_kind(row - to_kind(of_cells[:n] - of_cells[:m, None], kind), kind)  # the differences have the operands' type
             case = Case(f"gated {title}", "{r} = einsum(\"...ij,...jk->...ik\", {x}, {y}, epilogue=gated({g}, {b}, cell({z})[%d, %d]))" % (m, n), x=x, y=y, g=gate, b=row, z=of_cells)
             yield settle(case, want, error * float(np.max(np.abs(gate), initial=1)), wide_kind(kind), kind)
 

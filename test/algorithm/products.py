@@ -152,7 +152,7 @@ def deep(rng):
             x, y = (to_kind(rng.standard_normal(shape), kind) for shape in ((m, k), (k, n)))
             size = float((np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))).max())
             case = of_kind(Case(f"deep {m} x {k} x {n} {kind}", "{r} = matmul({x}, {y}%s)" % option, x=x, y=y), kind)
-            factors = 2.0**-10 if option else 0 # both operands are rounded to 11 bits
+            factors = 2.0**-10 if option else 0  # both operands are rounded to 11 bits
             yield expect_kind(case, x.astype("f8") @ y.astype("f8"), kind, atol=size * (factors + (k + 2) * SUMS[kind]), rtol=EPSILON[kind])
 
 

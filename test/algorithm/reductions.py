@@ -91,7 +91,7 @@ def axes_in_order(rng):
         yield case.expect("r", fold(operators.then, np.moveaxis(x, axis, 0)))
 
 
-# ---- ---- user-defined operators ---- ----
+# ---- user-defined operators ----
 
 def fold(combine, x):
     """Combines the elements in order. It combines neighbouring pairs first, which requires an associative operator."""
@@ -155,7 +155,7 @@ def computed(rng):
     yield Case("into a view", "{r}[1, ::2][1:] = reduce({x}, add)", x=x, r=two).expect("r", np.where(np.arange(6).reshape(2, 3) == 5, x.sum(), two))
 
 
-# ---- ---- several results in one pass ---- ----
+# ---- several results in one pass ----
 
 @cases
 def several(rng):

@@ -134,7 +134,7 @@ def main():
     arguments = parser.parse_args()
     exponents = [int(e) for e in arguments.exponents.split(",")]
     cores = arguments.cores or len(os.sched_getaffinity(0))
-    os.environ["OMP_NUM_THREADS"] = str(cores) # as for kjit; oneTBB gets the same number of threads
+    os.environ["OMP_NUM_THREADS"] = str(cores)  # as for kjit; oneTBB gets the same number of threads
     least = {}
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "algorithms")

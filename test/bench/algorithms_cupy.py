@@ -158,7 +158,7 @@ def measure_first(calls):
         return {}
     least, rows = {}, FirstRows(cc, True)
     try:
-        rows.reduce(100) # loads everything that is loaded only once
+        rows.reduce(100)  # loads everything that is loaded only once
     except Exception as error:
         say(f"cuda.compute compiles no func of Python here ({type(error).__name__}: {error}): its own operators, each on a type that was never seen")
         rows = FirstRows(cc, False)

@@ -240,7 +240,7 @@ def check(library, program, hosts):
     expected = np.asarray(program(np, *few))
     called = library.call(program)
     operands = [library.array(host) for host in few]
-    for _ in range(4): # the last operand is computed by the fused kernel
+    for _ in range(4):  # the last operand is computed by the fused kernel
         made = np.asarray(library.host(called(*operands)))
         assert np.allclose(made, expected, rtol=1e-4, atol=1e-4), (type(library).__name__, program.__name__, made, expected)
 

@@ -147,7 +147,7 @@ def measure_peers(say):
         say(name)
         try:
             results[name] = measure(cupy)
-        except Exception as error: # if a peer fails, the other times are still reported
+        except Exception as error:  # if a peer fails, the other times are still reported
             say(f"{name} failed: {error}")
         cupy.get_default_memory_pool().free_all_blocks()
     return results

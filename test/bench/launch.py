@@ -99,7 +99,7 @@ def measure_peers(folder):
         say(name)
         try:
             found[name] = measure()
-        except Exception as error: # if a peer fails, this program does not fail
+        except Exception as error:  # if a peer fails, this program does not fail
             say(f"{name} failed: {error}")
     return found
 

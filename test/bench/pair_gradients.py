@@ -12,7 +12,7 @@ import time
 import numpy as np
 from report import print_table, processor_name, say
 
-MATRIX_ELEMENTS = 2**27 # size of a part in PyTorch and JAX
+MATRIX_ELEMENTS = 2**27  # size of a part in PyTorch and JAX
 NAMES = ("value", "gradient by x", "gradient by x and y")
 
 

@@ -55,7 +55,7 @@ def time_torch(kind, shape, repetitions):
     times = []
     for i in range(repetitions + 5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(1000000) # so that all calls are queued before the first one runs
+        torch.cuda._sleep(1000000)  # so that all calls are queued before the first one runs
         start.record()
         for _ in range(CALLS):
             torch.matmul(a, b, out=c)
@@ -71,7 +71,7 @@ def time_queued(call, repetitions):
     times = []
     for i in range(repetitions + 5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(1000000) # so that all calls are queued before the first one runs
+        torch.cuda._sleep(1000000)  # so that all calls are queued before the first one runs
         start.record()
         for _ in range(CALLS):
             call()

@@ -158,7 +158,7 @@ def main():
     usable = sorted(os.sched_getaffinity(0))
     arguments.cores = 1 if arguments.cpu_time or arguments.tune else min(arguments.cores or len(usable), len(usable))
     os.sched_setaffinity(0, usable[: arguments.cores])
-    os.environ["OPENBLAS_NUM_THREADS"] = str(arguments.cores) # must be set before NumPy is loaded
+    os.environ["OPENBLAS_NUM_THREADS"] = str(arguments.cores)  # must be set before NumPy is loaded
     if arguments.tune:
         tune(arguments)
     else:

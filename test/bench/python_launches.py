@@ -227,7 +227,7 @@ def main():
             say(name)
             try:
                 columns[name] = measure_peer()
-            except Exception as error: # if a peer fails, this program does not fail
+            except Exception as error:  # if a peer fails, this program does not fail
                 say(f"{name} failed: {error}")
     rows = [[form, *(f"{times[form]:.0f}" if form in times else "-" for times in columns.values())] for form in columns["kjit.cuda"]]
     print_table("The host's time of one launch from Python, ns", f"{processor_name()}, {options.device}", ["form", *columns], rows)

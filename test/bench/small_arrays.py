@@ -105,7 +105,7 @@ def compare(text, size, dtype, rounds):
 
     with np.errstate(all="ignore"):
         assert are_alike(text, kjits, numpys, own, given, 1e-3 if dtype == "float32" else 1e-9), (text, size, dtype)
-        for call in (computed, computed, computed, numpys): # the first calls start compilations on another thread
+        for call in (computed, computed, computed, numpys):  # the first calls start compilations on another thread
             seconds_of(call, 50)
             _fusing.wait()
         repetitions = max(10, 20000 // size)

@@ -27,7 +27,7 @@ WIDE_ARCH = 90  # exchanges of 128 bits
 SCOPES = {"": "gpu", "_block": "cta", "_system": "sys"}
 SAME_SCOPE = {"gl": "gpu", "cta": "cta", "sys": "sys"}  # of membar
 PLACES = {"global": "x[0]", "shared": "s[0]", "pointer": "p[0]"}
-OFFSET = 3 # for the element of x that constants are combined with
+OFFSET = 3  # for the element of x that constants are combined with
 CONSTANT = 5
 
 
@@ -121,7 +121,7 @@ class Access:
         self.order = next((w for w in words if w in ("relaxed", "acquire", "release", "acq_rel", "sc", "weak")), None)
         widths = [re.fullmatch(r"(?:b|s|u|f|bf)(\d+)", word) for word in words]
         self.bits = next((int(width[1]) for width in widths if width), None)
-        if name in ("atom", "red"): # PTX's default qualifiers
+        if name in ("atom", "red"):  # PTX's default qualifiers
             self.scope, self.order = self.scope or "gpu", self.order or "relaxed"
         if name == "membar":
             self.name, self.scope, self.order = "fence", SAME_SCOPE[words[0]], "sc"

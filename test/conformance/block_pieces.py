@@ -26,7 +26,7 @@ def launch_several(r, rng, m, threads, shape):
     inclusive, exclusive, _, total = monoids.scans(m, x)
     launch(r, m, shape, "several", [np.stack([inclusive, exclusive]), np.broadcast_to(total, (3, threads))], x, m.op, str(threads), str(each))
 
-SHARED_BYTES = 99 << 10 # shared memory that a block can have on every GPU from sm_80 on
+SHARED_BYTES = 99 << 10  # shared memory that a block can have on every GPU from sm_80 on
 
 
 @row("block: every kind of element")

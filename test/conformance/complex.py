@@ -150,7 +150,7 @@ def _(r, rng):
                     try:
                         value = f(complex(z))
                     except (ValueError, OverflowError):
-                        continue # arguments for which Python has no value
+                        continue  # arguments for which Python has no value
                     g, w = complex(got[place, i]), np.dtype(got.dtype).type(value)
                     for a, b in ((g.real, float(w.real)), (g.imag, float(w.imag))):
                         same = a == b or (math.isnan(b) and math.isnan(a))

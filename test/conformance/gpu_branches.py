@@ -18,7 +18,7 @@ LIBRARY = os.path.join(HERE, "..", "..", "lib", "library")
 # Wide accesses through pointers, which the race check does not follow. These funcs have no barriers. The CPU code does
 # the same with single elements.
 POINTERS = "block.kir"
-RUNS_ON = '"--device", device' # like `row` in rows.py, but with a GPU's launches, which run on the CPU
+RUNS_ON = '"--device", device'  # like `row` in rows.py, but with a GPU's launches, which run on the CPU
 USUAL = "bounds,division,assert,barrier,races"
 ALL = USUAL + ",uninitialized"
 # The file with the rows, the rows' names, and the checks. Some modules read local words through pointers, which the

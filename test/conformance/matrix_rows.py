@@ -34,6 +34,6 @@ def _(r, rng):
     r.arrays_of(pending=np.zeros(32, np.int32), apart=np.zeros(32, np.int32), rows=np.zeros((4, 32), np.int32))
     r.launch("barrier_words", "1, 32", "pending", "apart")
     r.launch("twice", "1, 32", "rows")
-    r.expect("pending", np.arange(40, 8, -1)) # the count before the arrival that returned the token
+    r.expect("pending", np.arange(40, 8, -1))  # the count before the arrival that returned the token
     r.expect("apart", 8 * (np.arange(32) % 16))
     r.expect("rows", 100 * np.arange(4)[:, None] + np.arange(32))

@@ -55,7 +55,7 @@ for kind in orders.KINDS:
 
 
 def launch_histogram(r, rng, number, begin, end, descending):
-    most = 32 if end - begin <= 32 else 16 # a GPU block has about 200 KiB
+    most = 32 if end - begin <= 32 else 16  # a GPU block has about 200 KiB
     r.launch("histogram", f"{rng.integers(1, 4)}, 256", "x", "bins", "tickets", "status", number, str(begin), str(end), flag(descending), str(rng.choice([1, 4, most])))
 
 
@@ -87,7 +87,7 @@ def one_sweep_row(kind):
         work_of(r, rng, n, each, digits, number)
         names = ["x"] + (["out"] if digits % 2 else ["spare", "out"]) + ["spare", "out"] * 4
         pairs = values.dtype != np.float64
-        for _ in range(2): # the workspace must have its required contents after the call
+        for _ in range(2):  # the workspace must have its required contents after the call
             launch_histogram(r, rng, number, begin, end, descending)
             for k in range(digits):
                 numbers = [str(k), str(begin + 8 * k), str(end), "256", str(each), flag(descending)]
@@ -108,7 +108,7 @@ def packed_row(kind, value):
         n, each = int(rng.choice([2, 255, 257, 3000, 5000])), int(rng.choice([1, 3]))
         x = keys_of(r, rng, kind, n)
         (begin, end), descending = range_of(rng, kind), bool(rng.integers(2))
-        if end - begin <= 8: # a single digit needs only one pass, which packs nothing
+        if end - begin <= 8:  # a single digit needs only one pass, which packs nothing
             begin, end = 0, 32
         order = orders.order_of(x, descending, begin, end)
         digits = -(-(end - begin) // 8)

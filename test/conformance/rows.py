@@ -18,8 +18,8 @@ from share import share_of
 
 ROWS = []
 TARGETS = ("cpu", "cuda")
-ROOM_S = 1200 # limit for a process outside of lit; lit itself has a shorter limit
-DRAWS = 4 # maximum number of draws: an input equals its own result by chance in about one of a thousand rows
+ROOM_S = 1200  # limit for a process outside of lit; lit itself has a shorter limit
+DRAWS = 4  # maximum number of draws: an input equals its own result by chance in about one of a thousand rows
 
 
 NUMPY_OF = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "f16": "f2", "i32": "i4", "u32": "u4", "f32": "f4", "bf16": "f4", "i64": "i8", "u64": "u8", "f64": "f8"}
@@ -100,7 +100,7 @@ class Row:
             with np.errstate(all="ignore"):
                 check.run({name: self.start_of(name) for name in check.names})
             return True
-        except Exception: # if no kernel has computed the values, the check may fail with any exception
+        except Exception:  # if no kernel has computed the values, the check may fail with any exception
             return False
 
     def start_of(self, name):

@@ -129,7 +129,7 @@ def every(r, rng, ways):
     for number, name in enumerate(some(rng, WAYS, 5)):
         tile = ways()
         (select, unique, lengths)[rng.integers(3)](r, rng, number, name, sizes(rng, tile), tile)
-    tile, index = ways(), random_index(rng) # one compilation for all shares of the test
+    tile, index = ways(), random_index(rng)  # one compilation for all shares of the test
     for number, share in enumerate((0, 0.01, 0.5, 1)):
         nonzero(r, rng, f"n{number}", sizes(rng, tile), tile, share, index)
 

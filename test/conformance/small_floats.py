@@ -105,7 +105,7 @@ def _(r, rng):
     z[:500] = (rng.choice([-1, 1], 500) * 2.0 ** rng.integers(-24, -15, 500)).astype(np.float16)
     X, Y, Z = (v.astype(np.float64) for v in (x, y, z))
     with np.errstate(all="ignore"):
-        fused = X.astype(np.longdouble) * Y + Z # exact with a 64-bit significand
+        fused = X.astype(np.longdouble) * Y + Z  # exact with a 64-bit significand
         want = np.stack([nearest_half(v) for v in (X + Y, X - Y, X * Y, X / Y, fused)])
     r.arrays_of(x=x, y=y, z=z, out=np.zeros((5, n), np.float16))
     r.launch("half", "4, 128", "out", "x", "y", "z")
@@ -136,7 +136,7 @@ def _(r, rng):
     def draw():
         return rng.integers(0, 1 << 16, n).astype(np.uint16) & 0x87FF | (rng.integers(0x38, 0x46, n) << 8 & 0x7800).astype(np.uint16)
     x, y, z = draw(), draw(), draw()
-    z[:300] &= 0x8FFF # far smaller than the product, so the result differs only if fma rounds once
+    z[:300] &= 0x8FFF  # far smaller than the product, so the result differs only if fma rounds once
     number = [[Fraction(float(v)) for v in (a.astype(np.uint32) << 16).view(np.float32)] for a in (x, y, z)]
     want = np.zeros((5, n), np.uint16)
     for i, (a, b, c) in enumerate(zip(*number)):

@@ -151,7 +151,7 @@ def _(r, rng):
     r.launch("geometry", "2, 32", "out", "angle", "a", "b")
     c = np.cross(a.astype(float), b.astype(float))
     unit = lambda v: v / np.linalg.norm(v, axis=1, keepdims=True)
-    want = np.vstack([unit(c), [[7, 7, 7]]]) # elements after the last one must not change
+    want = np.vstack([unit(c), [[7, 7, 7]]])  # elements after the last one must not change
     r.expect("out", want, rtol=1e-4, atol=1e-5)
     r.expect("angle", (unit(a.astype(float)) * unit(b.astype(float))).sum(1), atol=1e-5)
 

@@ -12,7 +12,7 @@ def _(r, rng):
         cases.append((int(rng.integers(0, 67)), int(rng.integers(0, 67)), step))
     for n, (first, stop, step) in enumerate(cases):
         expected = x[[*range(first, stop, step)]]
-        result = np.full(70, -1, np.int32) # differs from every length, and from every value of x after the end
+        result = np.full(70, -1, np.int32)  # differs from every length, and from every value of x after the end
         r.array(f"o{n}", result)
         r.launch("copy_slice", "2, 48", f"o{n}", "x", first, stop, step)
         result[0] = len(expected)

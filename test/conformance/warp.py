@@ -91,7 +91,7 @@ def _(r, rng):
 @row("ballot in a divergent branch; after lanes have left")
 def _(r, rng):
     x = rng.integers(-5, 5, 32).astype(np.int32)
-    x[0] = 1 # at least one lane votes for it
+    x[0] = 1  # at least one lane votes for it
     r.arrays_of(x=x, out=np.zeros(32, np.uint32), left=np.zeros(32, np.uint32))
     r.launch("divergent_ballot", "1, 32", "out", "x")
     r.launch("left_lanes", "1, 32", "left", "x")

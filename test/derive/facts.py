@@ -13,7 +13,7 @@ import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "facts.kir")
 SIZES = {"float": 4, "double": 8, "i8": 1, "i32": 4, "i64": 8}
-WORDS = { # the words of a `check:` comment, and the facts that they represent
+WORDS = {  # the words of a `check:` comment, and the facts that they represent
     "added": r"sums of `\w+`: plain sums; 0 atomic sums",
     "gathered": r"sums of `\w+`: gathered from \d+ iterations; 0 atomic sums",
     "atomic": r"sums of `\w+`: atomic sums in 2 places; 2 atomic sums",
@@ -89,7 +89,7 @@ def check(options, name, params, words, target):
     expect(name, "atomic sums", atomics, len(re.findall(r"atomicrmw fadd", llvm)))
     expect(name, "atomic sums of the lines", listed, atomics)
     if target == "cpu":
-        return # a thread's arrays may be in the block's memory
+        return  # a thread's arrays may be in the block's memory
     allocas = list_allocas(llvm)
     own = collections.Counter({one: count for one, count in allocas.items() if re.match("(tape|kept|places|depths|sums|d)_", one[0])})
     expect(name, "arrays of a thread", arrays, own)
@@ -99,7 +99,7 @@ def check(options, name, params, words, target):
     expect(name, "shared arrays", shared, made)
     if register_bytes and not thread_bytes:
         expect(name, "local memory", [], re.findall(r"__local_depot", ptx))
-    found = len(re.findall(r"\b(?:atom|red)\.\S*add\.f32", ptx)) # the sums of a thread-local copy are unrolled
+    found = len(re.findall(r"\b(?:atom|red)\.\S*add\.f32", ptx))  # the sums of a thread-local copy are unrolled
     expect(name, "atomics of the PTX", found, atomics + (4 if "copied" in words else 0))
 
 

@@ -430,7 +430,7 @@ def expect(function, row, n):
     try:
         value = complex(function(moved[0], moved[1], n, z))
     except OverflowError:
-        value = complex(np.nan, np.nan) # the number is too large to compare
+        value = complex(np.nan, np.nan)  # the number is too large to compare
     z = [complex(v) for v in z]
     return [value.real, value.imag / STEP, *[v.real for v in z], *[v.imag / STEP for v in z]]
 

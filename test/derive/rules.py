@@ -36,7 +36,7 @@ DOMAINS = {
     "fast_sin": [WIDE], "fast_cos": [WIDE], "fast_tan": [(-1, 1)], "fast_exp": [WIDE], "fast_exp10": [(-1, 1)], "fast_log": [POSITIVE], "fast_log2": [POSITIVE],
     "fast_log10": [POSITIVE], "fast_pow": [POSITIVE, WIDE], "fast_divide": [WIDE, POSITIVE],
 }  # fmt: skip
-EXACT = {"fma_rz", "fma_ru", "fma_rd"} # functions that support only f32 and f64
+EXACT = {"fma_rz", "fma_ru", "fma_rd"}  # functions that support only f32 and f64
 # results that are not floats
 NO_VALUE = {"ilogb", "isnan", "isinf", "isfinite", "isnormal", "signbit", "lround", "lrint"}
 POINTS = 16

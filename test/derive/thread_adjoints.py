@@ -32,8 +32,8 @@ class Writer:
         self.draw, self.name = draw, name
         self.kir, self.python, self.depth, self.count = [], [], 1, 0
         self.values, self.own = ["k"], []
-        self.arrays = {"s": THREADS, "h": THREADS + 2, "u": THREADS} # u: only for the loops over tiles
-        self.read = set() # shared arrays that the kernel has read since the last barrier
+        self.arrays = {"s": THREADS, "h": THREADS + 2, "u": THREADS}  # u: only for the loops over tiles
+        self.read = set()  # shared arrays that the kernel has read since the last barrier
         self.filled = set()
         self.loops = []
 
@@ -149,7 +149,7 @@ class Writer:
         if "u" in self.read:
             self.barrier()
         total, inner = self.let(("0.5", "0.5")), self.draw.random() < 0.6
-        keeps = not inner and self.draw.random() < 0.7 # then it can load elements that later statements overwrite
+        keeps = not inner and self.draw.random() < 0.7  # then it can load elements that later statements overwrite
         saved, filled = list(self.values), set(self.filled)
         self.line(f"for o in range(i32(p[24])){' @most(4)' if keeps else ''} {{", "for o in range(p[24]):")
         self.depth += 1

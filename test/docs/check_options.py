@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
-COMMON = {"help", "usage", "version"} # the manual pages and docs/tools.md say that every tool has these options
+COMMON = {"help", "usage", "version"}  # the manual pages and docs/tools.md say that every tool has these options
 
 
 def options_of(tool):

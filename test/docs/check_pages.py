@@ -39,7 +39,7 @@ def inner_names(root):
 def names_of_api(root):
     """Returns the names in the headers, including the names that tables in the headers define."""
     text = "".join(path.read_text() for path in sorted(path for path in (root / "include/kjit").rglob("*") if path.is_file()))
-    text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE KJIT_PLAIN_CODE " # environment variables of the Python package
+    text += " KJIT_DEVICE KJIT_CPU_DEVICES KJIT_FUSE KJIT_PLAIN_CODE "  # environment variables of the Python package
     options = (path.read_text() for path in (*root.glob("CMakeLists.txt"), *root.glob("*/*/CMakeLists.txt")))
     text += " ".join(re.findall(r"^\s*(?:set|option)\((KJIT_\w+)", "".join(options), re.MULTILINE))
     rows = re.findall(r"^\s*(?:KJIT_)?ROW\((\w+)", text, re.MULTILINE)

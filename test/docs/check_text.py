@@ -7,21 +7,21 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 COLUMNS = 120
-MOST_WORDS = 40 # maximum number of words in a table cell, so that a reader can take it in next to the other cells
+MOST_WORDS = 40  # maximum number of words in a table cell, so that a reader can take it in next to the other cells
 FOLDERS = "cmake|docs|examples|include|lib|runtime|scripts|test|tools"
 # A path from the root of the tree; a path with `*` stands for any file that it matches.
 PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/[\w./*-]+")
 # A source file by its name alone, or by its path in lib or runtime. System headers such as <math.h> do not count.
 NAME = re.compile(r"(?<![\w/.<*-])(?:\w+/)*\w+\.(?:c|h|def)\b(?!>)")
 LINK = re.compile(r"\]\(([\w./-]+\.\w+|)(?:#([^)]*))?\)")
-BARE = re.compile(r"\[`?[\w./-]+\.md`?\]\(") # readers of the site see no files
+BARE = re.compile(r"\[`?[\w./-]+\.md`?\]\(")  # readers of the site see no files
 GENERATED = "docs/reference/"  # scripts/make-site.sh makes it, and follows links to it
 # The first line of a code block that is a file of the document's own (check_pages.py).
 OWN = re.compile(r"^```\w*\n(?:/\*|//|#|%) *([\w./-]+\.\w+)[: ]", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 SOURCES = ("lib", "runtime", "include", "tools", "test")
-BUILT = ("lib/kjit", "lib/pkgconfig", "lib/cmake") # paths in an installation
-OUTSIDE = {"cuda.h", "ltests.h", "nvtxTypes.h", "stdint.h"} # files of the system and of other projects
+BUILT = ("lib/kjit", "lib/pkgconfig", "lib/cmake")  # paths in an installation
+OUTSIDE = {"cuda.h", "ltests.h", "nvtxTypes.h", "stdint.h"}  # files of the system and of other projects
 
 
 def documents():

@@ -3,8 +3,8 @@ lines."""
 from kernels import CHECKED, Kernel, kind, shape, size, somewhere
 
 ENDS = ("INTERRUPTED",)
-STUCK = ("INTERRUPTED", "KERNEL") # the CPU detects threads that wait for each other, and full stacks
-WAITING = STUCK + ("UNSUPPORTED",) # some checks do not support kernels whose warps wait
+STUCK = ("INTERRUPTED", "KERNEL")  # the CPU detects threads that wait for each other, and full stacks
+WAITING = STUCK + ("UNSUPPORTED",)  # some checks do not support kernels whose warps wait
 
 
 @kind("endless", ENDS)

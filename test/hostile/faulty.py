@@ -86,7 +86,7 @@ def pointers_to_nowhere(rng):
                               "kernel k(r, x, n) { local t: f32[4]\n t[0] = 1\n let p = pointer(t[0])\n x[0] = p[0] }", "func f(v) { local t: f32[4]\n t[0] = v\n return pointer(t[0]) }\nkernel k(r, x, n) { let p = f(x[0])\n r[0] = 1 }"]), **shape(rng))
 
 
-# ---- ---- texts that are not kernels ---- ----
+# ---- texts that are not kernels ----
 
 NO_KERNEL = ("SYNTAX", "NAME", "TYPE", "ARGUMENT", "UNSUPPORTED", "IO", "OK", "KERNEL", "INTERRUPTED", "LAUNCH", "COMPILE", "LIMIT")
 

@@ -4,7 +4,7 @@ A kind is a function of a random.Random that returns a Kernel, another one each 
 contexts of hostile.c they run."""
 import random
 
-SAFE = ("usual", "all_checks", "unchecked", "guest", "debug") # harmless without checks, too
+SAFE = ("usual", "all_checks", "unchecked", "guest", "debug")  # harmless without checks, too
 # without the usual checks, the kernel would access host memory out of bounds
 CHECKED = ("usual", "all_checks", "guest", "debug")
 REFUSED = ("MISUSE", "SYNTAX", "TYPE", "NAME", "ARGUMENT", "UNSUPPORTED", "COMPILE", "LIMIT", "LAUNCH", "MEMORY")  # what never runs
@@ -55,7 +55,7 @@ def record(number, name, kernel):
     return b"".join(parts)
 
 
-# ---- ---- building blocks of the kinds ---- ----
+# ---- building blocks of the kinds ----
 
 def shape(rng):
     """Returns a launch with a few blocks."""

@@ -16,7 +16,7 @@ CALLS = {
     "r = bincount(x, 256)": "x=zeros:i32[100000]",
     "r = matmul(x, x)": "x=zeros:f64[256,256]",
 }
-MOST_RATIO = 1.25 # maximum ratio of the registers of plain code to those of the best code
+MOST_RATIO = 1.25  # maximum ratio of the registers of plain code to those of the best code
 
 
 def assemble(name, level):

@@ -10,7 +10,7 @@ DEBUGGER = {"__jit_debug_register_code", "__jit_debug_descriptor"}
 
 def exported(library):
     lines = subprocess.run(["nm", "-D", "--defined-only", "%s/%s" % (libraries, library)], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    return {line.split()[-1] for line in lines if " A " not in line} # A: the names of symbol versions
+    return {line.split()[-1] for line in lines if " A " not in line}  # A: the names of symbol versions
 
 
 def soname(library):
