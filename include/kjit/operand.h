@@ -96,7 +96,7 @@ KJIT_API const char *kjit_get_operator_name(size_t index);
 /* ---- plans ---- */
 
 /* A prepared call: compiled, with its memory allocated. Only one thread may use a plan at a time;
- * kjit_run_plan returns MISUSE if another thread is running the plan. */
+ * kjit_run_plan returns MISUSE if a run of the plan is in progress. */
 typedef struct kjit_plan kjit_plan;
 
 /* Queues the prepared call's work. If stream is NULL, the stream in the options is used.
@@ -105,8 +105,8 @@ typedef struct kjit_plan kjit_plan;
  * temporary storage, so the application must order runs of the same plan on different streams. The
  * first run clears part of the temporary storage. After a kernel on the device has failed
  * (KJIT_ERROR_KERNEL), the next run clears it again. A graph that captured an earlier run must then
- * be captured again. Errors: MISUSE (another thread is running the plan), and those of
- * kjit_launch. */
+ * be captured again. Errors: MISUSE (another thread is running the plan, or a function of the
+ * application that the plan calls runs it again), and those of kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream);
 /* Destroys a plan. Its arrays and temporary storage are released in stream order. plan can be
  * NULL. */

@@ -13,7 +13,7 @@ struct kjit_plan {
    * after such a run, the storage is cleared before the next run. failures: number of failed
    * kernels of the device at the last check. */
   bool is_clear;
-  atomic_bool is_running; /* a thread is in kjit_run_plan */
+  _Atomic(const char *) runner; /* own_thread of the thread that is in kjit_run_plan, or NULL */
   uint64_t failures;
   kjit_array **zeros;
   size_t zero_count, count;
@@ -119,16 +119,24 @@ static kjit_status run_parts(kjit_plan *plan, kjit_stream *stream)
   return KJIT_OK;
 }
 
+/* Its address identifies a thread. */
+static _Thread_local char own_thread;
+
 /* Two runs at the same time would write to the same temporary storage. */
 kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
 {
   if (!plan) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(plan->context)) return KJIT_ERROR_FORKED;
-  if (atomic_exchange_explicit(&plan->is_running, true, memory_order_acquire))
+  const char *runner = NULL;
+  if (!atomic_compare_exchange_strong_explicit(&plan->runner, &runner, &own_thread,
+                                               memory_order_acquire, memory_order_relaxed))
     return ki_fail_call(plan->context, KJIT_ERROR_MISUSE,
-                        "kjit_run_plan: another thread is running the plan");
+                        runner == &own_thread
+                          ? "kjit_run_plan: a function that is called during a run of the plan "
+                            "runs the same plan again"
+                          : "kjit_run_plan: another thread is running the plan");
   kjit_status status = run_parts(plan, stream);
-  atomic_store_explicit(&plan->is_running, false, memory_order_release);
+  atomic_store_explicit(&plan->runner, NULL, memory_order_release);
   return status;
 }
 

@@ -224,6 +224,41 @@ static void test_other_funcs(void **state)
   close_objects(&o);
 }
 
+/* The plan that a launch of the test's driver runs once, and the result of this run. */
+static kjit_plan *inner;
+static kjit_status inner_status;
+
+static void run_inner(const char *parameters)
+{
+  (void)parameters;
+  kjit_plan *own = inner;
+  inner = NULL;
+  if (own) inner_status = kjit_run_plan(own, NULL);
+}
+
+/* A plan cannot run inside its own run, but another plan can. */
+static void test_runs_inside(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  kjit_plan *own = plan(&o, NULL), *other = plan(&o, NULL);
+  expect_ok(o.context, kjit_run_plan(own, NULL));
+  cuda.kernel = run_inner;
+  inner = other;
+  expect_ok(o.context, kjit_run_plan(own, NULL));
+  expect_ok(o.context, inner_status);
+  inner = own;
+  expect_ok(o.context, kjit_run_plan(own, NULL));
+  assert_int_equal(inner_status, KJIT_ERROR_MISUSE);
+  assert_string_equal(last_message(o.context),
+                      "kjit_run_plan: a function that is called during a run of the plan runs the "
+                      "same plan again");
+  expect_ok(o.context, kjit_run_plan(own, NULL));
+  kjit_destroy_plan(own);
+  kjit_destroy_plan(other);
+  close_objects(&o);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -234,6 +269,7 @@ int main(void)
     cmocka_unit_test(test_kernel_that_may_fail),
     cmocka_unit_test(test_memory_is_taken),
     cmocka_unit_test(test_other_funcs),
+    cmocka_unit_test(test_runs_inside),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

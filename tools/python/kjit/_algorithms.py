@@ -283,8 +283,8 @@ class Plan:
         """Queues the launches on `stream`, or on the stream of the call that created the plan. It does not wait, so
         `with stream.capture() as graph: plan.run(stream)` captures the plan in a graph. The launches read and write the
         current contents of the arrays. Only one thread at a time may run a plan, and the program must order runs on
-        different streams. Raises MisuseError if another thread is running the plan, ForkedError if the plan belongs to
-        the parent process, and the errors of a launch."""
+        different streams. Raises MisuseError if another thread is running the plan, or a function that the plan calls
+        runs it again, ForkedError if the plan belongs to the parent process, and the errors of a launch."""
         self._prepared.run(stream)
 
     @property

@@ -264,18 +264,24 @@ static kjit_status describe_parameter(void *function, size_t index, kjit_paramet
 }
 
 /* Calls the func. A result of more than MOST_RESULT_BYTES is written to memory of its own, which
- * the caller has to free. */
+ * the caller has to free. If there is no memory for it, sets *missing_bytes and returns OK; the
+ * status of the context is then that of the first attempt. */
 static kjit_status call_code(function_object *self, context_object *context,
                              kjit_function *function, const kjit_arg *list, size_t count,
-                             kjit_arg *result, void **own)
+                             kjit_arg *result, void **own, size_t *missing_bytes)
 {
   size_t size_bytes = MOST_RESULT_BYTES;
   kjit_status status;
   BINDING_LONG(context,
                status = kjit_call_function_into(function, list, count, &size_bytes, result),
                .what = "run", .object = (PyObject *)self);
-  *own = size_bytes > MOST_RESULT_BYTES ? malloc(size_bytes) : NULL;
-  if (!*own) return status;
+  *own = NULL;
+  if (size_bytes <= MOST_RESULT_BYTES) return status;
+  *own = malloc(size_bytes);
+  if (!*own) {
+    *missing_bytes = size_bytes;
+    return KJIT_OK;
+  }
   result->value.address = *own;
   BINDING_LONG(context,
                status = kjit_call_function_into(function, list, count, &size_bytes, result),
@@ -310,11 +316,18 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
   if (taken == count &&
       (recorded == binding_recorded || !binding_compute_all_late_readers(args, count))) {
     void *own;
+    size_t missing_bytes = 0;
     binding_interruptible saved = { 0 };
     if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
-    kjit_status status = call_code(self, context, function, list, (size_t)count, &result, &own);
+    kjit_status status =
+      call_code(self, context, function, list, (size_t)count, &result, &own, &missing_bytes);
     const result_reader reader = { context->context, self->keeps_types };
-    if (!binding_finish_interruptible(context, status, &saved)) {
+    if (binding_finish_interruptible(context, status, &saved)) {
+      /* the exception is set */
+    } else if (missing_bytes) {
+      binding_fail(KJIT_ERROR_MEMORY, "out of memory: the result of the function has %zu bytes",
+                   missing_bytes);
+    } else {
       self->has_run = 1;
       value = take_result(&reader, &result);
       if (value && self->noted_count >= 0 && note(self, args, list, count, value)) Py_CLEAR(value);
