@@ -175,22 +175,20 @@ static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 }
 
 /* Defines the functions of the application. They take precedence over the functions in
- * functions.def, which are used only for names that are still undefined. */
-static LLVMErrorRef define_outside(kg_jit *jit, dylib *d, const kj_outside *outside)
+ * functions.def, which are used only for names that are still undefined. pairs has an element for
+ * each of them. */
+static LLVMErrorRef define_outside(kg_jit *jit, dylib *d, const kj_outside *outside,
+                                   LLVMOrcCSymbolMapPair *pairs)
 {
   size_t count = outside ? outside->count : 0;
-  LLVMOrcCSymbolMapPair *pairs = count ? calloc(count, sizeof *pairs) : NULL;
-  /* out of memory; the lookup then fails and reports the name */
-  if (!pairs) return LLVMErrorSuccess;
+  if (!count) return LLVMErrorSuccess;
   for (size_t i = 0; i < count; i++) {
     pairs[i].Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, outside->items[i].name);
     pairs[i].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)outside->items[i].address;
     pairs[i].Sym.Flags.GenericFlags =
       LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
   }
-  LLVMErrorRef error = LLVMOrcJITDylibDefine(d->handle, LLVMOrcAbsoluteSymbols(pairs, count));
-  free(pairs);
-  return error;
+  return LLVMOrcJITDylibDefine(d->handle, LLVMOrcAbsoluteSymbols(pairs, count));
 }
 
 static LLVMErrorRef add_object(kj_loaded *loaded, const kj_code *code)
@@ -245,14 +243,17 @@ kjit_status kg_load_host(kg_state *state, const kj_code *code, const kj_outside 
   kjit_status status = start_jit(host, diagnostics);
   if (status != KJIT_OK) return status;
   kj_loaded *created = calloc(1, sizeof *created);
-  if (!created || !(created->dylib = take_dylib(host->jit))) {
+  LLVMOrcCSymbolMapPair *pairs = calloc((outside ? outside->count : 0) + 1, sizeof *pairs);
+  if (!created || !pairs || !(created->dylib = take_dylib(host->jit))) {
     free(created);
+    free(pairs);
     return report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
   created->jit = host->jit;
   created->tracker = LLVMOrcJITDylibCreateResourceTracker(created->dylib->handle);
   LLVMErrorRef error = code->has_debug ? tell_debuggers(host->jit) : LLVMErrorSuccess;
-  if (!error) error = define_outside(host->jit, created->dylib, outside);
+  if (!error) error = define_outside(host->jit, created->dylib, outside, pairs);
+  free(pairs);
   if (!error) error = add_object(created, code);
   if (!error) {
     lookup found = look_up(host->jit, created->dylib, code->entry);
