@@ -284,9 +284,9 @@ typedef struct kjit_prepared kjit_prepared;
 
 /* Binds the arguments, compiles or loads the code and creates the parameter block.
  *
- * kjit copies tensors and values and retains kjit arrays. The memory of tensors, and the stream,
- * must outlive the prepared launch. Errors: see kjit_launch; NOT_READY with KJIT_LAUNCH_NO_WAIT, in
- * which case nothing is prepared. */
+ * kjit copies tensors and values and retains kjit arrays and the interrupter. The memory of
+ * tensors, and the stream, must outlive the prepared launch. Errors: see kjit_launch; NOT_READY
+ * with KJIT_LAUNCH_NO_WAIT, in which case nothing is prepared. */
 KJIT_API KJIT_CHECK kjit_status kjit_prepare_launch(kjit_kernel *kernel,
                                                     const kjit_launch_config *config,
                                                     const kjit_arg *arguments, size_t count,

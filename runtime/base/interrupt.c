@@ -505,12 +505,27 @@ void kjit_interrupt_stream(kjit_stream *stream)
   if (slot || is_default(stream)) kj_interrupt_slot_now(device, slot);
 }
 
-static void free_interrupter(kj_object *object)
+kjit_interrupter *kj_retain_interrupter(kjit_interrupter *interrupter)
 {
-  kjit_interrupter *interrupter = (kjit_interrupter *)object;
+  if (interrupter) atomic_fetch_add_explicit(&interrupter->references, 1, memory_order_relaxed);
+  return interrupter;
+}
+
+void kj_release_interrupter(kjit_interrupter *interrupter)
+{
+  if (!interrupter ||
+      atomic_fetch_sub_explicit(&interrupter->references, 1, memory_order_acq_rel) != 1)
+    return;
+  kj_object *object = &interrupter->object;
   bool is_there = object->generation == atomic_load(&object->device->generation);
   if (is_there) kj_close_interrupt_slot(object->device, interrupter->slot);
   kj_free_object(object, interrupter);
+}
+
+/* Called when the application destroys the interrupter, or when the context ends. */
+static void end_interrupter(kj_object *object)
+{
+  kj_release_interrupter((kjit_interrupter *)object);
 }
 
 kjit_status kj_create_interrupter(kjit_device *device, kj_diagnostics *diagnostics,
@@ -520,7 +535,8 @@ kjit_status kj_create_interrupter(kjit_device *device, kj_diagnostics *diagnosti
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status = kj_open_interrupt_slot(device, diagnostics, &made->slot);
   if (status == KJIT_OK) {
-    kj_add_object(device, &made->object, free_interrupter);
+    atomic_store(&made->references, 1);
+    kj_add_object(device, &made->object, end_interrupter);
     *interrupter = made;
   } else {
     free(made);
@@ -554,5 +570,5 @@ kjit_context *kjit_get_interrupter_context(const kjit_interrupter *interrupter)
 
 void kjit_destroy_interrupter(kjit_interrupter *interrupter)
 {
-  if (interrupter && kj_take_object(&interrupter->object)) free_interrupter(&interrupter->object);
+  if (interrupter && kj_take_object(&interrupter->object)) end_interrupter(&interrupter->object);
 }

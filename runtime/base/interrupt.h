@@ -54,9 +54,15 @@ kjit_status kj_find_stream_slot(kjit_device *device, kjit_stream *stream,
 
 kjit_status kj_create_interrupter(kjit_device *device, kj_diagnostics *diagnostics,
                                   kjit_interrupter **interrupter);
+/* Prepared launches and running launches retain their interrupter, which the application can
+ * destroy. Its word is closed with the last reference. */
 struct kjit_interrupter {
   kj_object object;
   kj_interrupt_slot slot;
+  _Atomic uint32_t references;
 };
+/* interrupter can be NULL */
+kjit_interrupter *kj_retain_interrupter(kjit_interrupter *interrupter);
+void kj_release_interrupter(kjit_interrupter *interrupter);
 
 #endif

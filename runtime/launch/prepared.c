@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "launch/fast_path.h"
 #include "launch/prepared.h"
 #include "launch/steps.h"
@@ -105,6 +106,7 @@ static void free_prepared(kjit_prepared *prepared)
   free(prepared->kept);
   free(prepared->memory);
   free(prepared->call.own_parameters);
+  kj_release_interrupter(prepared->config.interrupter);
   kj_free_object(&prepared->object, prepared);
 }
 
@@ -127,6 +129,7 @@ static kjit_prepared *make_prepared(kjit_kernel *kernel, const kjit_launch_confi
   made->kernel = kernel;
   made->count = count;
   made->config = *config;
+  (void)kj_retain_interrupter(config->interrupter);
   made->arguments = calloc(count + 1, sizeof *made->arguments);
   made->kept = calloc(count + 1, sizeof *made->kept);
   made->memory = aligned_alloc(LINE, (kernel->call_bytes + LINE - 1) / LINE * LINE);
@@ -156,6 +159,11 @@ static kjit_status prepare(kjit_kernel *kernel, const kjit_launch_config *config
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kernel `%s`: expected at most %u arguments, got %zu",
                         kernel->function->decl->name, kernel->parameter_count, count);
+  /* the context of the interrupter may end before the prepared launch */
+  if (config->interrupter && config->interrupter->object.device->context != context)
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "preparing `%s`: the interrupter belongs to another context",
+                        kernel->function->decl->name);
   kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, config, count) : NULL;
   if (!made) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };

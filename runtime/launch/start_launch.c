@@ -274,9 +274,12 @@ static kjit_status start_code(const kj_call *call, const kjit_specialization *sp
   kj_interruptible_launch begun;
   KJ_TRY(begin_interruptible(call, code, diagnostics, &begun));
   pass_interrupt(code, &begun, call->parameters);
+  /* another thread can destroy the interrupter during a launch that is not queued */
+  kjit_interrupter *interrupter = kj_retain_interrupter(call->config->interrupter);
   kjit_status status = start_marshalled(call, specialization, diagnostics);
   if (status != KJIT_OK || !call->device->operations->is_queued)
     kj_end_interruptible(call->device, &begun);
+  kj_release_interrupter(interrupter);
   return status;
 }
 

@@ -399,6 +399,52 @@ static void check_graph(const world *w, kjit_kernel *kernel)
   kjit_destroy_stream(stream);
 }
 
+/* Takes over the memory of a small object that was freed before. malloc keeps several free blocks
+ * of each size. */
+static void reuse_memory(void)
+{
+  enum { LEAST = 16, STEP = 16, SIZES = 20, EACH = 64, MARK = 0x5a };
+  static volatile char *blocks[SIZES * EACH]; /* volatile, so that the compiler keeps the writes */
+  for (size_t i = 0; i < SIZES * EACH; i++) {
+    size_t size = LEAST + i / EACH * STEP;
+    blocks[i] = malloc(size);
+    for (size_t k = 0; blocks[i] && k < size; k++) blocks[i][k] = MARK;
+  }
+  for (size_t i = 0; i < SIZES * EACH; i++) free((void *)(uintptr_t)blocks[i]);
+}
+
+/* Prepared and captured launches whose interrupter the application has destroyed. */
+static void check_destroyed(const world *w)
+{
+  const char *name = "a destroyed interrupter";
+  kjit_stream *stream = NULL;
+  kjit_graph *graph = NULL;
+  kjit_executable_graph *executable = NULL;
+  kjit_prepared *prepared = NULL;
+  kjit_launch_config config = shape_of(NULL);
+  kjit_arg arguments[] = { kjit_arg_array(w->r), kjit_arg_i64(1) };
+  check(w, name, "a stream", kjit_create_stream(w->device, &stream));
+  check(w, name, "creating", kjit_create_interrupter(w->device, &config.interrupter));
+  config.stream = stream;
+  check(w, name, "preparing", kjit_prepare_launch(w->add, &config, arguments, 2, &prepared));
+  if (!w->is_gpu) { /* on a GPU, a captured launch cannot have an interrupter */
+    check(w, name, "capturing", kjit_begin_capture(stream));
+    check(w, name, "launching", kjit_launch(w->add, &config, arguments, 2));
+    check(w, name, "capturing", kjit_end_capture(stream, &graph));
+    if (graph) check(w, name, "instantiating", kjit_instantiate_graph(graph, &executable));
+  }
+  kjit_destroy_interrupter(config.interrupter);
+  reuse_memory();
+  if (prepared) check(w, name, "running", kjit_run_prepared(prepared, NULL));
+  if (executable) check(w, name, "launching the graph", kjit_launch_graph(executable, stream));
+  check(w, name, "waiting", kjit_synchronize_stream(stream));
+  kjit_destroy_prepared(prepared);
+  kjit_destroy_executable_graph(executable);
+  kjit_destroy_graph(graph);
+  kjit_destroy_stream(stream);
+  check_add(w, name);
+}
+
 static void *interrupt_often(void *data)
 {
   launcher *l = data;
@@ -499,6 +545,7 @@ int main(int argc, char **argv)
     check_queue(&w, endless);
     check_graph(&w, endless);
     check_function(&w);
+    check_destroyed(&w);
   }
   end_context(&w, endless);
   for (int i = 0; i < 2; i++) kjit_release_module(modules[i]);
