@@ -41,7 +41,8 @@ def spread_in_python(u, rate, p, g, total, after):
 
 
 def slopes(values, number, outputs):
-    """The derivatives of a sum, whose weights `outputs` has, by an argument."""
+    """Returns the derivatives of a weighted sum of the outputs with respect to an argument; `outputs` has the
+    weights."""
     found = np.zeros(values[number].shape)
     for place in np.ndindex(*found.shape):
         moved = [v.astype(complex) if v.dtype == float else v for v in values]
@@ -63,7 +64,7 @@ def near(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
-# By names, with a number among them; the derivatives are added to what is there.
+# Parameters are chosen by name, including a number. The derivatives are added to the existing values.
 d_u, d_rate, d_g, kept = np.ones(shape), np.ones(1), np.ones(4), (d_total.copy(), d_after.copy())
 by_names = kjit.adjoint(spread, wrt=("u", "rate", "g", "total", "after"))
 by_names(u, rate[0], p, g, total, after, d_u, d_rate, d_g, d_total, d_after)
@@ -71,10 +72,10 @@ near(d_u - 1, wanted[0]), near(d_rate - 1, wanted[1]), near(d_g - 1, wanted[3])
 near(d_total, kept[0]), near(d_after, kept[1])
 assert (after == 0).all()
 
-# With the numbers of the parameters, the result is the same kernel, and the existing code is used.
+# If the parameters are chosen by number, the result is the same kernel, and the existing code is used.
 assert kjit.adjoint(spread, wrt=(5, 4, 3, 1, 0)) is by_names and kjit.adjoint(spread, "u") is not by_names
 
-# Without a choice: the arrays of floats, in arrays of kjit, and with a configuration.
+# Without a choice, all float arrays are chosen. The arrays are kjit arrays, and the launch has a configuration.
 for configure in (lambda k: k, lambda k: k[3, 32]):
     own = [kjit.array(x) if x.shape != (1,) else float(x[0]) for x in values]
     derivatives = [kjit.zeros(shape), kjit.zeros(4), kjit.array(d_total), kjit.array(d_after)]

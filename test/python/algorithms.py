@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Reductions, scans, sorts and maps with functions of Python, beside NumPy."""
+"""Compares reductions, scans, sorts and maps that use Python functions with NumPy."""
 import math
 
 import kjit
@@ -74,7 +74,7 @@ for bad in (lambda: kjit.reduce(x, "nothing"), lambda: kjit.reduce(x, axis=7), l
             lambda: kjit.sort(x, axis=(0, 1)), lambda: difference(x), lambda: difference(x, np.zeros(7)), lambda: difference(), lambda: kjit.vectorize(3), lambda: kjit.reduce(x, axis="a"),
             lambda: kjit.reduce(x, lambda a, b: [a]), lambda: kjit.reduce(x[:0]), lambda: kjit.reduce(x[:0], "max"), lambda: kjit.reduce(x, kjit.func(lambda a, b: a + b, checks="all"))):
     try:
-        assert bad() == 0  # the sum of nothing
+        assert bad() == 0  # the sum of no elements
     except (kjit.Error, TypeError) as error:
         assert str(error)
 
@@ -170,7 +170,7 @@ equal(lengths, np.unique(n, return_counts=True)[1]), equal(begins, at)
 
 
 def check_unique():
-    """unique sorts, as NumPy's does."""
+    """sorts with unique elements, as NumPy's unique returns them."""
     some_numbers = np.random.default_rng(7)
     gaps = np.where(some_numbers.random(200) < 0.3, np.nan, some_numbers.integers(-3, 3, 200) * 0.5).astype("f4")
     for some in (n, some_numbers.integers(0, 9, (4, 30), np.uint8), n > 7, gaps, np.zeros(0, "i4"), np.array(3.5), [3, 1, 3, 2]):
@@ -298,7 +298,7 @@ data, row_of, column_of = m.to_coo()
 rebuilt = np.zeros_like(dense)
 rebuilt[row_of, column_of] = data
 close(rebuilt, dense)
-for offsets in ([1, 2, 3], [0, 2, 2], [0, 3, 3], [2, 2, 2]):  # entries that are in no row
+for offsets in ([1, 2, 3], [0, 2, 2], [0, 3, 3], [2, 2, 2]):  # entries that belong to no row
     loose = kjit.CSR(np.array([1.0, 2, 3]), np.array([2, 0, 1], np.int32), np.array(offsets, np.int32), (2, 3))
     data, row_of, column_of = loose.to_coo()
     equal(row_of, np.repeat([0, 1], np.diff(offsets)))
@@ -380,7 +380,7 @@ with stream.capture() as graph:
 graph.launch()
 stream.synchronize()
 close(target.to_host(), 2 * v.sum())
-planned = kjit.sort_pairs(np.array([3.0, 1, 2]), np.arange(3), plan=True)  # arrays that nobody else keeps
+planned = kjit.sort_pairs(np.array([3.0, 1, 2]), np.arange(3), plan=True)  # arrays to which only the graph refers
 planned.run()
 equal(planned.results[0], [1, 2, 3]), equal(planned.results[1], [1, 2, 0])
 

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""What a kernel takes, in place; what it refuses, with a sentence; objects that lie."""
+"""The arguments that a kernel accepts without a copy, the arguments that it rejects with a clear message, and objects
+whose protocols give wrong information."""
 import mmap
 import array
 import ctypes
@@ -38,7 +39,7 @@ def refused(function, message, kind=kjit.ArgumentError):
         raise AssertionError("not refused: " + message)
 
 
-# Every element type, and every way that elements lie in memory.
+# Every element type, and every layout in memory.
 for dtype in "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split():
     values = random.integers(0, 2 if dtype == "b1" else 20, (4, 5, 6)).astype(dtype)
     if dtype != "b1":
@@ -56,7 +57,7 @@ zero = np.array(3.0)
 double(zero)
 assert zero == 6
 
-# Numbers have no type of their own, NumPy's have.
+# Python numbers have no type of their own, but NumPy numbers do.
 for value, expected in [(3, 3), (2**31 - 1, 2**31 - 1), (2**31, 2**31), (-2**63, -2**63), (2**64 - 1, 2**64 - 1), (True, True), (0.1, 0.1),
                         (float("inf"), float("inf")), (np.float32(0.1), float(np.float32(0.1))), (np.uint64(2**63), 2**63), (np.bool_(True), True),
                         (np.float16(0.1), float(np.float16(0.1)))]:
@@ -110,7 +111,7 @@ for _ in range(100):
 gc.collect()
 assert sys.getrefcount(fixed) == before
 
-# What no kernel takes.
+# Arguments that every kernel rejects.
 bad = np.zeros(8, np.uint8)[1:5].view(np.float32)
 refused(lambda: double(bad), "not aligned")
 refused(lambda: double(np.zeros(3, ">f4")), "byte order")
@@ -174,7 +175,7 @@ store[1, 1](brain, 1.0)
 refused(lambda: memoryview(brain), "no format", BufferError)
 refused(lambda: brain.to_host(), "NumPy has no", kjit.UnsupportedError)
 
-# An array of one context in a kernel of another.
+# An array that belongs to another context than the kernel.
 checked = kjit.jit(checks="all" if kjit.device().kind == "cpu" else "usual")(double.py_func)
 b = kjit.full(3, 2.5, "f64")
 checked(b)
@@ -204,7 +205,8 @@ for lie, message in [(Dlpack(None), "no DLPack capsule"), (Dlpack(used), "alread
     refused(lambda: double(lie), message if message != "x" else "parameter `x`")
 
 
-# Memory that is not the machine's, as CuPy's is: the buffer protocol is there and refuses, DLPack does not.
+# Memory that the CPU cannot access, such as CuPy's: the object has the buffer protocol, which raises an error, and no
+# DLPack.
 class Elsewhere(mmap.mmap):
     def __new__(cls, values):
         made = super().__new__(cls, -1, 4096)

@@ -49,7 +49,7 @@ def fetch(folder, address):
 
 
 def missing(folder):
-    """What is not there, in words; None if the tests can run."""
+    """Returns which requirement is missing, or None if the tests can run."""
     if not os.path.isdir(os.path.join(folder, "array-api", "spec")):
         return f"{folder} does not have the suite: --fetch {folder} clones it"
     found = subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], stdout=subprocess.PIPE, text=True).stdout
@@ -76,7 +76,7 @@ def run_file(folder, name, options):
 
 
 def count_parts(found):
-    """Prints the outcomes of the core and of the extensions."""
+    """Prints the outcomes for the core and for the extensions."""
     suites.count("the core: ", {n: rows for n, rows in found.items() if n not in EXTENSIONS})
     for name in EXTENSIONS:
         if name in found:

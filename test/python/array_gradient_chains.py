@@ -28,7 +28,7 @@ print("seed", SEED)
 
 
 class Program:
-    """A random program as text. values: (name, shape) of the arrays so far."""
+    """A random program as source text. values: (name, shape) of all arrays so far."""
 
     def __init__(self):
         self.lines, self.values, self.used = [], [], set()

@@ -24,7 +24,7 @@ near = np.testing.assert_allclose
 
 
 def differences(program, args, number):
-    """The derivatives by an argument. For complex numbers they are dL/dx - i dL/dy."""
+    """Returns the derivatives with respect to an argument. For complex numbers they are dL/dx - i dL/dy."""
     found = np.zeros_like(args[number])
     for place in np.ndindex(found.shape):
         for step in (1e-6, 1e-6j) if np.iscomplexobj(found) else (1e-6,):
@@ -74,7 +74,7 @@ for name, (program, args) in PROGRAMS.items():
             if jax is not None:
                 near(got, jax.grad(program(jnp), number)(*map(jnp.asarray, args)), rtol=1e-11, atol=1e-12, err_msg=name)
 
-# Values without a choice: empty arrays, products with zeros, the branch that is not taken.
+# Programs without a random choice: empty arrays, products with zeros, the branch that is not taken.
 for program in (lambda x: knp.sum(x * x), lambda x: knp.prod(x), lambda x: knp.sum(knp.cumprod(x)), lambda x: knp.sum(knp.sort(x))):
     assert kjit.grad(program)(np.zeros(0)).shape == (0,)
 near(kjit.grad(lambda x: knp.sum(knp.cumprod(x)))(np.array([0.0, 2, 0, 3])), [3, 0, 0, 0])
@@ -83,7 +83,7 @@ near(kjit.grad(lambda x: knp.sum(knp.where(x > 0, knp.sqrt(x), 0.0)))(np.array([
 # A linear program has second derivatives, and they are 0.
 near(kjit.hessian(lambda x: knp.sum(3.0 * x))(x), np.zeros((5, 5)))
 near(kjit.hvp(lambda x: knp.sum(3.0 * x))(x, x), np.zeros(5))
-# The program runs once for all rows of a matrix of derivatives.
+# The program runs once for all rows of a derivative matrix.
 runs = []
 kjit.jacobian(lambda x: runs.append(1) or knp.cumsum(x * x))(x)
 kjit.hessian(lambda x: runs.append(1) or knp.sum(x * x * x))(x)

@@ -11,7 +11,7 @@ rng = seeds.fresh_generator()
 
 
 def steps(program, args, number):
-    """The derivatives by an argument, by complex steps in NumPy."""
+    """Returns the derivatives with respect to an argument, by complex steps in NumPy."""
     found = np.zeros(args[number].shape)
     for place in np.ndindex(*found.shape):
         moved = [x.astype(complex) for x in args]
@@ -41,7 +41,7 @@ for ours, theirs, args in PROGRAMS:
             got = got.to_host() if hasattr(got, "to_host") else got
             np.testing.assert_allclose(got, steps(theirs, args, number), rtol=1e-11, atol=1e-13)
 
-# Orders, choices and extrema are not complex.
+# Orders, choices and extrema do not support complex numbers.
 order = rng.uniform(0, 1, 4)
 np.testing.assert_allclose(knp.grad(lambda x: knp.sum(knp.sort(x) * order))(w), order[np.argsort(np.argsort(w))])
 np.testing.assert_allclose(knp.grad(lambda x: knp.sum(knp.where(x > 1.0, x * x, 3.0 * x)))(w), np.where(w > 1, 2 * w, 3.0))
@@ -54,8 +54,8 @@ assert single.dtype == np.float32
 np.testing.assert_allclose(single, 2 * w, rtol=1e-6)
 
 
-# kjit.grad derives a function that uses whole arrays in the same way. Other ways to write the function have derivatives
-# as well.
+# kjit.grad differentiates a function that uses whole arrays in the same way. Other forms of the function have
+# derivatives as well.
 def energy(x):
     total = 0.0
     for i in range(2):
@@ -83,10 +83,10 @@ for convert in (lambda x: x, knp.asarray):
     near(back(value), np.cumsum(np.sin(w) * w)), near(back(by), lower @ (slope * along), rtol=1e-11, atol=1e-12)
     near(back(kjit.jacobian(curve)(x)), lower * slope, rtol=1e-11, atol=1e-12)
     near(back(kjit.jvp(kjit.grad(energy))(x, d)[1]), 3 * bend * along, rtol=1e-11, atol=1e-12)
-    # The derivatives of different calls stay apart: y is a constant inside of the inner one.
+    # The derivatives of different calls stay separate: y is a constant in the inner call.
     near(back(kjit.grad(lambda y: knp.sum(kjit.grad(lambda x: knp.sum(x * x * y))(y)))(x)), 4 * w, rtol=1e-12)
     near(back(knp.grad(lambda x: knp.sum(knp.grad(lambda y: knp.sum(y * y * y))(x)))(x)), 6 * w, rtol=1e-12)
-    # kjit's algorithms, values of other levels, arrays that the function captures, and numbers.
+    # kjit's algorithms, values from outer levels, captured arrays, and numbers.
     near(back(kjit.grad(lambda x: kjit.reduce(kjit.map(lambda v, s: v * v * s, x, 0.5)))(x)), w, rtol=1e-12)
     near(back(kjit.grad(lambda x: knp.sum(kjit.top_k(x, 2)[0]))(x)), (w <= np.sort(w)[1]) * 1.0)
     near(back(kjit.grad(lambda x: knp.sum(kjit.sort_pairs(x, x * x)[1] * order))(x)), 2 * w * order[np.argsort(np.argsort(w))], rtol=1e-12)

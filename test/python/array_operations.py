@@ -17,7 +17,7 @@ choice, generator = random.Random(seed), np.random.default_rng(seed)
 
 
 def same(got, expected, what):
-    """Equal bits for integers and bools, a small difference for floats; equal types and shapes."""
+    """Requires equal bits for integers and bools, a small difference for floats, and equal types and shapes."""
     expected = np.asarray(expected)
     host = got.to_host() if isinstance(got, kjit.Array) else np.asarray(got)
     assert host.shape == expected.shape, (seed, what, host.shape, expected.shape)
@@ -98,7 +98,7 @@ same(out, np.where(x > 0, x * 2, x + 1), "where=")
 
 
 def steps(a):
-    """Views of an array with 24 elements, of the same shape each."""
+    """Returns views with the same shape on an array with 24 elements."""
     return [a[:12], a[12:], a[6:18], a[::2], a[::-2], a[1::2], a[11::-1]]
 
 
@@ -112,7 +112,7 @@ for round_ in range(60):
             if kind == 0:
                 views[i][...] = views[j] + views[k]
             elif kind == 1:
-                # NumPy's own assignment reads elements after it has changed them, for x[1::2] = x[6:18].
+                # NumPy's own assignment x[1::2] = x[6:18] reads elements after it has changed them.
                 views[i][:] = views[j].copy() if a is x else views[j]
             elif kind == 2:
                 views[i] += views[j]
@@ -130,7 +130,7 @@ same(own_m, m, "rows that overlap")
 
 
 def random_key(shape):
-    """A key of NumPy for a shape: integers, slices, None, ..., arrays of integers, masks."""
+    """Returns a NumPy key for a shape: integers, slices, None, ..., integer arrays, masks."""
     key, used, has_dots = [], 0, False
     size = choice.choice([1, 2, 3])
     while used < len(shape):
@@ -165,7 +165,7 @@ def own_key(key):
     return tuple(kjit.array(item) if isinstance(item, np.ndarray) and choice.random() < 0.7 else item for item in key)
 
 
-# Keys of the same form share code; so few shapes of keys keep the test quick.
+# Keys of the same form share code. The number of key shapes is small so that the test is quick.
 for round_ in range(60):
     x, own = pair((4, 3, 5), "i4")
     key = random_key(x.shape)
@@ -173,7 +173,7 @@ for round_ in range(60):
         expected = x[key]
     except IndexError:
         continue
-    if expected.ndim > 8:  # the most that an array of kjit has
+    if expected.ndim > 8:  # the maximum number of dimensions of a kjit array
         continue
     same(own[own_key(key)], expected, ("get", key))
     if any(isinstance(item, np.ndarray) and item.dtype != bool for item in key):

@@ -32,10 +32,10 @@ PACKAGES = {"array_api_compat": True, "array_api_extra": False, "einops": True, 
 
 
 def run_package(site, name, tests):
-    """The outcomes of the tests of a package. A package without any test that uses kjit.numpy fails."""
+    """Returns the outcomes of a package's tests. A package without a test that uses kjit.numpy fails."""
     paths = [site, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {"PYTHONPATH": os.pathsep.join(paths)}
-    # -S: other packages of this Python, which may need another NumPy, are not found.
+    # -S: ignores the other packages of this Python, which may need another NumPy.
     found = suites.run([sys.executable, "-S", CHILD, name, site, *tests], SECONDS, environment=environment)
     return found or {"*": ("fail", "no test uses kjit.numpy", 0)}
 

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s %examples/python/arrays
-"""The programs of examples/python/arrays, which take the namespace of arrays as an argument, with kjit.numpy and with NumPy."""
+"""Runs the programs in examples/python/arrays, which take the array namespace as an argument, with kjit.numpy and with
+NumPy."""
 import glob
 import importlib
 import os

@@ -14,7 +14,7 @@ from kjit import _kjit  # noqa: E402
 
 seed = seeds.seed
 generator = np.random.default_rng(seed)
-algorithms = []  # the algorithms that Python code has run
+algorithms = []  # the algorithms that Python code has called
 run_algorithm = _kjit.run_algorithm
 
 
@@ -155,7 +155,7 @@ for _ in range(3):
     same(knp.sum(kx, initial=3.0), x.sum(initial=3.0), "initial")
     assert knp.grad(lambda v: knp.sum(v * v))(kx).shape == (5, 6)
 
-# a pending array that reads the operand keeps its value, and the result can be written
+# a pending array that reads the operand keeps its value, and the result is writable
 before = kx + 1
 total = knp.sum(kx, axis=0)
 total += 1
@@ -186,7 +186,7 @@ for _ in range(3):
     same(knp.sum(kx, axis=1), np.zeros(5, "f4"), "axis 1")
     refused(lambda: knp.sum(kx, axis=1.0), TypeError, "integer")
 
-# more shapes than a function keeps, and again
+# more shapes than a function keeps, then the first ones again
 for size in [*range(1, 200), *range(1, 200)]:
     values = np.arange(size)
     assert int(knp.sum(knp.asarray(values))) == values.sum(), size

@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Statements and expressions on whole arrays in threads: each function runs in Python with NumPy, in a kernel, and in njit if it is
-compiled whole there. The arrays are the same afterwards."""
+"""Statements and expressions on whole arrays in threads. Each function runs in Python with NumPy, in a kernel, and in
+njit if njit compiles it as a whole. All three must leave the same elements in the arrays."""
 import os
 import shutil
 import sys
@@ -284,7 +284,7 @@ for case in CASES:
         check(case, np.int64, "C")
 
 
-# Overlapping rows of a larger array wait for each other.
+# Operations on overlapping rows of a larger array run in order.
 def relax(u):
     u[1:-1, 1:-1] = (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]) / 4
 
@@ -296,7 +296,7 @@ njit(relax)(v)
 np.testing.assert_array_equal(u, v)
 
 
-# An operator has the type that numbers have, and the result has NumPy's type.
+# The operands of an operator are converted as numbers are, and the result has NumPy's type.
 @njit
 def wide(a, b, single, out):
     out[0, :] = a * a + b
@@ -361,7 +361,7 @@ fields[1, 1](records, r)
 assert list(r) == [9, 46, RECORD.itemsize], r
 
 
-# ---- kjit.jit: slices are targets, too ----
+# ---- kjit.jit: slices can be assigned to as well ----
 
 @kjit.jit
 def plain(a, b, s):
@@ -381,7 +381,7 @@ np.testing.assert_allclose(a, x)
 np.testing.assert_allclose(b, y)
 
 
-# ---- what is refused, and what fails ----
+# ---- rejected code, and failures at run time ----
 
 def fails(function, *arguments, kind=Exception, text=""):
     try:

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""kjit in the place of numba: programs that import numba and are not edited, and what an import of a name that kjit has not says."""
+"""kjit in place of numba: programs that import numba run without changes. An import of a name that kjit lacks explains
+this."""
 import os
 import runpy
 import subprocess
@@ -101,7 +102,7 @@ with tempfile.TemporaryDirectory() as folder:
     done = subprocess.run([sys.executable, "-m", "kjit.as_numba"], capture_output=True, text=True)
     assert done.returncode and "usage" in done.stderr, done
 
-    # In a block: what was imported of Numba before is there again behind it.
+    # After the block, the Numba modules that were imported before are in place again.
     for name in ("numba", "numba.core"):
         sys.modules.setdefault(name, types.ModuleType(name))
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "numba"}
@@ -287,7 +288,7 @@ assert isinstance(calls_list, Dispatcher) and not isinstance(3, List) and by_pyt
 for name in before:
     del sys.modules[name]
 
-# The same modules by kjit's own names. The module kjit.as_numba can be called, too, once it is imported.
+# The same modules under kjit's own names. After its import, the module kjit.as_numba can also be called.
 exec("""
 import kjit.as_numba
 import kjit.cuda.cudadrv.devicearray
@@ -322,7 +323,7 @@ for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "f4"):
     assert multiply.accumulate(a[:3]).tolist() == np.multiply.accumulate(a[:3].astype(wide)).tolist(), kind
 """)
 
-# A block that fails leaves nothing behind.
+# A block that fails leaves no trace.
 try:
     with kjit.as_numba():
         raise KeyError(1)

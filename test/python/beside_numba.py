@@ -40,7 +40,7 @@ a[np.array([1, -1])]; np.roll(a, 1); np.bitwise_and(a, 3); np.left_shift(a, 2); 
     "\n", "; "
 ).split("; ")
 CASTS = [f"np.{t}(a)" for t in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 bool_".split()]
-# Expressions of numbers in functions that make arrays and so stay in Python.
+# Expressions of numbers in functions that create arrays and therefore stay in Python.
 IN_PYTHON = [*CASTS, "divmod(a, b)", "a if a > b else b", "b if a == 3 else 0", "a and b", "a or b", "int(a)", "round(a)", "min(a, b)", "abs(a) // 2", "-a"]
 RECORDS = [
     "return a.x * 2 + a.y",
@@ -53,7 +53,7 @@ RECORDS = [
     "v = a.x; v[1] = b; return v * 2",
 ]
 Pair = collections.namedtuple("Pair", "x y")
-# Expressions for which Numba has other results, on purpose or by mistake, each with the reason.
+# Expressions for which Numba has other results, by design or by mistake, each with the reason.
 KNOWN = {
     "np.sign of complex numbers": "with NumPy 2 kjit has its values, Numba those of NumPy 1",
     "np.sign of unsigned integers": "Numba 0.61 gives the largest one for what is above the half, NumPy 1",
@@ -65,7 +65,7 @@ KNOWN = {
 
 
 def types_in(values):
-    """The types of numbers and arrays, and of those in tuples."""
+    """Returns the types of numbers and arrays, also inside of tuples."""
     return [t for v in values for t in (types_in(v) if isinstance(v, tuple) else [getattr(v, "dtype", None)])]
 
 
@@ -97,7 +97,7 @@ def value(dtype):
 
 
 def case():
-    """A function's text, its arguments, and whether its values may differ by rounding."""
+    """A function's source text, its arguments, and whether its values may differ by rounding."""
     kind = random.choice(KINDS)
     a, b = value(random.choice(TYPES)), value(random.choice(TYPES))
     if kind in OTHER_CASES:
@@ -140,7 +140,8 @@ def case_of_arrays():
 
 
 def case_of_statement():
-    """An array expression that a compiled loop assigns to an array or sums up. A value between two operators has the type of a number."""
+    """An array expression that a compiled loop assigns to an array or sums. A value between two operators has the type
+    of a number."""
     a, b = (np.array([value(t) for _ in range(6)]) for t in random.choices(TYPES, k=2))
     text = random.choice(EXPRESSIONS)
     kinds = a.dtype.kind + b.dtype.kind
@@ -157,7 +158,7 @@ def case_of_functions():
 
 
 def case_in_python():
-    """An expression of numbers, or an assignment to an element, in a function that makes an array."""
+    """An expression of numbers, or an assignment to an element, in a function that creates an array."""
     a, b = (value(np.dtype(t)) for t in random.choices("i1 i2 i4 i8 u1 u4 f4 f8".split(), k=2))
     if random.random() < 0.3:
         a = random.choice([np.float64, np.float32])(random.choice([1e10, -1e10, 1e20, -3.7, 300.5, np.nan, np.inf, 2**31]))
@@ -213,7 +214,7 @@ def total(x):
 
 
 def result(compiled, arguments):
-    """(kind of the type, its bytes, value), or the error's class."""
+    """Returns (kind of the type, its bytes, value), or the class of the error."""
     try:
         got = compiled(*arguments)
     except ZeroDivisionError:
@@ -258,7 +259,7 @@ while tried < count:
     space["outer"] = numba.njit(total)
     theirs = result(numba.njit(**options)(space["f"]), changed[0])
     if isinstance(theirs, Exception):
-        refused += 1  # Numba has no such function of these types
+        refused += 1  # Numba does not have this function for these types
         continue
     tried += 1
     space["outer"] = kjit.njit(total)

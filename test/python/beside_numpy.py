@@ -142,14 +142,14 @@ KINDS = TypeError, ValueError, IndexError, OverflowError, AttributeError, ZeroDi
 
 
 class Like:
-    """An object of which NumPy makes an array."""
+    """An object that NumPy can convert to an array."""
 
     def __array__(self, dtype=None, copy=None):
         return np.arange(5.0) if dtype is None else np.arange(5.0).astype(dtype)
 
 
 class Row:
-    """A sequence by its methods alone."""
+    """A sequence that has only the methods of one."""
 
     def __len__(self):
         return 5
@@ -159,7 +159,7 @@ class Row:
 
 
 class Unlike:
-    """An object that computes operations with arrays itself."""
+    """An object that implements operations with arrays itself."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         return ufunc.__name__
@@ -170,10 +170,10 @@ class Other:
 
 
 class Numpys(np.ndarray):
-    """A class of arrays without a priority."""
+    """An array class without a priority."""
 
 
-# Operands by name: NumPy's arrays in another byte order and without alignment, and objects of other classes.
+# Operands by name: NumPy arrays with swapped bytes or without alignment, and objects of other classes.
 OTHERS = {
     "like": Like(), "row": Row(), "unlike": Unlike(), "other": Other(), "big": np.arange(1, 6, dtype=">f8"),
     "askew": np.frombuffer(b"x" + np.arange(1.0, 6).tobytes(), "u1")[1:].view("f8"), "numpys": np.arange(5.0).view(Numpys),
@@ -181,7 +181,7 @@ OTHERS = {
 
 
 def programs():
-    """Statements up to one that is an expression."""
+    """Generates statements, the last of which is an expression."""
     for line in PROGRAMS.strip().splitlines():
         if line.startswith("#"):
             continue
@@ -213,7 +213,7 @@ def outcome(statements, xp):
 
 
 def difference(got, expected):
-    """How a result differs from NumPy's, or None."""
+    """Returns how a result differs from NumPy's, or None."""
     if isinstance(got, Exception) or isinstance(expected, Exception):
         is_same = any(isinstance(got, kind) and isinstance(expected, kind) for kind in KINDS)
         return None if is_same else f"{type(got).__name__}: {got} instead of {type(expected).__name__}: {expected}"
@@ -233,7 +233,7 @@ def difference(got, expected):
     return None if np.allclose(got, expected, rtol=bound, atol=bound, equal_nan=True) else f"{got!r} instead of {expected!r}"
 
 
-# Programs whose results depend on the version of NumPy: numbers of Python had no types of their own before version 2.
+# Programs whose results depend on the NumPy version: before version 2, Python numbers had no types of their own.
 SINCE_2 = ("np.float64(2.5)", "np.int16(300)", "j += 300", "j += -1", "j[0] = 300", "xp.clip(j", "j.clip(-5", "np.clip(j", "xp.clip(i, -2", "xp.maximum(j, 300)", "xp.linspace(f[0]", "xp.linspace(np.float32", "v @= v", "m @= ")
 
 chosen = {int(word) for word in sys.argv[1:]}
@@ -250,7 +250,7 @@ for number, statements in enumerate(programs()):
 assert not wrong, "\n".join([f"seed {seed}", *wrong])
 
 
-# Names of NumPy that the namespace does not have are refused with a reason.
+# Names that kjit.numpy lacks raise an error with a reason.
 for name, reason in (("datetime64", "numbers and bools"), ("ma", "no masks"), ("ElementwiseKernel", "kjit.vectorize"), ("memmap", "numpy.memmap")):
     try:
         getattr(knp, name)
@@ -258,7 +258,7 @@ for name, reason in (("datetime64", "numbers and bools"), ("ma", "no masks"), ("
     except AttributeError as error:
         assert reason in str(error), error
 
-# NumPy imports some modules at their first use. Classes that are no types of elements are no names of the namespace.
+# NumPy imports some modules at their first use. Classes that are not element types are not in the namespace.
 assert knp.testing is np.testing and knp.polynomial is np.polynomial and not hasattr(knp, "character") and not hasattr(knp, "flexible")
 
 # NumPy's AxisError is raised, with its attributes, also after pickling.
@@ -274,7 +274,7 @@ for call in (lambda: v.sum(axis=3), lambda: knp.swapaxes(v, 0, 3), lambda: np.mo
         assert str(error) == str(again) and str(error).endswith("axis 3 is out of bounds for array of dimension 1") and again.axis == 3
 assert str(knp.AxisError("no such axis")) == "no such axis" and knp.AxisError("no such axis").axis is None
 
-# CuPy's names for copies to the host.
+# CuPy's functions that copy to the host.
 four = knp.arange(4)
 assert type(knp.asnumpy(four)) is np.ndarray and (four.get() == [0, 1, 2, 3]).all() and knp.asnumpy([1, 2]).sum() == 3
 assert knp.get_array_module(1, four) is knp and knp.get_array_module(np.ones(2), 1) is np
@@ -290,7 +290,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert (knp.load(path, allow_pickle=True) == four).all() and (pickle.loads(four.dumps()) == four).all()
 
 
-# Arrays with masks, and classes of NumPy's with operators of their own, are not computed without these.
+# Masked arrays, and NumPy classes with their own operators, are rejected rather than computed without the mask and
+# operators.
 masked, three = np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False]), knp.ones(3)
 assert (three + masked).mask.tolist() == (masked + three).mask.tolist() == [True, False, False] and type(three * masked) is type(masked)
 assert (knp.ones((2, 2)) * np.matrix([[1, 2], [3, 4]])).tolist() == [[4, 6], [4, 6]]
@@ -303,7 +304,7 @@ for call in (lambda: knp.add(three, masked), lambda: three.__setitem__(slice(Non
 
 
 class Failing:
-    """An index whose conversion fails, and counts its conversions."""
+    """An index whose conversion fails, and which counts its conversions."""
 
     count = 0
 

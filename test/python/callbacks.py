@@ -35,7 +35,7 @@ def fill(r, value, rounds):
         r[i] = total / rounds
 
 
-# Nobody waits for a callback: neither add_callback, nor launches behind it. It runs on another thread.
+# Neither add_callback nor later launches wait for a callback. It runs on another thread.
 def check_nobody_waits():
     stream, go, done, seen = cuda.stream(), threading.Event(), threading.Event(), []
 
@@ -46,7 +46,7 @@ def check_nobody_waits():
 
     stream.add_callback(callback, "arg")
     r = cuda.to_device(np.zeros(64))
-    for value in range(2000 if on_gpu else 20):  # more than a queue of the driver's holds
+    for value in range(2000 if on_gpu else 20):  # more callbacks than the driver's queue can hold
         fill[1, 64, stream](r, float(value), 1)
     assert not seen
     go.set()
@@ -57,7 +57,7 @@ def check_nobody_waits():
     assert seen[1:] == [None]
 
 
-# A callback sees what was queued before it.
+# A callback sees the results of earlier queued work.
 def check_order():
     for stream in (cuda.stream(), cuda.default_stream(), cuda.stream(priority=-1), cuda.per_thread_default_stream()):
         source, pinned = cuda.device_array(1000), cuda.pinned_array(1000)
@@ -72,7 +72,8 @@ def check_order():
 
 
 def check_many():
-    """Random numbers of callbacks on several streams from several threads: each comes once, in the order of its stream."""
+    """Callbacks on several streams, added by several threads, receive random numbers. Each number arrives once, in its
+    stream's order."""
     streams = [cuda.stream() for _ in range(4)]
     seen = {id(stream): [] for stream in streams}
     counts = [random.randrange(20, 120) for _ in streams]
@@ -166,7 +167,7 @@ async def done_in_order(value):
 
 
 async def done_while_others_run():
-    """The loop runs while a stream waits: another task lets the stream go on."""
+    """The event loop runs while a stream waits: another task lets the stream continue."""
     stream, go = cuda.stream(), threading.Event()
     stream.add_callback(lambda own, status, arg: waited(go))
     future = stream.async_done()
@@ -207,7 +208,7 @@ def check_loops():
     assert not failures
     caught = []
     sys.unraisablehook, before = caught.append, sys.unraisablehook
-    stream, go = asyncio.run(abandon())  # its loop is closed when the stream is done
+    stream, go = asyncio.run(abandon())  # its loop is closed when the stream finishes
     go.set()
     stream.synchronize()
     sys.unraisablehook = before
@@ -249,7 +250,7 @@ def check_end():
 
 
 def check_lost():
-    """The driver calls nothing any more when a kernel has destroyed its context. Callbacks get its error."""
+    """After a kernel has destroyed its context, the driver calls no callbacks any more. They receive its error."""
     if not on_gpu:
         return
     program = """
@@ -277,7 +278,7 @@ def check_lost():
 
 
 def check_fork():
-    """A child has none of its parent's callbacks, and a thread of its own."""
+    """A forked child has no callbacks of its parent, and has its own thread."""
     if on_gpu:
         return
     stream, go, seen = cuda.stream(), threading.Event(), []

@@ -1,6 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Mistakes in kernels of kjit.cuda that a GPU passes over or hangs at: on the CPU indices are checked, Ctrl-C ends a launch, and a
-thread that waits in a loop for another one of its block fails."""
+"""Mistakes in kernels of kjit.cuda that a GPU ignores or at which it hangs. On the CPU, indices are checked, Ctrl-C
+ends a launch, and a thread fails if it waits in a loop for another thread of its block."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-os.environ["KJIT_DEVICE"] = "cpu"  # a GPU has these checks only where a program asks for them
+os.environ["KJIT_DEVICE"] = "cpu"  # a GPU has these checks only if a program requests them
 import kjit
 from kjit import cuda
 
@@ -19,7 +19,7 @@ HINT = "cuda.jit(boundscheck=False), or NUMBA_BOUNDSCHECK=0 in the environment, 
 
 
 def fails(kind, *texts):
-    """A context that expects a failure of a launch with these texts."""
+    """A context that expects a launch to fail with these texts."""
 
     class Expected:
         def __enter__(self):
@@ -79,7 +79,7 @@ def through(a, i, out):
 array, out, square = np.zeros(100), np.zeros(1), np.zeros((4, 5))
 for given in (array, cuda.to_device(array)):
     with fails(IndexError, "careful.py", "a[i] += 1", "index 100 of -100..99", "tid=[36, 0, 0] ctaid=[1, 0, 0]", HINT) as expected:
-        add_one[2, 64](given)  # one block alone fails, whichever runs first
+        add_one[2, 64](given)  # a single block fails, whichever block runs first
     assert isinstance(expected.error, kjit.KernelError) and expected.error.line == add_one.py_func.__code__.co_firstlineno + 3
     for i in (0, 99, -1, -100):
         read[1, 1](given, i, out)
@@ -101,7 +101,7 @@ with fails(IndexError, HINT):
 share[1, 1](out, 7)
 assert out[0] == 3
 
-# Records of the device and streams go to kernels with checks as to others.
+# Device records and streams reach kernels with checks as they reach other kernels.
 records = np.zeros(3, [("x", np.float32), ("y", np.float64)])
 
 
@@ -120,7 +120,7 @@ for configured in (shift[1, 3], shift[1, 3, stream]):
 assert on_device.copy_to_host()["y"][0] == 4 and list(records["y"]) == [4, 4, 4], (on_device.copy_to_host(), records)
 
 
-# Dates of the device, too.
+# Device dates, too.
 days = np.array(["2024-01-01", "2024-02-03", "NaT"], "datetime64[D]")
 
 
@@ -158,7 +158,7 @@ with fails(IndexError, "index 15 of -10..9") as expected:
     checked[1, 1](array[10:20], 15)
 assert HINT not in str(expected.error)
 
-# The code for a GPU is what it is without checks.
+# The GPU code is the same as without checks.
 signature = (cuda.float64[:],)
 plain = cuda.jit(boundscheck=False)(add_one.py_func)
 plain.compile(signature)
@@ -187,7 +187,7 @@ for setting, wanted in ((None, ["True", "passes"]), ("0", ["passes", "passes"]),
 
 # ---- Ctrl-C ----
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # SIGINT is ignored if the tests run in the background
 
 
 @cuda.jit
@@ -276,11 +276,11 @@ for launch, line in (
     with fails(kjit.KernelError, "careful.py", waits, line) as expected:
         launch()
 out = zeros(64)
-chain_backwards[1, 64](zeros(64, np.int32), out)  # what has run already is not waited for
+chain_backwards[1, 64](zeros(64, np.int32), out)  # code that has already run is not waited for
 assert (out == np.arange(64)).all()
 
 
-# Loops that end without another thread may take as many iterations as they need.
+# Loops that end without another thread can have as many iterations as they need.
 MANY = 1 << 23
 
 

@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Tuples, named tuples and records as arguments of launches: what kernels see of them is what NumPy computes; what is written
-to records arrives; what does not fit is refused with a sentence."""
+"""Tuples, named tuples and records as launch arguments. Kernels compute the same values as NumPy, writes to records
+reach the caller, and arguments that do not fit are rejected with a message."""
 import collections
 
 import kjit
@@ -100,7 +100,8 @@ kinds = "b1 i1 i2 i4 i8 u2 u8 f2 f4 f8 c8 c16".split()
 
 
 def make(dtype, *shape):
-    """An array of the dtype with random bytes in every field that has no bools and floats, and small numbers in those."""
+    """Returns an array of the dtype with random bytes in fields without bools and floats, and small numbers in the
+    others."""
     made = np.zeros(shape, dtype)
     for name in dtype.names:
         kind, extents = dtype[name].base, shape + dtype[name].shape
@@ -126,7 +127,7 @@ for _ in range(12):
     first = random.choice(kinds)
     dtype = np.dtype([("f0", first), ("nested", inner), ("name", "S5"), ("f1", first), ("when", "M8[s]"), ("type", random.choice(kinds))],
                      align=bool(random.integers(2)))
-    if random.integers(2):  # fields at places of one's own
+    if random.integers(2):  # fields at custom offsets
         offsets = np.cumsum([0] + [dtype[name].itemsize + int(random.integers(4)) for name in dtype.names])
         dtype = np.dtype({"names": dtype.names, "formats": [dtype[name] for name in dtype.names], "offsets": [int(o) for o in offsets[:-1]],
                           "itemsize": int(offsets[-1])})
@@ -202,7 +203,7 @@ def read_only(r, p):
 
 @kjit.jit
 def written(p):
-    p.x = 500  # no element has this value: only changed bytes are copied back
+    p.x = 500  # no element has this value, so the test sees that only changed bytes are copied back
 
 
 refused(lambda: written[1, 1](np.void(b"abcd")), "numpy.void", TypeError)

@@ -110,7 +110,7 @@ def same(got, want):
 
 
 def outcome(compiled, function, a):
-    """The result and the changed array. The functions that are called are compiled by the same compiler."""
+    """Returns the result and the changed array. The same compiler compiles the called functions."""
     global step, square
     step, square = compiled(bump), compiled(plain_square)
     return compiled(function)(a, 4), a
@@ -129,7 +129,7 @@ for function in sums, extrema, mixed_types, inner_scopes, order, choices, repeat
 got, want = njit(pythons)(arrays[0], 4), pythons(arrays[0], 4)
 same(got, tuple(getattr(value, "item", lambda: value)() for value in want))
 
-# any and all stop at the item that decides, also where a comprehension has several loops.
+# any and all stop at the deciding item, also if a comprehension has several loops.
 pairs = np.array([[1, 2], [0, 3]])
 for function in (
     lambda x: any(10 // v > 3 for row in x for v in row),
@@ -138,7 +138,7 @@ for function in (
 ):
     assert njit(function)(pairs) == function(pairs)
 
-# A NaN in first place stays, as in Numba; an empty sequence is an error.
+# A NaN in first position stays, as in Numba. An empty sequence raises an error.
 for a in (np.array([np.nan, 1.0]), np.array([1.0, np.nan, 2.0, 0.5])):
     for function in (lambda a: max([v for v in a]), lambda a: min([v for v in a])):
         same(njit(function)(a), numba.njit(function)(a))
@@ -149,7 +149,7 @@ except ValueError as error:
     assert error.args == ("max() arg is an empty sequence",), error.args
 
 
-# ---- a list is complete before the body of the loop changes what it is made from ----
+# ---- a list is complete before the loop body changes the arrays from which it is made ----
 
 
 def changes(a):
@@ -175,7 +175,7 @@ for function in changes, changes_by_name:
         assert "list" in str(error) or "kjit.local" in str(error), error
 
 
-# ---- a break leaves one loop, and zip and enumerate count the items of a filter: such loops are errors ----
+# ---- a break leaves one loop, and zip and enumerate count filtered items; such loops are errors ----
 
 
 def leaves(x):

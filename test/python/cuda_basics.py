@@ -212,7 +212,7 @@ def draw_normal(states, double, single, uniform):
         uniform[i, j] = xoroshiro128p_uniform_float64(states, i)
 
 
-# Box and Muller with numbers of 32 bits for both types, as Numba has it.
+# The Box-Muller transform with 32-bit numbers for both types, as in Numba.
 double, single, none = np.zeros((4, 50)), np.zeros((4, 50)), np.zeros((4, 0))
 states = create_xoroshiro128p_states(4, seed)
 draw_normal[1, 4](states, double, single, none)

@@ -179,9 +179,9 @@ for first, second in ((0.1, 9.75), (0.3, 3.5), (0.7, 15.0)):
     result, calls = np.zeros(3), np.zeros(1, np.int64)
     both[1, 1](result, np.array([first, second]), calls)
     assert list(result) == [0.25 < first < 0.5, first < 0.5 or first > 0.25, int(second) & 7]
-    assert calls[0] == 1  # only the second operand that counts is called
+    assert calls[0] == 1  # calls the second operand only if it determines the value
 
-# ---- functions that are defined in kernels, and so many arguments as come ----
+# ---- functions that are defined in kernels, and any number of arguments ----
 OFFSET = 100
 
 
@@ -228,7 +228,7 @@ assert result[0] == 1 + x[0], result
 closures[1, 1](result, x)
 assert np.allclose(result, [3 * x[0] + 102, 3 * x[0] + 105, 3 * x[0] + 107, 0, x[0] + 0.5, x[0] + 5]), result
 
-# ---- a function and its arguments are handed to one that calls it, in a function that has no signature ----
+# ---- a function and its arguments are passed to a function without a signature, which calls it ----
 
 
 @cuda.jit
@@ -275,7 +275,7 @@ def halves(r, x, n):
 
 
 def neighbours(value):
-    """The bfloat16s below and above a fraction, the same where it is one."""
+    """Returns the bfloat16 numbers below and above a fraction, twice the same number if the fraction is one."""
     if value == 0:
         return 0.0, 0.0
     size = abs(value)
@@ -327,7 +327,7 @@ fails(TypeError, "No matching definition", one[1, 1], result, 1.5)
 fails(TypeError, "must have void return type", cuda.compile_ptx, lambda x: x[0], (float32[:],))
 fails(RuntimeError, "Cannot compile a device function as a kernel", is_small[1, 1])
 
-# ---- code for others ----
+# ---- code for other programs ----
 ptx, kind = cuda.compile(lambda x, y: x * y, float32(float32, float32), abi_info={"abi_name": "product"})
 assert "product(" in ptx and ".visible .func" in ptx and kind == float32
 [ptx], kind = cuda.compile_all(is_small.py_func, (float64,), cc=(9, 0, "a"))
@@ -443,7 +443,7 @@ for flawed in (crooked, SimpleNamespace(__cuda_array_interface__={"shape": (3,),
         continue
     raise AssertionError("an array that cannot be written is taken")
 
-# ---- what goes wrong in a launch, and what comes before it ----
+# ---- errors during a launch, and before it ----
 
 
 @cuda.jit(debug=True, opt=False)
@@ -458,7 +458,7 @@ fails(cuda.errors.CudaAPIError, "has 64 threads per block", cuda.jit(launch_boun
 try:
     cuda.jit(launch_bounds=32)(lambda: None)[1, 64]()
 except cuda.errors.CudaAPIError as error:
-    assert ("CUDA_ERROR" in str(error)) != cuda.arrays.is_on_cpu()  # no driver is asked on the CPU
+    assert ("CUDA_ERROR" in str(error)) != cuda.arrays.is_on_cpu()  # the driver is not used for the CPU
 seen, configured = [], count_up[2, 8]
 configured.pre_launch_callbacks.append(lambda kernel, launch: seen.append((kernel, launch.griddim)))
 configured(np.zeros(3))
@@ -478,7 +478,7 @@ kind = cuda.types.from_dtype(days.dtype)
 difference = cuda.vectorize([(kind, kind)])(lambda start, end: end - start)
 assert (difference(days, days + 5) == np.timedelta64(5, "D")).all()
 
-# ---- truths and positions are printed as Python prints them ----
+# ---- bools and positions are printed as Python prints them ----
 
 
 @cuda.jit
@@ -492,7 +492,7 @@ with contextlib.redirect_stdout(io.StringIO()) as out:
     cuda.synchronize()
 assert out.getvalue().split("\n") == ["True True (0, 0, 0)", "True True (1, 0, 0)", "False True (0, 0, 0)", ""], out.getvalue()
 
-# ---- names and numbers that are not right ----
+# ---- invalid names and numbers ----
 
 
 @cuda.jit
@@ -551,7 +551,7 @@ fails(TypeError, "No matching definition", lambda: special[1, 1](result, given, 
 fails(Exception, "no type", lambda: through[1, 1](result, given, list))
 fails(TypeError, "a tuple contains None, a function or a type", lambda: through[1, 1](result, (given, np.int32), np.int32))
 
-# ---- what is known of a kernel without a GPU ----
+# ---- properties of a kernel that are known without a GPU ----
 
 table = random.integers(0, 9, 33)
 
@@ -581,7 +581,7 @@ if cuda.get_current_device().name != b"GPU" and os.environ.get("KJIT_DEVICE") ==
         assert kinds["tile"] == float32[:, ::1] and kinds["mine"].dtype == cuda.types.from_dtype(np.dtype(element))
         assert kinds["flags"] == cuda.types.int8[::1] and kinds["n"] == cuda.types.int64
 
-# ---- both values of selp; halves are rounded once; expressions that nobody uses ----
+# ---- both values of selp; halves are rounded once; unused expressions ----
 
 
 @cuda.jit
@@ -608,7 +608,8 @@ def fused(r, a, b, c):
         r[i] = cuda.fp16.hfma(a[i], b[i], c[i])
 
 
-# The first lies 2^-31 below the middle between two halves; rounded to float32 first it would lie on it, and be rounded up.
+# The first number is 2^-31 below the middle between two f16 numbers. If it were rounded to float32 first, it would be
+# the middle and be rounded up.
 a, b, c = np.array([1 + 2.0**-10], "f2"), np.array([2.0**-11 * (1 - 2.0**-10)], "f2"), np.array([1 + 2.0**-10], "f2")
 wide = random.standard_normal((3, 4000)).astype("f2")
 a, b, c = (np.concatenate([one, more]) for one, more in zip((a, b, c), wide))
@@ -621,7 +622,7 @@ for got, want in zip(result, exact):
     assert all(not np.isfinite(n) or distance <= abs(Fraction(float(n)) - want) for n in near), (got, float(want))
 assert "fma.rn.f16" in fused.inspect_asm((cuda.float16[::1],) * 4) if cuda.get_current_device().compute_capability[0] >= 8 else True
 
-# ---- atomics leave a NaN; complex numbers as cmath has them ----
+# ---- atomics with NaN; complex numbers as in cmath ----
 
 
 @cuda.jit

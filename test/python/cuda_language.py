@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""What kernels of kjit.cuda may say beyond plain loops and numbers: each is compared with Python or NumPy doing the same."""
+"""Python code in kernels of kjit.cuda beyond plain loops and numbers. Each kernel is compared with the same code in
+Python or NumPy."""
 import cmath
 import enum
 import math
@@ -19,7 +20,7 @@ class Mode(enum.IntEnum):
 
 
 def runs(function, *arguments):
-    """The first argument as the kernel leaves it, and as Python does."""
+    """Returns the first argument after the kernel has run, and after Python has run."""
     mine, theirs = arguments[0].copy(), arguments[0].copy()
     cuda.jit(function)[1, 1](mine, *arguments[1:])
     function(theirs, *arguments[1:])
@@ -89,7 +90,7 @@ for a in (some, np.full(3, np.nan)):
     got, expected = np.zeros(10), np.zeros(10)
     cuda.jit(nans)[1, 1](got, a)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, of slices of NaN only
+        warnings.simplefilter("ignore")  # NumPy's warnings about slices that contain only NaN
         nans(expected, a)
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 
@@ -105,7 +106,7 @@ for ufunc in (np.less, np.less_equal, np.greater, np.greater_equal, np.maximum, 
     apply[1, 1](z[0], z[1], r)
     np.testing.assert_array_equal(r, ufunc(*z))
 
-# Arrays of the device that are no arguments, where they are.
+# Device arrays that are used where they are, without being arguments.
 weights = cuda.to_device(random.random(6))
 
 

@@ -25,7 +25,7 @@ def fails(kind, text, function, *args, **keywords):
     raise AssertionError(f"no {kind.__name__}: {text}")
 
 
-# ---- memory by its addresses ----
+# ---- memory at given addresses ----
 
 driver, context = cuda.cudadrv.driver, cuda.current_context()
 host = random.integers(0, 2**32, 100, dtype=np.uint32)
@@ -58,7 +58,7 @@ free, total = context.get_memory_info()
 assert 0 < free <= total
 assert len(context.device.uuid) == 40 and context.device.uuid.startswith("GPU-")
 
-# ---- strides that a new array has ----
+# ---- strides of a new array ----
 
 gaps = cuda.device_array((3, 4), np.int16, strides=(16, 4))
 values = random.integers(-1000, 1000, (3, 4), dtype=np.int16)
@@ -107,7 +107,7 @@ assert mapped.__cuda_array_interface__["stream"] == stream.handle == int(stream)
 assert mapped.__cuda_array_interface__["data"] == (mapped.ctypes.data, False)
 assert not hasattr(cuda.pinned_array(3), "__cuda_array_interface__")
 
-# ---- streams of others ----
+# ---- streams of other libraries ----
 
 
 class Foreign:
@@ -139,9 +139,10 @@ def checked(x):
 
 
 counts = np.zeros(4)
-checked[1, 4, stream](counts)  # a kernel with checks has a context of its own
+checked[1, 4, stream](counts)  # a kernel with checks has its own context
 assert (counts == 1).all()
-fails(IndexError, "index 4 of", lambda: (checked[1, 5, stream](counts), cuda.synchronize()))  # one thread, of whatever order
+# one thread, so the order does not matter
+fails(IndexError, "index 4 of", lambda: (checked[1, 5, stream](counts), cuda.synchronize()))
 
 # ---- other processes ----
 
@@ -170,7 +171,7 @@ found = caught(lambda: cuda.jit(double.py_func)[1, 64](counts))
 if ON_GPU:
     assert ["low occupancy" in found[0][1], "copy overhead" in found[1][1], len(found)] == [True, True, 2], found
 else:
-    assert found == []  # the CPU is busy with few blocks, and copies nothing
+    assert found == []  # with few blocks the CPU is busy and copies nothing
 cuda.config.CUDA_LOW_OCCUPANCY_WARNINGS = cuda.config.CUDA_WARN_ON_IMPLICIT_COPY = 1
 assert caught(lambda: double[2, 64])[0][0] == "NumbaPerformanceWarning"
 assert caught(lambda: double[128, 64]) == []
@@ -184,7 +185,7 @@ assert "not supported by CUDA" in caught(lambda: cuda.jit(debug=True))[0][1]
 assert caught(lambda: cuda.jit(debug=True, opt=False)) == []
 assert "mutually exclusive" in caught(lambda: cuda.jit(debug=True, opt=False, lineinfo=True))[0][1]
 
-# ---- arrays that numpy.broadcast_to made keep their strides, as empty ones do ----
+# ---- arrays from numpy.broadcast_to keep their strides, also empty ones ----
 
 for core in (random.standard_normal((4, 5)), np.asfortranarray(random.standard_normal((4, 5)))):
     for axis in range(3):
@@ -223,7 +224,7 @@ for name in cuda.cudadrv.devices._ATTRIBUTES:
     assert isinstance(getattr(device, name), int), name
 fails(AttributeError, "have no attribute 'MULTIPROCESSORS'", lambda: device.MULTIPROCESSORS)
 
-# Arrays whose elements are not aligned are copied.
+# Arrays with unaligned elements are copied.
 whole = np.arange(10.0)
 odd = np.ndarray(9, buffer=whole.view("u1")[4:-4], dtype="f8")
 for given in (odd, odd.reshape(3, 3), odd.reshape(3, 3).T):
@@ -237,7 +238,7 @@ records = np.zeros(2, np.dtype([("a", np.int32), ("b", np.float64)], align=True)
 one, other = cuda.to_device(records[0]), cuda.to_device(records[0])
 assert one.gpu_data != other.gpu_data and one.gpu_data == one.gpu_data and one.gpu_data.size == 16
 
-# ---- a part of a record of the device is no argument by itself ----
+# ---- a part of a device record is not an argument by itself ----
 part = np.dtype([("x", np.int32), ("b", np.float64)])
 nested = np.zeros(2, np.dtype([("x", np.int64), ("part", part), ("v", np.float32, 3)]))
 nested["x"], nested["part"] = 7, (3, 4.5)
@@ -260,7 +261,7 @@ for alone in (on_device[1]["part"], on_device[1]["v"]):
     except NotImplementedError as error:
         assert "not only its field" in str(error), error
 
-# ---- arrays like others have the order of their strides, without gaps, as numpy.empty_like has it ----
+# ---- like functions keep the order of the strides, without gaps, as numpy.empty_like does ----
 
 for shape in ((6,), (4, 6), (3, 4, 6), (1, 5), (5, 1, 3), ()):
     whole = random.random(shape)
@@ -274,7 +275,7 @@ for shape in ((6,), (4, 6), (3, 4, 6), (1, 5), (5, 1, 3), ()):
         repeated = np.broadcast_to(host, (3, *host.shape))
         assert cuda.cudadrv.devicearray.is_contiguous(host) == host.flags.c_contiguous == cuda.cudadrv.devicearray.is_contiguous(repeated)
 
-# ---- arguments of a wrong kind: refused by name, and never rounded or ignored ----
+# ---- arguments of a wrong type are rejected by name, and never rounded or ignored ----
 
 host = np.arange(8.0)
 for create in (cuda.device_array, cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
@@ -331,7 +332,7 @@ for _ in range(2):
     assert line[3] == 9
     line[3] = 3
 
-# ---- an element that is set ----
+# ---- assignments to an element ----
 
 for shape, key in (((4,), 2), ((4,), (-1,)), ((2, 3), (1, 2)), ((), ())):
     wanted = np.zeros(shape)

@@ -28,7 +28,7 @@ def refused(function, text, kind=kjit.Error):
 
 
 def values(word, unit, count=24):
-    """Dates that fit every unit, NaT and 0 among them."""
+    """Dates that every unit can represent, including NaT and 0."""
     whole = np.dtype(f"{word}[{unit}]")
     most = min(2**62, max(2, int(abs(np.timedelta64(9, "s") / np.timedelta64(1, unit)) if unit[-1] not in "YM" else 8)))
     counts = random.integers(-most, most, count)
@@ -37,7 +37,7 @@ def values(word, unit, count=24):
 
 
 def pairs():
-    """Pairs of units, those that are near each other among them."""
+    """Pairs of units, including adjacent units."""
     names = [u for u in UNITS if u[-1] not in "YM"]
     listed = [(names[i], names[j]) for i, j in random.integers(0, len(names), (12, 2)) if i != j]
     return [(a, b) for a, b in listed if _fits(a, b)] + [("Y", "M"), ("2M", "Y"), ("D", "D"), ("M", "M")]
@@ -51,7 +51,7 @@ def _fits(a, b):
     return True
 
 
-# ---- ufuncs of a date and of what has another type, in njit ----
+# ---- ufuncs of a date and of an operand with another type, in njit ----
 
 
 @njit
@@ -97,7 +97,8 @@ for unit in ("D", "ns", "Y", "25s"):
     for i, (g, w) in enumerate(zip(got, (*want, d == numbers.astype(d.dtype), d < numbers.astype(d.dtype)))):
         same(g, w, (unit, i))
     got = kjit.map(lambda a, d: (-d, +d, abs(d), np.sign(d), np.absolute(d), np.negative(d), np.isnat(a), np.isnat(d), np.isfinite(d), np.isnan(a)), a, d)
-    signs = np.where(np.isnat(d), -1, np.sign(d).astype("i8")).astype(d.dtype)  # NumPy 2.5 has floats here, NaN for NaT
+    # NumPy 2.5 returns floats here, and NaN for NaT
+    signs = np.where(np.isnat(d), -1, np.sign(d).astype("i8")).astype(d.dtype)
     for g, w in zip(got, (-d, +d, abs(d), signs, abs(d), -d, np.isnat(a), np.isnat(d), np.isfinite(d), np.isnat(a))):
         same(g, w, unit)
 
@@ -167,7 +168,7 @@ assert largest(np.timedelta64(1, "h"), np.timedelta64(50, "m")) == (np.timedelta
 
 @njit
 def of_list(days, holidays, r):
-    """How many days are no holidays, and the next one of each."""
+    """The number of days that are not holidays, and the next such day for each date."""
     count = 0
     for i in range(len(days)):
         is_one = False
@@ -200,7 +201,7 @@ def shift(r, x, by):
 shift(r, some, np.timedelta64(90, "s"))
 same(r, some + np.timedelta64(90, "s"))
 
-# Arrays of a device, constants, records, arrays of threads.
+# Device arrays, constants, records, thread arrays.
 EPOCH, WEEK = np.datetime64("2000-01-01"), np.array([7, 14], "m8[D]")
 DAY = some.dtype
 row = np.dtype([("when", "M8[s]"), ("took", "m8[ms]"), ("n", "i4")])
@@ -229,10 +230,10 @@ moved = cuda.to_device(some)
 assert moved.dtype == some.dtype and moved[2:4].dtype == some.dtype and moved[3] == some[3]
 same(moved.copy_to_host(), some)
 same(moved[::2].copy_to_host(), some[::2])
-# Algorithms that order and combine numbers see counts.
+# Algorithms that order and combine numbers treat dates as counts.
 same(kjit.sort(some[::-1]), some.view("i8"))
 
-# ---- what NumPy refuses ----
+# ---- operations that NumPy rejects ----
 
 
 def operator(text, *given):

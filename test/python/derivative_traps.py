@@ -1,6 +1,7 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Programs whose derivatives other libraries got wrong without an error, as their trackers report: values that a loop overwrites, loops that are left, nested
-loops, updates in place, slopes of branches that do not run, second derivatives, and f16. The expected derivatives are written by hand."""
+"""Programs for which other libraries returned wrong derivatives without an error, according to their issue trackers:
+values that a loop overwrites, early exits from loops, nested loops, updates in place, slopes of branches that do not
+run, second derivatives, and f16. The expected derivatives are written by hand."""
 
 import kjit
 import numpy as np
@@ -87,7 +88,7 @@ def add_in_place(v, x):
         v[i] = v[i] + x[i]
 
 
-# The derivative by x doubled with each update in place (Warp 1697).
+# The derivative with respect to x doubled with each update in place (Warp 1697).
 v, x, dv, dx = np.ones(4), np.arange(4.0), np.arange(1.0, 5), np.zeros(4)
 add_in_place(v, x)
 kjit.adjoint(add_in_place)(v, x, dv, dx)
@@ -96,14 +97,14 @@ near(dv, [1, 2, 3, 4])
 
 
 def guarded(x):
-    """The slope of the branch that does not run made NaN (JAX's where; KeOps 221)."""
+    """The slope of the branch that does not run gave NaN (JAX's where; KeOps 221)."""
     return kjit.sqrt(x) if x > 0 else 0.0 * x
 
 
 assert kjit.grad(guarded)(0.0) == 0 and kjit.grad(guarded)(4.0) == 0.25
 near(kjit.map(kjit.grad(guarded), np.array([0.0, 4.0])), [0, 0.25])
 
-# A gradient in a kernel was a constant for the second derivative (Warp).
+# The second derivative treated a gradient in a kernel as a constant (Warp).
 near(kjit.grad(kjit.grad(lambda x: kjit.sin(x) * x * x))(0.7), (2 - 0.49) * np.sin(0.7) + 4 * 0.7 * np.cos(0.7), rtol=1e-13)
 
 
@@ -111,7 +112,7 @@ def gauss(u, w, i, j):
     return kjit.exp(-((u - w) ** 2))
 
 
-# The gradient by f16 was dropped (KeOps 214).
+# The gradient with respect to f16 was dropped (KeOps 214).
 u = np.array([0.0, 1, 2], np.float16)
 (by_u,) = kjit.pairs_gradient(gauss, u, u, cotangents=np.ones(3, np.float16), by=0)
 d = u[:, None].astype(float) - u

@@ -1,5 +1,5 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""kjit.jvp, vjp, grad and no_diff of functions of Python in kernels, against complex steps with the same functions."""
+"""Compares kjit.jvp, vjp, grad and no_diff of Python functions in kernels with complex steps of the same functions."""
 
 import cmath
 import math

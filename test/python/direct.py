@@ -32,22 +32,22 @@ def look():
 
 
 def words(seen):
-    """The parameters of the last launch, as numbers of 64 bits."""
+    """Returns the parameters of the last launch as 64-bit numbers."""
     data = ctypes.string_at(ctypes.addressof(seen) + Seen.parameters.offset, seen.parameter_bytes // 8 * 8)
     return struct.unpack(f"<{len(data) // 8}Q", data)
 
 
-# ---- CuPy, as far as a launch looks at it ----
+# ---- CuPy, as far as a launch uses it ----
 
 class MemoryPointer:
-    __slots__ = ("ptr", "device_id")  # attributes by descriptors, as CuPy has them
+    __slots__ = ("ptr", "device_id")  # attributes that are descriptors, as in CuPy
 
     def __init__(self, ptr, device_id):
         self.ptr, self.device_id = ptr, device_id
 
 
 class ndarray:
-    """An array of CuPy over the memory of an array of NumPy, as the attributes say that a launch reads."""
+    """A CuPy array over the memory of a NumPy array, with the attributes that a launch reads."""
 
     __slots__ = ("array", "data", "dtype", "ndim", "size", "strides", "_c_contiguous", "__dict__")  # the shape is no descriptor
     dlpacks = 0
@@ -120,7 +120,7 @@ for kind in ("f4", "f8", "i4", "u2", "f2", "c8"):
         assert after.launches == before.launches + 1 and asked == [device] and not after.stream
         assert [a.data.ptr for a in arrays] == [w for w in words(after) if w in {a.data.ptr for a in arrays}]
 
-# Shapes and strides: those of rows without gaps are not asked for their tuples, others are.
+# Shapes and strides: the tuples of contiguous arrays are not read, those of other arrays are.
 for _ in range(30):
     rows, columns = (int(n) for n in rng.integers(1, 40, 2))
     whole = np.zeros((2 * rows, 3 * columns), choice.choice(("f4", "f8")))
@@ -134,7 +134,7 @@ for _ in range(30):
     assert any(n in halves for n in numbers), (part.shape, part.strides, words(after))
 assert not ndarray.dlpacks
 
-# The launch goes to the library's current stream of that GPU; arrays of two GPUs are refused.
+# The launch uses the library's current stream on that GPU. Arrays on two GPUs are rejected.
 x = [ndarray(np.zeros(10, "f4"), 1) for _ in range(3)]
 for handle in (0x1000, 0x2000, 0, 0x1000):
     current[1] = handle
@@ -143,14 +143,15 @@ for handle in (0x1000, 0x2000, 0, 0x1000):
 current[1] = 0x3000
 streams = look().streams
 stream = kjit.device("cuda:1").stream()
-axpy[1, 32, stream](x[0], 2, x[1], x[2])  # which says where to
+axpy[1, 32, stream](x[0], 2, x[1], x[2])  # the message says how to move the array
 assert look().stream == stream.handle and look().streams == streams + 1
 refused(kjit.Error, lambda: axpy(x[0], 2, ndarray(np.zeros(10, "f4"), 0), x[2]))
 current[1] = "no number"
 refused(TypeError, lambda: axpy(x[0], 2, x[1], x[2]))
 current[1] = 0
 
-# Objects that lie, and what only looks like CuPy's, go by the protocols, whose message it is.
+# Objects whose attributes are wrong, and objects that only look like CuPy's, go through the protocols, which report the
+# error.
 for name, lie in [("data", None), ("data", MemoryPointer("a", 0)), ("data", MemoryPointer(4096, 2**40)), ("data", MemoryPointer(0, 0)), ("dtype", "f4"), ("dtype", np.dtype("M8[s]")),
                   ("dtype", np.dtype([("x", "f4")])), ("ndim", 9), ("ndim", -1), ("ndim", None), ("size", -1), ("size", "3"), ("size", 2**70)]:
     bad = ndarray(np.zeros(10, "f4"))
@@ -231,7 +232,7 @@ others_stream = None
 refused(kjit.ArgumentError, lambda: axpy(mine[0], 2, mine[1], mine[2]), "returned no stream")
 others_stream = 0
 
-# ---- kjit.cuda: a launch waits for the stream that an array names, unless the launch is on that stream ----
+# ---- kjit.cuda: a launch waits for the stream that an array names, unless the launch uses that stream ----
 
 import unittest.mock  # noqa: E402
 
@@ -239,7 +240,7 @@ from kjit import cuda  # noqa: E402
 
 
 class Named:
-    """An array of a library that kjit knows nothing of, with a stream."""
+    """An array with a stream, from a library that kjit does not know."""
 
     def __init__(self, stream, array=None):
         array = np.zeros(8, "f4") if array is None else array
@@ -271,7 +272,7 @@ with cuda.gpus[0]:
     known.__cuda_array_interface__ = {**Named(0x8000, known.array).__cuda_array_interface__}
     current[0] = 0x8000
     assert waited_for(twice[1, 8], known, known) == [] and look().stream == 0x8000
-    before = look()  # a launch with arguments that are known lets its stream wait, and not the host
+    before = look()  # after the first launch with such arguments, only the stream waits, not the host
     assert waited_for(twice[1, 8, own_stream], known, known) == [] and look().stream == int(own_stream)
     assert look().orders == before.orders + 1
     twice._forget_routes()
@@ -281,7 +282,7 @@ with cuda.gpus[0]:
     assert waited_for(twice[1, 8, own_stream], Named(0x5000), known) == []
     cuda.config.CUDA_ARRAY_INTERFACE_SYNC = True
 
-# ---- eight threads with a stream each, and nothing is left behind ----
+# ---- eight threads, each with its own stream; nothing is leaked ----
 
 own = [kjit.zeros(1000, "f32", "cuda") for _ in range(3)]
 problems, done = [], [0] * 8
@@ -321,7 +322,7 @@ before, resident, launched = look(), resident_bytes(), sum(done)
 from_threads(3000)
 after = look()
 assert after.launches - before.launches == sum(done) - launched == 48000
-# As many as there can be at once are kept for later.
+# The maximum number of simultaneous ones is kept for later.
 assert after.streams == before.streams and after.events <= 16 and after.allocations <= 3 * (8 + 1), (after.allocations, after.events, after.streams)
 assert resident_bytes() - resident < 4 << 20, resident_bytes() - resident
 
@@ -345,7 +346,7 @@ for kind, width, is_shared in (("f4", 10, 0), ("f4", 32, 0), ("f4", 48, 0), ("f4
         if by == 0:
             assert after.launches == before.launches + 1 and bool(after.shared_bytes) == is_shared, (kind, width, after.shared_bytes)
 
-# ---- a func that Python calls with arrays of a GPU runs there: one launch, of a grid whose first thread has work ----
+# ---- Python calls a func with GPU arrays: it runs there, in one launch whose first thread does the work ----
 
 
 @kjit.func
@@ -412,7 +413,7 @@ del use_gpu.__enter__
 refused(AttributeError, lambda: kjit.from_dlpack(Exporting(1)), "__enter__")
 del sys.modules["torch"]
 
-# ---- arrays of a device that has failed, at the end, as there is no way back ----
+# ---- arrays on a device that has failed; last, because the device does not recover ----
 
 device = kjit.device("cuda:0")
 stream = device.stream()

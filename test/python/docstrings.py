@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Every public name of kjit and kjit.cuda, and every public member of its classes, says what it is. Functions of kjit say of
-each parameter what it takes, by its name."""
+"""Every public name in kjit and kjit.cuda, and every public member of their classes, has a docstring. The docstring of
+a kjit function describes each parameter by its name."""
 import inspect
 import re
 import types
@@ -13,7 +13,7 @@ import kjit.cuda.random
 
 
 def own_text(thing):
-    """The docstring of the thing itself, not the one of its class."""
+    """Returns the object's own docstring, not its class's."""
     text = thing.__doc__ if isinstance(thing, (type, types.FunctionType, types.ModuleType)) or callable(thing) else getattr(thing, "__doc__", None)
     return text if text and (isinstance(thing, type) or text != type(thing).__doc__) else None
 
@@ -25,7 +25,7 @@ def members(kind):
 
 
 def is_described(value):
-    """Data and values say what they are by their class or its docstring."""
+    """The class or its docstring describes data and values."""
     return callable(value) or isinstance(value, property) or inspect.isgetsetdescriptor(value)
 
 
@@ -37,7 +37,7 @@ for package, names in ((kjit, kjit.__all__), (kjit.cuda, {n for n in dir(kjit.cu
         if name.startswith("_") or isinstance(thing, PLAIN) or isinstance(thing, types.ModuleType) and not thing.__name__.startswith("kjit"):
             continue
         if isinstance(thing, kjit.cuda.types.Type):
-            continue  # int32 and so on: what types.Type says
+            continue  # int32 and so on have the docstring of types.Type
         said = f"{package.__name__}.{name}"
         if isinstance(thing, types.SimpleNamespace):
             missing += [f"{said}.{key}" for key, value in vars(thing).items() if not own_text(value) and not isinstance(value, types.SimpleNamespace)]

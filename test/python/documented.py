@@ -1,5 +1,5 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s %srcdir
-"""The programs of the pages below and of README.md run, one after the other in one set of names."""
+"""Runs the programs on the pages below and in README.md, one after the other, with a common set of names."""
 import os
 import re
 import sys

@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""The functions of einops (PyPI) on arrays of kjit have the results of NumPy's arrays: einops.array_api, and einops itself with kjit.einops."""
+"""The functions of einops (PyPI) on kjit arrays have the same results as on NumPy arrays: einops.array_api, and einops
+itself with kjit.einops."""
 
 import sys
 

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Each error names the line of Python that is wrong: the one with the comment `# E: text of the message`."""
+"""Each error names the Python line that is wrong: the line with the comment `# E: text of the message`."""
 import linecache
 import os
 import re
@@ -12,7 +12,7 @@ import kjit
 import numpy as np
 from kjit import _errors, _kjit, _phrases, grid_range
 
-# Codes of errors, of which the message may change.
+# Error codes, whose messages may change.
 CODES = [
     (lambda x, r: x[0] + x, "ARRAY_AS_NUMBER", (np.ones((2, 2)), np.ones(2))),
     (lambda x, r: r[x], "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
@@ -216,7 +216,7 @@ def other(x):
 
 
 def place_of(text):
-    """The line with the mark, and what the message says."""
+    """Returns the line with the mark, and the text of the message."""
     for number, line in enumerate(text.split("\n"), 1):
         found = re.search(r"# E: (.*)", line)
         if found:
@@ -242,7 +242,7 @@ with tempfile.TemporaryDirectory() as folder:
             kernel[1, 1](np.zeros(4, np.float32))
         except kjit.Error as error:
             text = str(error)
-            if message == "of `helper`":  # inside of what is called, and the note leads here
+            if message == "of `helper`":  # inside the called function; the note leads here
                 assert error.file == __file__ and any(path in note for note in error.notes) or message in text, text
                 continue
             shown = text.split("\n")
@@ -254,7 +254,7 @@ with tempfile.TemporaryDirectory() as folder:
             wrong.append("no error: " + snippet)
 assert not wrong, "\n".join(wrong)
 
-# Failures of threads, with their places and Python's own classes.
+# Failures of threads, with their locations and Python's exception classes.
 
 
 @kjit.jit(checks="all" if kjit.device().kind == "cpu" else "usual")
@@ -331,7 +331,7 @@ except ZeroDivisionError:
 assert failure(1).text == "nothing there" and failure(2).text == "five" and failure(3).text is None
 
 
-NEW = float(np.random.default_rng().random())  # code that is in no cache: warnings are the compiler's
+NEW = float(np.random.default_rng().random())  # code that no cache contains, because warnings come from the compiler
 
 
 @kjit.jit(checks="all", device="cpu")
@@ -367,7 +367,7 @@ except KeyError as error:
 else:
     assert False
 
-# Files whose names no text can have; the class of an exception is found all the same.
+# Files whose names cannot be encoded as text. The exception class is still found.
 for name in ("a\x01b\t\"q\\.py", "\udc80x.py", "new\nline.py", "x" * 5000):
     text = "@kjit.jit\ndef kernel(x):\n    raise LookupError('here')\n"
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
@@ -380,7 +380,7 @@ for name in ("a\x01b\t\"q\\.py", "\udc80x.py", "new\nline.py", "x" * 5000):
     else:
         raise AssertionError(name)
 
-# Sources that are not there, and what is no function.
+# Missing sources, and objects that are not functions.
 names = {}
 exec("def f(x): pass", names)
 for bad, kind, message in [(lambda: kjit.jit(names["f"])(np.zeros(3)), kjit.SourceError, "cannot be found"), (lambda: kjit.jit(3), TypeError, "function"),
@@ -587,7 +587,7 @@ def large_tape(x):
     return s
 
 
-# A program's text that reads like one of libkjit's phrases stays as it is.
+# A string in a program that reads like one of libkjit's phrases does not change.
 @kjit.jit
 def imitates(r):
     raise ValueError("set options.axes, or a `local` array; kjit_select: `@most(n)`")

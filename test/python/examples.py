@@ -1,7 +1,7 @@
 # RUN: %kjit-python %s %examples/python
 # RUN: %if cuda %{ env KJIT_DEVICE=cuda %kjit-python %s %examples/python "numba_|captured|ray_tracing" %}
-"""Each program of examples/python, which compares itself with NumPy: all on the CPU, or those whose names begin with a pattern on a GPU;
-two at once."""
+"""Runs each program in examples/python, which compares itself with NumPy: all programs on the CPU, or on a GPU the
+programs whose names match a pattern. Two programs run at a time."""
 import concurrent.futures
 import glob
 import os

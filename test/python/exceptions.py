@@ -1,5 +1,5 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Exceptions that a program raises have the program's own arguments; str() gives the place in the source as well."""
+"""Exceptions that a program raises have the program's own arguments. str() also gives the location in the source."""
 import pickle
 
 import numpy as np
@@ -63,7 +63,7 @@ error = caught(launch)
 assert isinstance(error, ValueError) and error.args == ("thread", 2) and error.thread == (2, 0, 0), error.args
 
 
-# The interpreter raises an exception with values that only the call knows; a kernel has none.
+# The interpreter can raise an exception with run-time values; a kernel cannot.
 @njit(nopython=True)
 def unknown(x):
     raise ValueError("x is", x)
@@ -80,7 +80,7 @@ def unknown_kernel(x):
 error = caught(unknown_kernel[1, 1], 1)
 assert "arguments of an exception must be strings and numbers that are known" in str(error), error
 
-# An error of the compiler keeps its text where it is.
+# The text of a compiler error does not change.
 error = caught(kjit.jit(lambda r: r.nothing), np.zeros(1))
 assert error.args[0] == str(error)
 assert str(pickle.loads(pickle.dumps(kjit.Error("text")))) == "text"

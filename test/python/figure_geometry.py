@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Figures of kjit.benchmark and kjit-run --plot: with random data and hard cases, the texts lie in the figure and do not overlap, the
-ticks are where their labels say, and the SVG is well-formed."""
+"""Figures of kjit.benchmark and kjit-run --plot, with random data and difficult cases: the texts are inside the figure
+and do not overlap, the ticks are at the positions of their labels, and the SVG is well-formed."""
 
 import math
 import random
@@ -21,12 +21,12 @@ rng = random.Random(seed)
 
 
 def shown(text):
-    """The visible text of an element: a tooltip is a child."""
+    """Returns the visible text of an element. A tooltip is a child element."""
     return text.text or ""
 
 
 def boxes(root):
-    """(class, left, top, right, bottom, text) of each text."""
+    """Returns (class, left, top, right, bottom, text) for each text."""
     for text in root.iter(SPACE + "text"):
         kind, size = text.get("class"), 17 if text.get("class") == "title" else 14
         width = size * WIDTH * sum(1 if ord(c) < 0x1100 else 2 for c in shown(text))
@@ -44,7 +44,7 @@ def overlap(a, b):
 
 
 def value_of(label, unit):
-    """The value of a tick's label."""
+    """Returns the value of a tick's label."""
     if re.fullmatch(f"2⁻?[{RAISED}]+", label):
         digits = "".join("-" if c == "⁻" else str(RAISED.index(c)) for c in label[1:])
         return 2.0 ** int(digits)
@@ -87,7 +87,7 @@ def check(title, lines, unit="s", x_name="n", y_name="time", theme=0, least=3):
 
 
 def random_lines(low, high, count):
-    """Lines over a part of a decade, or over many."""
+    """Lines that cover a part of a decade, or many decades."""
     lines = []
     for k in range(count):
         x = sorted(10 ** rng.uniform(low, high) for _ in range(rng.randrange(1, 9)))

@@ -35,7 +35,7 @@ random = np.random.default_rng(1)
 
 
 def run(body, x, dtype):
-    """The results of a device function for each element."""
+    """Returns the results of a device function for each element."""
 
     @cuda.jit
     def kernel(r, x):
@@ -60,7 +60,7 @@ def through(kind, number):
 
 
 def value_of(byte, exponent_bits, bias):
-    """The number of 8 bits with a sign, an exponent and the rest of the fraction."""
+    """Returns the number for 8 bits with a sign, an exponent and the rest of the fraction."""
     fraction_bits = 7 - exponent_bits
     exponent, fraction = (byte & 0x7F) >> fraction_bits, (byte & ((1 << fraction_bits) - 1)) / (1 << fraction_bits)
     size = 2.0 ** (1 - bias) * fraction if exponent == 0 else 2.0 ** (exponent - bias) * (1 + fraction)
@@ -68,7 +68,7 @@ def value_of(byte, exponent_bits, bias):
 
 
 def rounded(x, values):
-    """The nearest of the values for bits 0, 1, 2 and so on; of two equally near ones that with an even last bit."""
+    """Returns the nearest of the values for bits 0, 1, 2 and so on, ties to even."""
     above = np.clip(np.searchsorted(values, np.abs(x)), 1, len(values) - 1)
     below = above - 1
     low, high = np.abs(x) - values[below], values[above] - np.abs(x)
@@ -80,7 +80,7 @@ e5m2 = np.array([value_of(byte, 5, 15) for byte in range(0x7C)])
 e4m3 = np.array([value_of(byte, 4, 7) for byte in range(0x7F)])
 numbers = np.concatenate([random.normal(0, s, 3000) for s in (1e-6, 1e-3, 1, 30, 500, 1e5)])
 middles = np.concatenate([(v[1:] + v[:-1]) / 2 for v in (e5m2, e4m3)])
-middles = np.concatenate([middles, [464, 61440]])  # where numbers overflow without saturation
+middles = np.concatenate([middles, [464, 61440]])  # the value to which numbers overflow without saturation
 numbers = np.concatenate([numbers, e5m2, e4m3, -e4m3, middles, -middles, np.nextafter(middles, 1e9), np.nextafter(middles, 0), [1e300, -1e300]])
 for dtype in ("f8", "f4"):
     with np.errstate(over="ignore"):
@@ -133,7 +133,7 @@ refused(lambda v: cvt_float_to_fp8(v, v, fp8_interpretation_t.E5M2), "saturate")
 refused(lambda v: cvt_float_to_e8m0(v, saturation_t.NOSAT, 0), "cudaRoundZero")
 refused(lambda v: cvt_float_to_fp8(v, saturation_t.NOSAT), "interpretation")
 
-# a program that has the module by kjit.cuda alone, and uses it in a device function that is translated last
+# a program that has the module only through kjit.cuda, and uses it in a device function that is translated last
 PROGRAM = """
 import numpy as np
 from kjit import cuda
@@ -176,7 +176,7 @@ def theirs(name, x, dtype, *flags):
 
 
 def compare(got, wanted, x, name):
-    """NaN has any of its bits in the header."""
+    """In the header, NaN can have any of its bit patterns."""
     is_nan = np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
     wrong = np.flatnonzero((got != wanted) & ~is_nan)
     assert not wrong.size, (name, x[wrong[:5]], got[wrong[:5]], wanted[wrong[:5]])
@@ -202,7 +202,7 @@ for kind, make in KINDS.items():
     is_nan = (words & 0x7FFF) > 0x7F80
     compare(of_bf16[~is_nan], theirs(f"make_bfloat16_{kind}", words, np.uint8)[~is_nan], words[~is_nan], ("bfloat16", kind))
     values = theirs(f"back_float32_{kind}", BYTES, np.float32)
-    finite = ~np.isinf(values)  # kernels make no infinite value
+    finite = ~np.isinf(values)  # kernels create no infinite value
     for name in ("float16", "float32", "float64", *INTEGERS):
         got, wanted = run(through(make, getattr(types, name)), values, name), theirs(f"back_{name}_{kind}", BYTES, name)
         np.testing.assert_array_equal(got[finite], wanted[finite], err_msg=f"{name} {kind}")

@@ -53,7 +53,7 @@ def integer(depth):
 
 
 def test_shifts():
-    """Beside NumPy, with counts outside of the type's bits."""
+    """Compares with NumPy, with shift counts that exceed the type's bits."""
     counts = np.array([-(2**40), -65, -1, 0, 1, 7, 31, 32, 40, 63, 64, 2**32 + 1, 2**63 - 1])
     for name in ("i4", "u4", "i8", "u8"):
         low, high = np.iinfo(name).min, np.iinfo(name).max
@@ -116,7 +116,7 @@ def with_numpy_integers(text):
 
 
 def expected_of(text, columns):
-    """With all integers as i64 and all floats as f64."""
+    """Compares with all integers as i64 and all floats as f64."""
     wide = {n: c if c.dtype == bool else c.astype("f8" if c.dtype.kind == "f" else "i8") for n, c in columns.items()}
     names = {n: getattr(np, n) for n in "sin cos exp arctan sqrt log1p tanh where int64".split()}
     with np.errstate(all="ignore"):
@@ -158,7 +158,7 @@ def widened(name):
 
 
 def test_types():
-    """Of a sum, for each pair of types."""
+    """The type of a sum, for each pair of types."""
     names = [*INTEGERS, "u8", "f4", "f8"]
     for first in names:
         for second in names:
@@ -212,7 +212,7 @@ def random_arrow(kind, count):
 def test_arrow():
     if not pyarrow:
         return
-    cases = {  # of one row; pyarrow 21 computes some of them wrongly for slices
+    cases = {  # for one row; pyarrow 21 computes some of them wrongly for slices
         "a * b - a": lambda a, b, p, q: None if a is None or b is None else a * b - a,
         "where(p, a, b)": lambda a, b, p, q: None if p is None else a if p else b,
         "p and q": lambda a, b, p, q: False if p is False or q is False else None if p is None or q is None else True,
@@ -268,7 +268,8 @@ def test_refused():
 
 
 def test_bools_joined():
-    """where, fillna and coalesce of a bool and a number have the number's type, or i32, beside NumPy and numexpr."""
+    """where, fillna and coalesce of a bool and a number return the number's type, or i32, compared with NumPy and
+    numexpr."""
     names = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64".split()
     given = {n: rng.integers(0, 100, ROWS).astype(n) for n in names}
     c, b = rng.random(ROWS) < 0.5, rng.random(ROWS) < 0.5
@@ -292,7 +293,7 @@ def test_bools_joined():
 
 
 def test_out():
-    """out= is written in place, without a copy; columns that have memory in common with it are read before."""
+    """out= is written in place, without a copy. Columns that share its memory are read before."""
     count, n = 100_000, 1000
     for kind in ("f8", "i8", "i4"):
         for start, step in ((0, 1), (1, 1), (7, 1), (n // 2, 1), (3 * n, 1), (0, 2), (7, 2)):
@@ -317,7 +318,8 @@ def test_out():
 
 
 def test_functions():
-    """numexpr's functions have the same names, except those of complex numbers, strings and reductions."""
+    """kjit has numexpr's functions under the same names, except functions for complex numbers, strings and
+    reductions."""
     names = kjit._kjit.formula_functions()
     assert len(names) == len(set(names)) and {"where", "arctan2", "fillna"} <= set(names)
     if numexpr:
@@ -328,7 +330,7 @@ def test_functions():
 
 
 def test_reductions():
-    """A reduction of a whole formula, beside NumPy and numexpr."""
+    """A reduction of a whole formula, compared with NumPy and numexpr."""
     a, i, m = rng.normal(size=ROWS), rng.integers(-9, 9, ROWS), rng.normal(size=(4, 5))
     for text, want in (
         ("sum(a * i)", (a * i).sum()),
@@ -418,7 +420,7 @@ def test_dates():
 
 
 def test_texts():
-    """Columns of texts beside NumPy, in the forms of all libraries."""
+    """Columns of strings compared with NumPy, in the forms of all libraries."""
     words = np.array(["", "a", "ab", "b", "ba", "\u00e9", "Z", "longer text"])
     s, t, x = words[rng.integers(0, 8, ROWS)], words[rng.integers(0, 5, ROWS)], np.arange(ROWS)
     missing = rng.random(ROWS) < 0.2
@@ -457,7 +459,7 @@ def test_texts():
 
 
 def test_results_of_texts():
-    """Results that are texts, beside the same formula in Python."""
+    """Results that are strings, compared with the same formula in Python."""
     words = ["", "a", "Rome", "Oslo", "ö", "zz"]
     for _ in range(3):
         count = draw.randrange(0, 40)

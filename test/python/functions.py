@@ -1,6 +1,7 @@
 # RUN: %kjit-python %s
-"""Functions as arguments of launches: what is computed is what NumPy computes with the same function; a kernel is compiled once
-for functions that are the same, and keeps few of those that are not; what cannot be called is refused in Python's terms."""
+"""Functions as launch arguments: the kernel computes what NumPy computes with the same function. Equal functions share
+one compiled kernel, and only a few different ones are kept. Objects that cannot be called are rejected with a message
+in Python's terms."""
 import functools
 import gc
 import math
@@ -120,7 +121,7 @@ def around():
 
 
 change, scaled = around()
-for to in (2, 5, 2):  # what stands around a function may change
+for to in (2, 5, 2):  # the code around a function may change
     change(to)
     fresh(scaled, r, x)
     np.testing.assert_array_equal(r, x * to)
@@ -136,7 +137,7 @@ with_default.__defaults__ = (4,)
 fresh(with_default, r, x)
 np.testing.assert_array_equal(r, x - 4)
 
-# Few are kept, and they go with the kernel.
+# Only a few specializations are kept, and they are freed with the kernel.
 
 
 @kjit.jit
@@ -176,7 +177,7 @@ for thread in threads:
     thread.join()
 assert not problems, problems[0]
 
-# What is no function, or none that a kernel can call.
+# Objects that are not functions, or functions that a kernel cannot call.
 for thing in (3, 2.5, None, object(), functools.partial(square), [1].append, print, np.add.reduce, sorted, x, int, Exception):
     refused((kjit.Error, TypeError), lambda thing=thing: apply(thing, r, x), "")
 refused(kjit.SourceError, lambda: apply(3, r, x), "`f` is called, but its argument is not a function")
@@ -204,10 +205,10 @@ class Callable(np.ndarray):
         return 1
 
 
-apply(square, r.view(Callable), x.view(Callable))  # is an array all the same
+apply(square, r.view(Callable), x.view(Callable))  # is still an array
 np.testing.assert_array_equal(r, x * x)
 
-# Pickles of both, in another process.
+# Pickles both, and loads them in another process.
 with tempfile.TemporaryDirectory() as folder:
     with open(os.path.join(folder, "x"), "wb") as file:
         pickle.dump((apply, fold, half), file)

@@ -1,6 +1,7 @@
 # RUN: env KJIT_DEVICE=cpu KJIT_CPU_DEVICES=2 %kjit-python %s
-"""Funcs and their derivatives that Python calls with arrays on another device than the first one of the CPU: they run there, with the results of a
-call with NumPy arrays. NumPy's formulas and the types of the results are compared."""
+"""Python calls funcs and their derivatives with arrays on another device than the first CPU device. They run on that
+device and have the same results as with NumPy arrays. The values are compared with NumPy formulas, and the result types
+are compared, too."""
 
 import kjit
 import numpy as np
@@ -69,7 +70,7 @@ shadow = there(np.ones(9))
 assert kjit.vjp(double)(there(x), shadow) is None
 np.testing.assert_array_equal(shadow.to_host(), np.full(9, 2.0))
 
-# Arrays on two devices are refused, and so is a failing argument on the first device.
+# Arrays on two devices are rejected. A failing argument on the first device is reported.
 for call, text in ((lambda: pair(there(x), kjit.array(y, device="cpu:0")), "cpu:0"), (lambda: energy(x, "a"), "scale"), (lambda: energy(there(x)), "argument")):
     try:
         call()

@@ -36,7 +36,7 @@ def refused(call, kind, text):
         raise AssertionError(f"not refused: {text}")
 
 
-# ---- what fusing promises ----
+# ---- guarantees of fused expressions ----
 
 
 def arrays(count, size=1000):
@@ -76,7 +76,7 @@ def test_order_of_updates():
 
 
 def test_lent_memory():
-    if not ON_CPU:  # NumPy borrows host memory only
+    if not ON_CPU:  # NumPy can use only host memory
         return
     (a,), (x,) = arrays(1)
     before = x + 1

@@ -1,7 +1,7 @@
 # RUN: %kjit-python %s
-"""Functions of Python, changed at random: each compiles and runs, or is refused by an error of kjit. Whatever happens
-is an exception of kjit's; a crash ends this process. Functions for the CPU give what Python itself does. An endless
-loop would be what was asked for: kernels have no `while`, and one of Python ends by a signal."""
+"""Randomly changed Python functions: each compiles and runs, or is rejected with a kjit error. Every failure must be a
+kjit exception; a crash ends this process. CPU functions return the same values as Python itself. Loops end: kernels
+have no `while`, and a signal ends an endless Python loop."""
 import ast
 import copy
 import os
@@ -66,7 +66,7 @@ def kernel(r, x, n):
     return
 '''
 
-# The same for functions on the CPU, whose loops become code of their own.
+# The same for CPU functions, whose loops become separate compiled code.
 CPU_SOURCE = '''
 def kernel(r, x, n):
     """Words."""
@@ -101,7 +101,7 @@ def helper(u, v=3):
 
 
 def inner(node):
-    """(parent, field, index) of each expression and statement."""
+    """Yields (parent, field, index) of each expression and statement."""
     for parent in ast.walk(node):
         for field, value in ast.iter_fields(parent):
             for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
@@ -130,11 +130,11 @@ def mutate(tree, luck, large):
 
 
 class Done(BaseException):
-    """A function for the CPU has run."""
+    """A CPU function has run."""
 
 
 class Endless(Exception):
-    """A loop of Python that goes on."""
+    """A Python loop that does not end."""
 
 
 def end(number, frame):
@@ -147,7 +147,7 @@ def compute(function):
 
 
 def compare(mine, result, function, text):
-    """Whether there was something to compare: Python itself may fail where compiled code has some value."""
+    """Returns whether there was a value to compare: Python itself may fail although compiled code returns a value."""
     signal.setitimer(signal.ITIMER_VIRTUAL, 1)
     try:
         with warnings.catch_warnings():
@@ -189,13 +189,13 @@ with tempfile.TemporaryDirectory() as folder:
         which = luck.randrange(2)
         tree = copy.deepcopy(originals[which])
         for _ in range(luck.randrange(4)):
-            mutate(tree, luck, () if which else ("10**30",))  # which wraps around where numbers have types
+            mutate(tree, luck, () if which else ("10**30",))  # wraps around if numbers have types
         try:
             text = ast.unparse(ast.fix_missing_locations(tree))
             path = os.path.join(folder, f"f{count}.py")
             code = compile(text, path, "exec")
         except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError, KeyError):
-            continue  # no Python at all
+            continue  # not Python at all
         with open(path, "w") as file:
             file.write(text)
         names = {"kjit": types.SimpleNamespace(**WORDS), "helper": helper, "PAIR": (1, 2.5), "TABLE": np.array([1.5, 2.5]), "math": __import__("math"),
@@ -227,9 +227,10 @@ with tempfile.TemporaryDirectory() as folder:
         except Exception as error:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             outcome = type(error).__name__
-            # What is between the loops of a function on the CPU is Python, with exceptions of its own.
+            # Between its loops, a CPU function is Python code, which raises its own exceptions.
             last = traceback.extract_tb(error.__traceback__)[-1].filename
-            inside = "kjit/frontend" in last and not last.endswith("words.py")  # words have no meaning outside of kernels
+            # these names have no meaning outside of kernels
+            inside = "kjit/frontend" in last and not last.endswith("words.py")
             assert which and not inside or isinstance(error, TypeError) and ("argument" in str(error) or "missing" in str(error)), (text, error)
         except BaseException:
             print(text, file=sys.stderr)

@@ -1,8 +1,9 @@
 # REQUIRES: build
 # RUN: mkdir -p %t && %cc -shared -fPIC -O1 -D_GNU_SOURCE= -I%srcdir/include -I%srcdir/lib -I%srcdir/runtime %S/Inputs/fake_driver.c -o %t/libcuda.so.1
 # RUN: env LD_LIBRARY_PATH=%t KJIT_DEVICE=cuda %kjit-python %s
-"""Derivatives of programs that mix NumPy arrays and arrays of a GPU, on a driver that runs no kernels. NumPy cannot read memory of a GPU, so an array
-in the wrong memory is an error here. Each derivative is in the memory of its argument. The values are not computed."""
+"""Derivatives of programs that mix NumPy arrays and GPU arrays, on a driver that runs no kernels. NumPy cannot read GPU
+memory, so an array in the wrong memory causes an error here. Each derivative is in the memory of its argument. The
+values are not computed."""
 
 import ctypes
 

@@ -36,7 +36,7 @@ with stream.capture() as graph:
         plan.run(stream)
     shift[None, None, stream](x, ordered, -5)
 assert len(graph) >= 5
-for _ in range(3):  # each launch reads the elements of x that the launch before it has stored
+for _ in range(3):  # each launch reads the elements of x that the previous launch has stored
     graph.launch()
     stream.synchronize()
     shifted = host + 3

@@ -43,7 +43,7 @@ def near(found, expected):
 
 
 def step(f, *args):
-    """The derivatives by all arguments, by a complex step."""
+    """Returns the derivatives with respect to all arguments, by complex steps."""
     made = []
     for i in range(len(args)):
         moved = [complex(a) for a in args]
@@ -173,12 +173,12 @@ def check_gradcheck_of_calls():
     error = fails(kjit.GradientError, "argument 1 (`y`), element 3", lambda: kjit.gradcheck(potential, x, y, derivative=wrong_derivative))
     assert error.element == (3,) and not error.is_discrete
     assert kjit.gradcheck(lambda x: kjit.reduce(x * x), x, derivative=lambda x, by: 2 * x * by)
-    cube = np.arange(6) == 0  # both results are derived, the second one by the first element
+    cube = np.arange(6) == 0  # both results are differentiated, the second one with respect to the first element
     assert kjit.gradcheck(lambda x, n: (x * n, x[0] ** 3), x, 2, derivative=lambda x, n, by: n * by[0] + 3 * x * x * by[1] * cube)
     fails(TypeError, "returns 1 derivatives", lambda: kjit.gradcheck(potential, x, y, derivative=lambda x, y, by: x))
 
 
-# Quotients by 0, whose slope is infinite or not a number. Divisors such as 1 + x * x are never 0.
+# Quotients with divisor 0, whose slope is infinite or NaN. Divisors such as 1 + x * x are never 0.
 QUOTIENTS = (
     (lambda c, x: c / x, 0.0), (lambda c, x: c / (x * x), 0.0), (lambda c, x: c / (1.0 - x * x), 1.0), (lambda c, x: c / (-1.0 + x * x), 1.0),
     (lambda c, x: c / (1.0 + x), -1.0), (lambda c, x: c / (1.0 + x * c), -0.5), (lambda c, x: c / abs(x), 0.0), (lambda c, x: c / kjit.sqrt(x), 0.0),
@@ -188,7 +188,7 @@ QUOTIENTS = (
 
 
 def check_quotients():
-    """If the derivative by the result is 0, that by the divisor is 0, too."""
+    """If the derivative with respect to the result is 0, the derivative with respect to the divisor is 0, too."""
     for number, (f, zero) in enumerate(QUOTIENTS):
         assert kjit.vjp(f)(2.0, zero, 0.0)[2] == 0, (number, kjit.vjp(f)(2.0, zero, 0.0))
     for f in (lambda x: x / 3.0, lambda x: 2.0 / (1.0 + x * x), lambda x: 1.0 / (1.0 + kjit.exp(-x)), lambda x: kjit.sqrt(0.5 + abs(x)),

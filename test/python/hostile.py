@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Things of Python of every kind, as every argument: what comes of it is a result or an exception with a sentence, whoever's."""
+"""Passes Python objects of every kind as every argument. Each call returns a result or raises an exception with a
+message."""
 import array
 import collections
 import ctypes
@@ -41,7 +42,7 @@ def add(a, b):
 
 
 class Own(Exception):
-    """What the things themselves raise goes through."""
+    """Exceptions that the objects themselves raise pass through."""
 
 
 class Index(int):

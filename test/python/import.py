@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""What an import of kjit loads: programs that only might use it pay for it, too. How long it takes is in test/bench/python.py."""
+"""The modules that an import of kjit loads. Programs that may not use kjit at all also pay for them.
+test/bench/python.py measures the time."""
 import os
 import subprocess
 import sys
@@ -71,7 +72,7 @@ with tempfile.TemporaryDirectory() as folder:
     done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.stdout == "24\n", done
 
-# What came late is there all the same.
+# The modules that are loaded late are available as well.
 import kjit  # noqa: E402
 
 assert {"grid", "reduce", "jit", "f32", "shared"} <= set(kjit.__all__) and "len" not in kjit.__all__, kjit.__all__

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Records in front of reductions and scans of records, beside loops of Python."""
+"""Reductions and scans of records with an initial record, compared with Python loops."""
 import kjit
 import numpy as np
 import seeds

@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Ctrl-C: it ends launches of interruptible kernels, calls of funcs and compilations, as KeyboardInterrupt, and all goes on
-afterwards."""
+"""Ctrl-C ends launches of interruptible kernels, calls of funcs, and compilations with KeyboardInterrupt. Everything
+works afterwards."""
 import os
 import signal
 import subprocess
@@ -65,7 +65,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 '''
-# Statements enough for a compilation of seconds, which nobody waits for here.
+# Enough statements for a compilation of several seconds, for which this test does not wait.
 lines = "\n".join(f"    r[{i} % len(r)] = kjit.sin(r[{i + 1} % len(r)]) * {i + np.random.default_rng().random()} + kjit.cos(r[0])" for i in range(1500))
 program = PROGRAM.replace("{lines}", lines).replace("{compiles}", "lambda: kernel[1, 1](r)")
 process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -85,7 +85,7 @@ last.cancel()
 assert process.wait(100) == 0, (seen, error)
 assert seen == ["ready", "interrupted"] * 3 + ["handled by the program's own handler"] + ["ready", "interrupted"] * 2, (seen, error)
 
-# Other threads, and kernels that are not interruptible, have nothing to do with signals.
+# Signals do not affect other threads, or kernels that are not interruptible.
 
 
 @kjit.jit(interruptible=True)

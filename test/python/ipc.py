@@ -34,7 +34,7 @@ def compute(handle, result, factor):
 
 
 def read_bytes(reserved, shape, dtype):
-    """The handle's bytes alone, as programs send them in messages of their own."""
+    """Only the handle's bytes, as programs send them in their own messages."""
     with cuda.open_ipc_array(reserved, shape=shape, dtype=dtype) as array:
         return array.copy_to_host()
 
@@ -54,7 +54,7 @@ kept = []
 
 
 def open_and_keep(handle):
-    """The child holds the memory until it ends, or is killed."""
+    """The child holds the memory until it ends or is killed."""
     kept.append(handle.open())
     return float(kept[-1].copy_to_host().sum())
 
@@ -71,7 +71,7 @@ def look_on(handle, number):
 
 
 def run(pipe):
-    """The child: calls functions with arguments from the pipe until there is None."""
+    """The child process: calls functions with arguments from the pipe until it receives None."""
     while True:
         message = pipe.recv()
         if message is None:
@@ -115,7 +115,7 @@ def check_arrays(child, random):
 
 
 def check_views(child, random):
-    """Views begin anywhere in an allocation, and may have strides."""
+    """Views can begin anywhere in an allocation, and can have strides."""
     host = random.random((40, 30))
     x = cuda.to_device(host)
     r = cuda.device_array(30)
@@ -202,7 +202,7 @@ def check_dead_processes(child, random):
             raise AssertionError("a handle of zeros was opened")
     except (kjit.Error, ValueError) as error:
         print("a handle of zeros:", str(error).splitlines()[0])
-    np.testing.assert_array_equal(x.copy_to_host(), host)  # the context is intact
+    np.testing.assert_array_equal(x.copy_to_host(), host)  # the context is usable
 
 
 def main():

@@ -101,7 +101,7 @@ def settled_of_jax(x, y):
 
 
 def check_loops():
-    """Second derivatives of a loop, beside JAX's own and by differences."""
+    """Second derivatives of a loop, compared with JAX's own and with differences."""
     made = kjit.jax.function(settled)
     x, y = jnp.asarray([0.3, 1.9, 0.6, 2.5]), jnp.asarray([0.9, 0.4, 1.6, 2.0])
     check_grads(made, (x, y), order=2, modes=["rev"])
@@ -111,7 +111,8 @@ def check_loops():
 
 
 def check_kinks():
-    """Derivatives where there is no single one: kjit's documented value, and JAX's, which differs in some of them."""
+    """Derivatives at points where they are not unique: kjit's documented value, and JAX's, which differs for some of
+    them."""
     nan, inf = float("nan"), float("inf")
     for ours, of_jax, point, expected, of_theirs in (
         (lambda x: abs(x), jnp.abs, (0.0,), (0.0,), (1.0,)),

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""What Python means in kernels, beside Python itself and NumPy."""
+"""Compares Python code in kernels with the same code in Python itself and in NumPy."""
 import enum
 import math
 
@@ -76,7 +76,7 @@ def words(r, x, y, n=1):
             break
         total += j * s
     for k in range(10, 0, -3):
-        k = k + 1                     # the loop's variable is assigned to
+        k = k + 1  # the loop variable is assigned in the loop
         total -= k
     for k in kjit.unroll(range(2)):
         total += TABLE[k, 1] * PAIR[1]
@@ -85,7 +85,7 @@ def words(r, x, y, n=1):
     u = v = total
     inside = -1 < a <= 1 != b
     total += (1 if inside and not b < 0 else 2) + add(mul(u, 2), v) + plain(d) + plain(d, k=Mode.DOUBLE) + min(a, b, c) + n
-    n = n + 1                         # so is a parameter
+    n = n + 1  # a parameter is assigned as well
     r[i] = total + n + PAIR[0]
 
 
@@ -171,7 +171,7 @@ with contextlib.redirect_stdout(text):
     shown[1, 1](np.array([1.5]))
 assert text.getvalue() == "x: 1.5 1 (1, 2.5)\n\n", text.getvalue()
 
-# Funcs called from Python.
+# Python calls funcs.
 assert fib(20) == 6765 and add.__name__ == "<lambda>"
 assert kjit.func(plain)(2.5) == 7.5 and kjit.func(plain)(2, k=5) == 10
 assert kjit.func(lambda a: a > 1)(2) is True
@@ -222,7 +222,7 @@ carried[1, 1](small)
 assert small.tolist() == [2, 4, 8, 16, 32, 64, 128, 256]
 
 
-# Variables: one type of all assignments, wherever they are; arrays; what is left of a loop's variable.
+# Variables: one type for all assignments, wherever they are; arrays; the value of a loop variable after the loop.
 SIZES, PAIRS = (2, 0.5, 4), ((1, 2.5), (3, 4.5))
 
 
@@ -248,7 +248,7 @@ def joined(r, n, x, y):
         for m in range(3, 7):
             r[5] += m
         r[6] = m
-    x = y                             # a parameter that is an array
+    x = y  # a parameter that is an array
     r[7] = x[3]
 
 
@@ -262,7 +262,7 @@ for n in (2, 4, 9):
 
 @kjit.jit
 def loops(r, m, n: kjit.const):
-    for v in SIZES:                   # a copy of the body for each item
+    for v in SIZES:  # the loop has a copy of its body for each item
         r[0] += v
     for p, q in PAIRS:
         r[1] += p * q
@@ -292,7 +292,7 @@ def last(a, i):
 
 @kjit.jit(wrap=True)
 def wrapped(r, x, n):
-    r[0], r[1] = x[n], last(x, 3)     # functions without a decorator as the kernel
+    r[0], r[1] = x[n], last(x, 3)  # functions without a decorator are compiled like the kernel
     part = x[n:100]
     r[2] = len(part)
     r[-1 + n] = 5

@@ -47,7 +47,7 @@ def double(r):
 
 
 def array(name, dtype, count):
-    """An array in the memory of that name, at a random multiple of the size of its elements."""
+    """Returns an array in this kind of memory, at a random multiple of the element size."""
     size = np.dtype(dtype).itemsize
     whole = memory[name]
     at = GUARD + -(whole.ctypes.data + GUARD) % size + size * choice.randrange(1 + GUARD // 2 // size)
@@ -55,13 +55,13 @@ def array(name, dtype, count):
 
 
 def count_of(dtype):
-    """A number of elements of at least LARGE bytes; sometimes the least one."""
+    """Returns a number of elements with at least LARGE bytes, sometimes the smallest one."""
     size = np.dtype(dtype).itemsize
     return -(-LARGE // size) + choice.choice((0, choice.randrange(200), choice.randrange((1 << 19) // size)))
 
 
 def check(call, results):
-    """Calls and compares each result and the bytes around it with a copy that NumPy has changed."""
+    """Makes each call and compares its result, and the bytes around the result, with a copy that NumPy has changed."""
     expected = {}
     for name, (result, values) in results.items():
         whole = memory[name].copy()
@@ -93,7 +93,7 @@ with np.errstate(all="ignore"):
         check(lambda: add(small, x, y), {"r": (small, x[: len(small)] + y[: len(small)])})
         check(lambda: double(x), {"x": (x, x + x)})
 
-    # Rows of a length that no vector divides, and a result that is an argument itself.
+    # Rows whose length is not a multiple of a vector, and a result that is also an argument.
     dtype = choice.choice(DTYPES)
     width = choice.randrange(3000, 5000)
     rows = LARGE // np.dtype(dtype).itemsize // width + 1

@@ -1,6 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Launches of kjit.cuda in all the forms in which programs write them. The first launch with arguments of some forms decides in
-Python how they are handed over, later ones do it in the extension: both do the same."""
+"""Launches of kjit.cuda in all forms in which programs write them. The first launch with arguments of some forms
+decides in Python how to pass them. Later launches do this in the extension. Both must have the same effect."""
 
 import collections
 import gc
@@ -101,7 +101,7 @@ def check_conversions():
 
 check_conversions()
 
-# Without a signature numbers keep the types that Numba gives them.
+# Without a signature, numbers have the types that Numba gives them.
 for value in [v for kind in KINDS for v in values_of(kind)[:6]] + python_values():
     kernel = cuda.jit(give.py_func)
     out = np.zeros(1, np.asarray(value).dtype)
@@ -123,7 +123,7 @@ for value in (1, 2**63, 5, 2**64 - 1, 7):
 assert routes(kernel) == 2
 
 
-# ---- the overload that fits best is chosen anew for other forms ----
+# ---- other forms of arguments choose their best overload again ----
 
 
 @cuda.jit(["void(int32[:], int32)", "void(float32[:], float32)", "void(float64[:], float64)"])
@@ -162,12 +162,12 @@ out = np.zeros(1)
 for _ in range(2):
     grown[1, 1](out, 0.1)
     assert out[0] == np.float32(0.1)
-grown.compile((cuda.float64[:], cuda.float64))  # what fits better is taken from now on
+grown.compile((cuda.float64[:], cuda.float64))  # from now on, a better match is used
 for _ in range(2):
     grown[1, 1](out, 0.1)
     assert out[0] == 0.1
 
-# Orders of elements in a signature are looked at in each launch.
+# Each launch compares the element orders in a signature.
 @cuda.jit("void(float64[:, ::1])")
 def rows_only(a):
     a[0, 0] = 1
@@ -185,7 +185,7 @@ for _ in range(3):
     raises(TypeError, "No matching definition", rows_only[1, 1], on_device.T)
 
 
-# ---- arrays: each form gives what NumPy gives ----
+# ---- arrays: each form gives the same result as NumPy ----
 
 
 @cuda.jit
@@ -196,7 +196,7 @@ def add_one(a):
 
 
 def check_array(array, host=None):
-    """Two launches add 2. host: where the elements are looked at."""
+    """Two launches add 2. host: the array through which the elements are read."""
     look = host or (lambda: array)
     before = np.array(look())
     for step in (1, 2):
@@ -234,14 +234,14 @@ for _ in range(2):
 
 
 def reachable(array):
-    """The same elements in memory that the host and the kernel's device reach by one address."""
+    """The same elements in memory that the host and the kernel's device access at one address."""
     mapped = cuda.mapped_array(array.shape, array.dtype)
     mapped[:] = array
     return np.asarray(mapped).view(np.ndarray)
 
 
 class Described:
-    """An array of another library, of which only the interface is known."""
+    """An array of another library that has only the interface."""
 
     def __init__(self, array, **changes):
         self.array = array
@@ -270,7 +270,7 @@ assert host[2, 0] == 11
 
 
 class Foreign(Described):
-    """An array of a library that has dtypes of its own."""
+    """An array of a library with its own dtypes."""
 
     def __init__(self, array):
         super().__init__(array)
@@ -292,7 +292,7 @@ for step in range(1, 4):
     for wrong in ((host, ints), (host.T, floats), (host[0], floats)):
         raises(TypeError, "No matching definition", both[1, 1], *map(Foreign, wrong))
 
-# Records: arrays, elements of arrays of the device, elements of arrays of the host.
+# Records: arrays, elements of device arrays, elements of host arrays.
 RECORD = np.dtype([("x", np.float32), ("n", np.int16), ("y", np.float64)])
 
 
@@ -386,7 +386,7 @@ def adding(by):
     return lambda x: x + by
 
 
-for add in range(4):  # the functions have one code and other values around it
+for add in range(4):  # the functions have the same code and capture other values
     out[0] = 1
     applied[1, 1](out, adding(add))
     assert out[0] == 1 + add
@@ -468,7 +468,7 @@ changing[1, 1](np.zeros(1), 5)
 assert len(changing.overloads) == 2
 
 
-# Debug: failures say the same in each launch.
+# Debug: every launch reports failures with the same message.
 @cuda.jit(debug=True, opt=False)
 def outside(a, i):
     a[i] = 1
@@ -538,7 +538,7 @@ out = np.zeros(1)
 kernel = cuda.jit(give.py_func)
 for value in (1.0, 2.0):
     kernel[1, 1](out, value)
-if os.environ.get("KJIT_DEVICE") != "cuda":  # the driver cannot be used in a child of a process that used it
+if os.environ.get("KJIT_DEVICE") != "cuda":  # a forked child cannot use the driver if its parent has used it
     child = os.fork()
     if not child:
         status = 1

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""The arguments of lsmr that are SciPy's, against least squares of NumPy."""
+"""Compares SciPy's arguments of lsmr with NumPy's least squares."""
 import contextlib
 import io
 import os

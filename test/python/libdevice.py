@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""cuda.libdevice: directed rounding is that of exact fractions, conversions, bits and integers are those of Python."""
+"""cuda.libdevice: directed rounding is compared with exact fractions; conversions, bit and integer functions are
+compared with Python."""
 import math
 import os
 
@@ -14,7 +15,7 @@ from kjit.cuda import libdevice
 
 random = seeds.fresh_generator()
 COUNT = 200
-kjit.keep_sources()  # of kernels that exec makes
+kjit.keep_sources()  # for the source of kernels that exec creates
 
 
 def compute(names, kind, *arguments):
@@ -32,7 +33,7 @@ def compute(names, kind, *arguments):
 
 
 def rounded(exact, kind, direction):
-    """An exact number (a Fraction) as a float in a direction."""
+    """Returns an exact number (a Fraction) as a float, rounded in a direction."""
     with np.errstate(over="ignore"):
         nearest = kind(to_float64(exact))
     if np.isinf(nearest):
@@ -52,7 +53,7 @@ def to_float64(exact):
 
 
 def numbers(kind, spread):
-    """Random numbers of all sizes, among them subnormal ones and small integers."""
+    """Returns random numbers of all magnitudes, including subnormal numbers and small integers."""
     with np.errstate(over="ignore"):
         x = (random.standard_normal(COUNT) * 2.0 ** random.uniform(-spread, spread, COUNT)).astype(kind)
     x[: COUNT // 8] = random.integers(-9, 9, COUNT // 8)
@@ -60,7 +61,7 @@ def numbers(kind, spread):
 
 
 def root(exact, kind, direction):
-    """A square root as a float in a direction, by integers."""
+    """Returns a square root as a float, rounded in a direction, computed with integers."""
     shift = 400 + (exact.denominator.bit_length() // 2) * 2
     value = math.isqrt((exact.numerator << (2 * shift)) // exact.denominator)
     is_exact = value * value * exact.denominator == exact.numerator << (2 * shift)

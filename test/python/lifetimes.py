@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Ends and beginnings: garbage, threads, forks, interpreters that end while kernels run."""
+"""The ends of objects, threads and interpreters: garbage collection, threads, forks, and interpreters that end while
+kernels run."""
 import faulthandler
 import gc
 import os
@@ -43,7 +44,7 @@ def make(k):
     return kernel
 
 
-# Kernels are garbage like anything else, though they, their launchers and globals refer to each other.
+# Kernels are garbage collected like other objects, although kernels, launchers and globals refer to each other.
 made = [make(k) for k in range(3)]
 r = np.zeros(10)
 for kernel in made:
@@ -55,12 +56,12 @@ launcher = made[0][1, 10]
 del made, kernel
 gc.collect()
 assert [g() is None for g in gone] == [False, True, True]
-launcher(r)  # which keeps its kernel
+launcher(r)  # keeps its kernel alive
 del launcher
 gc.collect()
 assert gone[0]() is None
 
-# Launches leak nothing, those that fail neither.
+# Launches leak nothing, neither successful nor failing ones.
 x = np.arange(10.0)
 own = kjit.array(x, device="cpu")
 fixed = x.copy()
@@ -122,7 +123,7 @@ before = resident_bytes()
 launch_a_lot(500_000)
 assert resident_bytes() - before < 8 << 20, resident_bytes() - before
 
-# Threads of Python launch at once, the first of them compiling; the interpreter goes on meanwhile.
+# Python threads launch at the same time. The first thread compiles, and the interpreter continues meanwhile.
 fresh = make(7)
 problems = []
 
@@ -160,7 +161,7 @@ thread.join()
 faulthandler.cancel_dump_traceback_later()
 
 
-# What is asked for an argument may load the kernel anew, launch it, and take it apart.
+# Reading an attribute of an argument can load the kernel again, launch it, or destroy it.
 class Restless:
     def __dlpack_device__(self):
         add.__init__(add.py_func)
@@ -179,7 +180,7 @@ for launch in (add, add[1, 32]):
     launch(mine, Restless(), 4)
     assert (mine == 5).all()
 
-# So may a handler of a signal, anywhere.
+# A signal handler can do the same, at any time.
 handled = 0
 
 
@@ -197,7 +198,8 @@ while handled < 20:
 signal.setitimer(signal.ITIMER_REAL, 0)
 signal.signal(signal.SIGALRM, before)
 
-# A second import, after kjit was taken out of sys.modules, has the same types, so that both go on with the same arrays.
+# A second import, after kjit was removed from sys.modules, has the same types, so both imports work with the same
+# arrays.
 taken = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "kjit"}
 again = __import__("kjit")
 
@@ -225,9 +227,9 @@ for refused, kind in ((lambda: add(own, x, "text"), again.ArgumentError), (lambd
 for name in [name for name in sys.modules if name.split(".")[0] == "kjit"]:
     del sys.modules[name]
 sys.modules.update(taken)
-kjit._kjit.set_error_factory(kjit._errors.make, kjit.Error)  # which the second import took over
+kjit._kjit.set_error_factory(kjit._errors.make, kjit.Error)  # the second import has taken it over
 
-# A forked child has contexts of its own; what the parent's were is refused there.
+# A forked child has its own contexts. It rejects objects of the parent's contexts.
 is_gpu = os.environ.get("KJIT_DEVICE") == "cuda"
 
 
@@ -292,7 +294,8 @@ stop.set()
 busy.join()
 add(own, own, 1)
 
-# Interpreters that end: with arrays and views alive, with a daemon thread that launches or compiles, in a circle, by an exception, by sys.exit in a thread.
+# Interpreters end in several states: with arrays and views alive, with a daemon thread that launches or compiles, with
+# reference cycles, after an exception, after sys.exit in a thread.
 BEGIN = "import sys, threading, time, kjit, numpy as np\nsys.path.insert(0, %r)\nimport lifetimes_kernels as k\nr = np.zeros(1000)\n" % os.path.join(os.path.dirname(__file__), "Inputs")
 ENDS = {
     "arrays": "k.fill(r, 1); a = kjit.zeros(9, 'f8' and 'f64', 'cpu'); b = a[1:]; m = memoryview(b); np.asarray(b); d = np.from_dlpack(a); c = b.__dlpack__(); sys.keep = [a, b, m, d, c]",

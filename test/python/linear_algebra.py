@@ -47,7 +47,7 @@ def there(x):
 
 
 def own(x):
-    """An array of kjit with the same elements, at times a view with other strides."""
+    """Returns a kjit array with the same elements, sometimes as a view with other strides."""
     if x.ndim > 1 and choice.random() < 0.5:
         return knp.matrix_transpose(there(np.ascontiguousarray(np.swapaxes(x, -1, -2))))
     return there(x)
@@ -62,11 +62,12 @@ def refused(call, kind, text):
         raise AssertionError(f"not refused: {text}")
 
 
-# ---- decompositions: their factors make the matrices again ----
+# ---- decompositions: the product of the factors is the matrix ----
 
 for code in "fdFD" if os.environ.get("KJIT_TEST_ALL") else choice.sample("fdFD", 2):
     n, m = choice.randrange(2, 7), choice.randrange(2, 7)
-    # In single precision the matrices are far from singular ones, whose inverses have few right digits.
+    # In single precision the matrices are far from singular, because the inverses of nearly singular ones have few
+    # correct digits.
     shift = 3 * max(n, m) if code in "fF" else 0
     a = numbers((3, n, n), code) + (shift or n) * np.eye(n, dtype=code)
     wide, hermitian = numbers((2, n, m), code) + shift * np.eye(n, m, dtype=code), a + np.swapaxes(a.conj(), -1, -2)

@@ -28,7 +28,7 @@ folder = tempfile.mkdtemp()
 
 
 def find_library(stem):
-    """A library of CUDA, or None."""
+    """Returns a CUDA library, or None."""
     linking._open_packaged(stem)
     for name in (f"lib{stem}.so.13", f"lib{stem}.so.12", *glob.glob(f"/usr/local/cuda*/lib64/lib{stem}.so.1[23]")):
         try:
@@ -44,7 +44,7 @@ target = "%d%d" % capability
 
 
 def compile_cuda(text, stage, *options):
-    """What NVRTC makes of a text: "PTX", "CUBIN" or "LTOIR"."""
+    """Returns NVRTC's output for a text: "PTX", "CUBIN" or "LTOIR"."""
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"made.cu", 0, None, None) == 0
     given = (ctypes.c_char_p * (len(options) + 1))(b"-rdc=true", *(option.encode() for option in options))
@@ -72,7 +72,7 @@ def refused(kind, text, call, *arguments):
 
 
 def launch(kernel, *arguments):
-    """Runs the kernel, or links it where nothing can run it. Whether it ran."""
+    """Runs the kernel, or links it if nothing can run it. Returns whether it ran."""
     if on_gpu:
         kernel[1, 64](*arguments)
         return True
@@ -82,7 +82,7 @@ def launch(kernel, *arguments):
     return False
 
 
-# ---- every format gives the same ----
+# ---- every format gives the same results ----
 
 def check_formats():
     a, b = (int(v) for v in random.integers(-50, 50, 2))
@@ -98,7 +98,7 @@ def check_formats():
     for option, name in (("-dc", "f.o"), ("-fatbin", "f.fatbin")) if os.access(compiler, os.X_OK) else ():
         path = os.path.join(folder, name)
         command = [compiler, "-rdc=true", f"-arch=sm_{target}", option, paths[0], "-o", path]
-        if subprocess.run(command, capture_output=True).returncode == 0:  # nvcc needs a compiler for C++, too
+        if subprocess.run(command, capture_output=True).returncode == 0:  # nvcc needs a C++ compiler
             paths.append(path)
     if os.path.join(folder, "f.o") in paths:
         subprocess.run(["ar", "rcs", "f.a", "f.o"], check=True, cwd=folder)
@@ -122,7 +122,7 @@ def check_formats():
     print("formats:", " ".join(sorted(os.path.basename(path) for path in paths)))
 
 
-# ---- parameters and results of every type, by both ABIs ----
+# ---- parameters and results of every type, with both ABIs ----
 
 C_TYPES = {"bool": "bool", "i8": "signed char", "i16": "short", "i32": "int", "i64": "long long", "u8": "unsigned char",
            "u16": "unsigned short", "u32": "unsigned", "u64": "unsigned long long", "f32": "float", "f64": "double"}
@@ -138,7 +138,7 @@ def random_values(kind, count):
 def check_types(abi):
     kinds = [str(kind) for kind in random.permutation(list(C_TYPES))]
     result = str(random.choice(["i64", "f64", "u8", "bool"]))
-    # The terms are exact: small numbers of each argument.
+    # The terms are exact, because each argument gives a small number.
     terms = " + ".join(f"(long long)(a{i}) % 16 * {i + 1}" for i in range(len(kinds)))
     parameters = [f"{C_TYPES[kind]} a{i}" for i, kind in enumerate(kinds)]
     value = f"(({C_TYPES[result]})((({terms}) % 100 + 100) % 100))"
@@ -210,7 +210,7 @@ def check_calls():
 
 
 def check_same_names():
-    """Functions of one name in different code, in kernels of one name."""
+    """Functions with the same name in different code, in kernels with the same name."""
     x = random.integers(-1000, 1000, 30).astype(np.int32)
     for _ in range(2):
         for factor in (3, 5):
@@ -289,7 +289,7 @@ def check_headers():
 
 
 def check_status():
-    """A function that returns an error fails its thread."""
+    """If a function returns an error, its thread raises a kernel error."""
     text = 'extern "C" __device__ int positive(int *r, int x) { *r = x; return x <= 0; }'
     positive = cuda.declare_device("positive", "int32(int32)", link=cuda.CUSource(text))
 
@@ -312,7 +312,7 @@ def check_status():
         refused(kjit.Error, "positive returned an error", fail)
 
 
-# ---- refusals of code, where it can be compiled ----
+# ---- rejected code, which needs a compiler ----
 
 def check_code_errors():
     bar = cuda.declare_device("bar", "int32(int32)")
@@ -356,7 +356,7 @@ def check_code_errors():
     refused(kjit.Error, "two extern functions `twin` are bound to different functions", launch, confused, x, x)
 
 
-# ---- refusals everywhere ----
+# ---- code that is rejected everywhere ----
 
 def check_refusals():
     code = cuda.CUSource(TWICE, name="twice.cu")

@@ -78,7 +78,7 @@ for step in STEPS:
     x, s = knp.arange(100.0), knp.arange(100.0)[::-1].copy()
     host, expected = np.arange(100.0), np.arange(100.0)[::-1].copy()
     for turn in range(TURNS):
-        if turn == 2000:  # the kernels are compiled
+        if turn == 2000:  # compiles the kernels
             _fusing.wait()
             before = resident_bytes()
         s, expected = step(knp, s, x), step(np, expected, host)
@@ -89,7 +89,8 @@ for step in STEPS:
     assert grown < MOST_BYTES, (step.__name__, grown)
     assert np.array_equal(s.to_host(), expected), (step.__name__, s, expected)
 
-# Results that the program keeps do not keep the expressions before them: each is computed when the next one is long.
+# Results that the program keeps do not keep the preceding expressions: each result is computed when the next expression
+# is long.
 kept, s = [], knp.zeros(100)
 for turn in range(10_000):
     kept.append(s)

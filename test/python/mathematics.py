@@ -13,7 +13,7 @@ INTEGERS = [0, 1, 2, 5, -3, 12, 20, 7, 2**31 + 9, -(2**40)]
 PARTS = (0.0, -0.0, 0.5, -2.0, 3.0, math.inf, -math.inf, math.nan)
 COMPLEX = [complex(x, y) for x in PARTS for y in PARTS]
 OF_INTEGERS = {"gcd", "lcm", "isqrt", "ldexp"}
-# Functions that take a sequence, and those whose results exceed 64 bits.
+# Functions that take a sequence, and functions whose results exceed 64 bits.
 REFUSED = {"fsum": "(a, a)", "prod": "(a, a)", "dist": "(a, a), (a, a)", "sumprod": "(a, a), (a, a)", "comb": "5, 2", "perm": "5, 2", "factorial": "5"}
 
 
@@ -21,13 +21,13 @@ def close(got, want):
     if isinstance(want, tuple):
         return len(got) == len(want) and all(map(close, got, want))
     if isinstance(want, complex):
-        # A small part has the rounding of the whole.
+        # A small part has the rounding error of the whole number.
         is_near = want != 0 and cmath.isfinite(want) and cmath.isfinite(got) and abs(got - want) <= 1e-14 * abs(want)
         parts = (got.real, want.real), (got.imag, want.imag)
         has_signs = all(math.copysign(1, g) == math.copysign(1, w) for g, w in parts if g == w == 0)
         return is_near and has_signs or close(got.real, want.real) and close(got.imag, want.imag)
     if not isinstance(want, float):
-        return got == want or abs(want) > 2**63  # an integer that 64 bits do not hold
+        return got == want or abs(want) > 2**63  # an integer that does not fit in 64 bits
     if math.isnan(want) or got == want:
         return math.isnan(want) == math.isnan(got) and (math.isnan(want) or math.copysign(1, got) == math.copysign(1, want))
     return math.isclose(got, want, rel_tol=1e-14, abs_tol=5e-324)
@@ -40,7 +40,7 @@ def function(module, name, arguments, given):
 
 
 def results(call, values, count):
-    """(arguments, Python's result) where Python has one."""
+    """Yields (arguments, Python's result) for arguments for which Python has a result."""
     for arguments in itertools.product(values, repeat=count):
         try:
             yield arguments, call(*arguments)
@@ -49,7 +49,7 @@ def results(call, values, count):
 
 
 def check(module, name, values, ways=(njit, kjit.func)):
-    """How many forms of the function there are."""
+    """Returns the number of forms of the function."""
     forms = 0
     for count in (1, 2, 3):
         names = ", ".join("abc"[:count])
@@ -63,7 +63,7 @@ def check(module, name, values, ways=(njit, kjit.func)):
             made = way(call)
             for arguments, want in known:
                 got = made(*arguments)
-                # The sign of a zero beside a NaN, and of a part of tan at two infinities, is not defined.
+                # The sign of a zero next to a NaN, and the sign of a part of tan at two infinities, are not defined.
                 is_loose = module is cmath and any(cmath.isnan(a) or cmath.isinf(a) and name in ("tan", "tanh") for a in arguments)
                 assert close(got, want) or is_loose, (module, name, way, arguments, got, want)
     return forms

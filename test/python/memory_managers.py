@@ -93,7 +93,7 @@ def total(a, b):
 
 
 def work(n):
-    """Uses arrays of several kinds; the results are compared with NumPy's."""
+    """Uses several kinds of arrays and compares the results with NumPy's."""
     x, y = random.random(n), random.random(n)
     d_x, d_y, d_r = cuda.to_device(x), cuda.to_device(y), cuda.device_array(n)
     add[n // 32 + 1, 32](d_r, d_x, d_y)
@@ -121,7 +121,7 @@ def work(n):
     own = d_r._own
     del d_r
     gc.collect()
-    assert own._address in rmm.live  # so does kjit's own array
+    assert own._address in rmm.live  # kjit's own array does the same
     return d_record
 
 
@@ -133,9 +133,9 @@ assert type(manager) is rmm.RMMNumbaManager and manager.initialized == 1 and man
 work(1000)
 gc.collect()
 assert rmm.asked >= 5 and not rmm.live and not manager.allocations, rmm.live
-assert kept.copy_to_host().tolist() == [0, 1, 2]  # memory of the manager before
+assert kept.copy_to_host().tolist() == [0, 1, 2]  # memory of the previous manager
 
-# Every allocation fails in turn: the manager's error comes through, and nothing is lost.
+# Every allocation fails in turn. The manager's error reaches the program, and no memory is lost.
 count, rmm.asked = rmm.asked, 0
 for i in range(count):
     rmm.asked, rmm.fail_at = 0, i
@@ -148,7 +148,7 @@ for i in range(count):
     assert not rmm.live, (i, rmm.live)
 rmm.fail_at = None
 
-# What contexts have: memory by its address, information, handles for other processes.
+# Functions of contexts: memory by address, memory information, handles for other processes.
 context = cuda.current_context()
 memory = context.memalloc(100)
 assert memory.size == 100 and memory.device_pointer_value in rmm.live and memory.is_managed
@@ -183,7 +183,7 @@ with cuda.defer_cleanup():
 assert order == [1]
 
 
-# Managers that lie are named.
+# Managers that return wrong information are named in the message.
 def freed(memory):
     memory.free()
     return memory
@@ -227,7 +227,7 @@ for make, words in [
     except TypeError as error:
         assert words in str(error), str(error)
 
-# A manager that gives one address away twice, while the first array is in use; the address may come again after that.
+# A manager returns an address twice while the first array is in use. The address can be returned again afterwards.
 Liar.answer = staticmethod(lambda made, size: rmm.MemoryPointer(None, shared.ptr, size))
 shared = rmm.DeviceBuffer(100)
 context.memory_manager = Liar(context=context)
@@ -244,7 +244,7 @@ array.gpu_data.owner.free()
 assert cuda.to_device(np.arange(7)).copy_to_host().tolist() == list(range(7))
 del array
 
-# kjit's own manager: memory that is freed twice, and information that is none.
+# kjit's own manager: memory that is freed twice, and missing memory information.
 context.memory_manager = first
 memory = context.memalloc(64)
 memory.free()
@@ -282,7 +282,7 @@ except RuntimeError as error:
     assert "context=" in str(error)
 
 
-# A manager that gives memory of the host, too.
+# A manager that also provides host memory.
 class Whole(cuda.GetIpcHandleMixin, cuda.BaseCUDAMemoryManager):
     def __init__(self, *args, **keywords):
         super().__init__(*args, **keywords)
@@ -335,7 +335,7 @@ assert whole.calls[3][1:] == (own.ctypes.data, own.nbytes)
 context.memory_manager = first
 assert cuda.to_device(own).copy_to_host().tolist() == own.tolist() and len(whole.buffers) == 3
 
-# The environment chooses a manager by its module.
+# An environment variable chooses a manager by its module.
 program = textwrap.dedent("""
     import numpy as np
     from kjit import cuda

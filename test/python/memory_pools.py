@@ -17,7 +17,7 @@ N = 1 << 20
 
 
 def managers():
-    """Returns the class of managers for each library."""
+    """Returns the manager class of each library."""
 
     class Pool(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
         live, taken = {}, 0
@@ -110,7 +110,7 @@ def check_pool(library):
     print(f"  {library}: {manager.taken} requests, {len(manager.live)} blocks are kept: {sizes}")
 
 
-if len(sys.argv) > 1:  # before anything that uses the GPU, so that the temporary memory comes from the pool, too
+if len(sys.argv) > 1:  # before any use of the GPU, so that temporary memory comes from the pool as well
     check_pool(sys.argv[1])
 elif not any(device.kind == "cuda" for device in kjit.devices()):
     print("SKIPPED: memory_pools.py needs a GPU")

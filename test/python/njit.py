@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Functions on the CPU as users of Numba write them, beside the same functions in Python."""
+"""CPU functions as Numba users write them, compared with the same functions in Python."""
 import math
 import os
 
@@ -17,7 +17,7 @@ checked = 0
 
 
 def check(function, *arguments, exact=True, **options):
-    """The compiled function gives what Python does, of the same types, and changes arrays alike."""
+    """The compiled function returns Python's values with the same types, and changes arrays in the same way."""
     global checked
     checked += 1
     mine = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
@@ -122,7 +122,7 @@ for bounds in ((0, 1001, 1), (5, 900, 7), (900, 4, -3), (7, 7, 1)):
 
 
 def relax(u, steps, limit):
-    """Loops around loops over prange, and serial ones between."""
+    """Loops around prange loops, and serial loops between them."""
     v = np.zeros_like(u)
     worst = 2 * limit
     done = 0
@@ -179,7 +179,7 @@ def calls(x):
 assert abs(calls(x) - njit(calls)(x)) < 1e-9
 assert compiled_helper(2.5) == helper(2.5, 3) - 1 and type(compiled_helper(2)) is float
 
-# Types: numbers of Python have some, and results are numbers of Python, as Numba's are.
+# Types: Python numbers have types, and results are Python numbers, as with Numba.
 assert type(njit(lambda a, b: a + b)(np.float32(1), np.float32(2))) is float
 assert njit(lambda a, b: a + b)(np.float32(1), np.float32(1e-9)) == 1
 assert type(njit(lambda a: a * 2.5)(np.float32(1))) is float and njit(lambda a: 2**a)(40) == 2**40

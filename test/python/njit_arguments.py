@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Arguments and results of njit functions that are no numbers and no arrays, beside the same functions in Python."""
+"""Arguments and results of njit functions that are neither numbers nor arrays, compared with the same functions in
+Python."""
 import collections
 import enum
 import warnings
@@ -9,7 +10,7 @@ import numpy as np
 import seeds
 from kjit import njit, prange
 
-warnings.simplefilter("ignore", kjit.KjitWarning)  # njit_options.py is about the warning
+warnings.simplefilter("ignore", kjit.KjitWarning)  # njit_options.py tests the warning
 random = seeds.fresh_generator()
 Point = collections.namedtuple("Point", "x y")
 x = random.standard_normal(7)
@@ -34,7 +35,7 @@ def same(a, b):
 
 
 def check(function, *arguments, **options):
-    """The compiled function gives what Python does, and leaves the same in arrays and records."""
+    """The compiled function returns Python's values, and leaves the same elements in arrays and records."""
     mine, others = ([a.copy() if isinstance(a, (np.ndarray, np.void)) else a for a in arguments] for _ in range(2))
     compiled = njit(**options)(function)
     for _ in range(2):
@@ -167,7 +168,7 @@ njit(moved)(in_place[3], 1.0)
 assert in_place[3]["count"] == 7 and in_place[3]["mass"] == records[3]["mass"] + 1
 
 
-# More arguments and items of tuples than a call takes are refused.
+# A call rejects more arguments or tuple items than it can take.
 def length(t):
     return len(t)
 
@@ -202,7 +203,7 @@ nested_taken = njit(whole)(nested_records[1])
 assert nested_taken.at.y == nested_records[1]["at"]["y"] and nested_taken.name == b"cde"
 
 
-# Records that a function reaches by references are results, too, and the function is compiled as a whole.
+# A function can return records that it reaches through references, and it is compiled as a whole.
 def at(a, i):
     return a[i]
 
@@ -250,7 +251,7 @@ compiled = check(taking, records[2], 4.5)
 assert not compiled.runs_in_python and isinstance(compiled(records[2].copy(), 1.0)[0], np.record)
 
 
-# Arrays as results: views, what NumPy makes, and expressions, which are computed in one pass.
+# Arrays as results: views, arrays that NumPy creates, and expressions, which are computed in one pass.
 def views(a):
     return a[1:], a.T, a[0, ::2], a.shape
 
@@ -274,7 +275,7 @@ def looped(a, n):
 
 check(lambda a: np.maximum(a, a[::-1]) + 1, x)
 check(lambda a: a > 0, x)
-wide = random.integers(2**30, 2**31, 9).astype(np.int32)  # products in between have 64 bits, as in Numba
+wide = random.integers(2**30, 2**31, 9).astype(np.int32)  # intermediate products have 64 bits, as in Numba
 assert np.array_equal(njit(lambda a, b: a * b - len(a))(wide, wide), wide.astype(np.int64) ** 2 - 9)
 assert njit(lambda a, b: a * b)(wide, wide).dtype == np.int32
 check(views, m)
@@ -441,7 +442,7 @@ for index in (2, -3):
     except IndexError as error:
         assert "of 0..1" in str(error), error
 
-# ---- an array as an index runs in Python; the length of a text is known ----
+# ---- an array as an index runs in Python; the length of a string is known ----
 
 
 @njit
@@ -485,7 +486,8 @@ made = changed_copy(particles)
 assert type(made) is np.ndarray and made.dtype == particle and made["m"].tolist() == [9, 2.5] and particles["m"][0] == 1.5
 
 
-# ---- texts determine which statements run, but not the types, because Numba compares texts at run time ----
+# ---- ---- strings determine which statements run, but not the types, because Numba compares strings at run time ----
+# ----
 
 
 @njit
@@ -515,7 +517,8 @@ for n in np.random.randint(-99, 99, 5).tolist():
     assert halves == ((n / 2, 1.0), (2.0 * n, 2.5), (float(n), 2.5)), halves
     assert all(type(v) is float for pair in halves for v in pair), halves
     assert all(type(v) is float for v in defaulted(n)) and defaulted(n) == (n, n) and defaulted(n, "half") == (1.5, n / 2)
-    assert of_other_types("pair", n) == (n, n) and of_other_types("one", n) == n  # no types in common: the text decides
+    # the types have nothing in common, so the string decides
+    assert of_other_types("pair", n) == (n, n) and of_other_types("one", n) == n
 
 
 # members whose values are tuples of numbers
@@ -569,7 +572,7 @@ def set_elements(a):
     a[...] = np.zeros(())
 
 
-for _ in range(2):  # the first call, and one after it
+for _ in range(2):  # the first call, and a later call
     assert kjit.njit(lambda a: a * 2)(line[3]) == 6.0 and type(kjit.njit(lambda a: a * 2)(line[3])) is float
     assert type(kjit.njit(lambda a: (np.zeros(1), a)[1])(line[3])) is float  # Python runs this function
     for write in (set_element, set_elements):

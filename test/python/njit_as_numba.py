@@ -1,7 +1,7 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
-"""Functions that njit once computed otherwise than Numba in silence: each call gives the value, the type and the layout that Numba gives,
-or both reject it."""
+"""Functions for which njit once returned other results than Numba without an error. Each call returns Numba's value,
+type and layout, or both reject it."""
 import os
 import warnings
 
@@ -227,7 +227,7 @@ for function, right, wrong in CALLS:
             errors[0] = NotImplementedError()
         assert all(errors) and (isinstance(errors[1], kjit.Error) or type(errors[0]) is type(errors[1])), (function.__name__, args, errors)
 
-# In Numba the value of a variable without a value is whatever is in memory; here it is 0.
+# In Numba, a variable without a value has whatever value is in memory; in kjit it is 0.
 assert same(kjit.njit(set_before_the_loop)(0), (0.0, np.zeros(3)))
 
 if cross2d:

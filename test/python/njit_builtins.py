@@ -1,7 +1,8 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
 # ruff: noqa: B009, C416
-"""hash, hasattr and getattr, powers of integers, and np.sign of complex numbers in njit functions, beside Numba and Python."""
+"""hash, hasattr and getattr, integer powers, and np.sign of complex numbers in njit functions, compared with Numba and
+Python."""
 import collections
 import inspect
 import itertools
@@ -18,7 +19,7 @@ from kjit import cuda, njit
 
 np.seterr(all="ignore")
 
-# ---- hash: that of CPython ----
+# ---- hash: the same values as CPython's ----
 
 hashed = njit(lambda v: hash(v))
 hashed_pair = njit(lambda a, b: (hash((a, b)), hash((a,)), hash((a, (b, a))), hash(((a, b), 2.5))))
@@ -68,7 +69,7 @@ def branches(v):
 
 for value in (np.arange(6.0).reshape(2, 3), 3, 2.5, 1j, (1, 2)):
     assert njit(branches)(value) == numba.njit(branches)(value), value
-    if not isinstance(value, tuple):  # of a tuple Numba rejects some names
+    if not isinstance(value, tuple):  # Numba rejects some names of a tuple
         assert njit(of_anything)(value) == numba.njit(of_anything)(value), value
 for value in (Point(1, 2.5), record[0]):
     assert njit(of_named)(value) == numba.njit(of_named)(value), value
@@ -149,7 +150,7 @@ try:
 except ZeroDivisionError as error:
     assert os.path.basename(__file__) in str(error) and error.line and "^" in str(error), error
 
-# ---- np.sign of complex numbers: that of the NumPy version ----
+# ---- np.sign of complex numbers: as in the installed NumPy version ----
 
 special = [0.0, -0.0, 1.5, -2.0, math.nan, math.inf, -math.inf]
 points = np.array([complex(a, b) for a, b in itertools.product(special, repeat=2)])
@@ -160,7 +161,7 @@ for kind in (np.complex128, np.complex64):
         assert str(complex(got)) == str(complex(want)), (one, got, want)
     assert np.array_equal(njit(lambda z: np.sign(z) * 2)(given), np.sign(given) * 2, equal_nan=True)
 
-# ---- errors: the exception of a thread is none of the compiler's, which Numba calls TypingError ----
+# ---- errors: a thread's exception is not one of the compiler's, which Numba calls TypingError ----
 
 failing = [
     (lambda v: 1 // v, 0, ZeroDivisionError, False),
@@ -178,7 +179,8 @@ for function, value, kind, is_of_compiler in failing:
         assert isinstance(error, cuda.errors.TypingError) == is_of_compiler, error
         assert isinstance(error, cuda.errors.NumbaError) == isinstance(error, kjit.ProgramError) == is_of_compiler, error
 
-# ---- functions that the interpreter runs: views of the same elements are identical, errors have Numba's text ----
+# ---- ---- functions that the interpreter runs: views of the same elements are identical, errors have Numba's text ----
+# ----
 
 
 def identities(a, b):

@@ -37,7 +37,8 @@ def expected(x, kind, is_new):
 def nearest(x, kind):
     if x != x:
         return 0
-    limits, way = np.iinfo(kind), np.dtype("i4") if kind.itemsize < 4 else kind  # of 8 and 16 bits: through int32
+    # integers of 8 and 16 bits are converted through int32
+    limits, way = np.iinfo(kind), np.dtype("i4") if kind.itemsize < 4 else kind
     limits = np.iinfo(way)
     value = limits.max if x >= limits.max else limits.min if x <= limits.min else int(x)
     return int(np.array(value, "i8" if kind.kind == "i" or kind.itemsize < 4 else "u8").astype(kind))

@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Loops and returns as programs for Numba have them: range of floats, functions that do not return a value everywhere, divisors that a
-loop does not change."""
+"""Loops and returns as Numba programs have them: range of floats, functions that return a value only on some paths,
+divisors that a loop does not change."""
 import numpy as np
 
 from kjit import cuda, njit
@@ -17,7 +17,7 @@ def raises(kind, call, text=""):
     raise AssertionError(f"no {kind.__name__}")
 
 
-# range of floats: their fractions are cut off, as Numba does it.
+# range of floats: the fractions are dropped, as in Numba.
 @njit
 def counted(a, b):
     s = 0
@@ -63,7 +63,7 @@ kernel[2, 32](x, out)
 assert np.array_equal(out, [sum(range(int(v))) for v in x])
 
 
-# A function that returns a value on some ways: None on the others, which is no number.
+# A function that returns a value only on some paths returns None on the others.
 @njit
 def spline(x, order):
     if abs(x) > 1:
@@ -162,7 +162,7 @@ with_spline[2, 32](x, out)
 assert np.allclose(out, np.maximum(1 - np.abs(x), 0))
 
 
-# A divisor that a loop does not change is checked once before the loop, complex ones, too.
+# A loop-invariant divisor, real or complex, is checked once before the loop.
 @njit
 def quotients(z, values, out):
     for n in range(1, out.size):

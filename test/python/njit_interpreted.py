@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Functions of njit that the interpreter runs, because they make or return arrays, have the types of compiled code; and fields of all
-elements of arrays of records."""
+"""njit functions that the interpreter runs, because they create or return arrays, have the types of compiled code. Also
+fields of all elements in arrays of records."""
 import math
 import os
 import random

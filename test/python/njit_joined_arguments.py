@@ -8,7 +8,7 @@ import numpy as np
 
 from kjit import njit
 
-warnings.simplefilter("ignore")  # of loops that the interpreter runs
+warnings.simplefilter("ignore")  # for loops that the interpreter runs
 
 
 @njit

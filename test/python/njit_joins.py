@@ -1,5 +1,5 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Functions that the interpreter runs give a variable one type where branches or the rounds of a loop meet, as Numba does."""
+"""In functions that the interpreter runs, a variable has one type after branches or loop iterations, as in Numba."""
 import warnings
 
 import kjit
@@ -10,7 +10,7 @@ warnings.simplefilter("ignore", kjit.KjitWarning)
 
 
 def check(function, *cases):
-    """cases: (arguments, the numbers of the result, which have these types)"""
+    """cases: (arguments, the numbers in the result with their types)"""
     made = njit(function)
     for arguments, expected in cases:
         result = made(*arguments)[1:]

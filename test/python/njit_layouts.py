@@ -1,6 +1,7 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
-"""The order of the elements of arrays that njit functions return, C or Fortran, and whether they can be written to: as with Numba."""
+"""The element order (C or Fortran) of arrays that njit functions return, and whether they are writable: as with
+Numba."""
 import warnings
 
 import kjit

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Loops over prange: reductions, values behind them, and arrays that iterations make, beside the same functions in Python."""
+"""prange loops: reductions, values after the loop, and arrays that iterations create, compared with the same functions
+in Python."""
 import warnings
 
 import kjit
@@ -7,7 +8,7 @@ import numpy as np
 import seeds
 from kjit import njit, prange
 
-warnings.simplefilter("error")  # nothing here is left to the interpreter
+warnings.simplefilter("error")  # the interpreter runs nothing in this test
 random = seeds.fresh_generator()
 x = random.standard_normal(1001)
 k = random.integers(-50, 50, 301)
@@ -27,7 +28,7 @@ def check(function, *arguments, parallel=True, exact=False):
         assert np.asarray(a).dtype.kind == np.asarray(b).dtype.kind, (function.__name__, a, b)
 
 
-# ---- variables that only some iterations of a serial loop assign, beside calls of NumPy ----
+# ---- variables that only some iterations of a serial loop assign, next to NumPy calls ----
 
 
 def assigned_later(a):
@@ -226,7 +227,7 @@ check(complementary, x, True)
 check(complementary, x, False)
 check(nested, 20, exact=True)
 
-# ---- arrays that iterations make ----
+# ---- arrays that iterations create ----
 SIZE = 3
 
 
@@ -298,7 +299,7 @@ np.testing.assert_allclose(njit(parallel=True)(called)(x), expected, rtol=1e-9)
 assert scaled_njit(2.0) == scaled(2.0)
 
 
-# ---- what is refused, at its line ----
+# ---- rejected code, with its line ----
 
 
 def refused(kind, text, function, *arguments):

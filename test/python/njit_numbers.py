@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Arithmetic of njit that differs from Numba's easily: pow, squares of complex numbers, the smallest int64."""
+"""Arithmetic in njit that could easily differ from Numba's: pow, squares of complex numbers, the smallest int64."""
 import numpy as np
 
 from kjit import cuda, njit
@@ -82,7 +82,8 @@ assert np.array_equal(out[:2], [n**2, np.ones(20)])
 np.testing.assert_allclose(out[2], x.real * x.real - x.imag * x.imag, rtol=0, atol=2.5e-16)
 
 
-# ---- ufuncs of floats take integers of 8 and 16 bits as float32, as Numba's do, and others as float64 ----
+# ---- ---- ufuncs of floats convert integers of 8 and 16 bits to float32, as in Numba, and other integers to float64
+# ---- ----
 
 
 @njit

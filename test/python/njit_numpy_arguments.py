@@ -1,7 +1,7 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
-"""Arguments of NumPy functions in njit functions: a wrong type is an error of the compilation, as in Numba, and right ones pass. NumPy is
-the judge of the results, and Numba of the first wrong arguments of each function."""
+"""Arguments of NumPy functions in njit functions: a wrong type is a compilation error, as in Numba, and correct types
+are accepted. The results are compared with NumPy's, and the first wrong argument of each function with Numba's."""
 import os
 import warnings
 

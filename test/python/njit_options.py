@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""What njit's options and signatures mean, and the warning about what Python's interpreter runs."""
+"""The meaning of njit's options and signatures, and the warning about code that the Python interpreter runs."""
 import io
 import warnings
 
@@ -88,7 +88,7 @@ for options, text in (
     fails((TypeError, ValueError), text, lambda options=options: njit(**options)(same))
 
 
-# ---- what the interpreter runs ----
+# ---- code that the interpreter runs ----
 
 
 def whole_arrays(a):
@@ -120,7 +120,7 @@ def repeats(a):
 
 
 def warned(function, *arguments, **options):
-    """The texts of what is warned of in three calls, and the result."""
+    """Returns the texts of the warnings in three calls, and the result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compiled = njit(**options)(function)
@@ -226,7 +226,7 @@ for function, arguments, text, allowed in (
         error = fails(kjit.SourceError, "", njit(parallel=True, nopython=True)(function), *arguments)
         assert error.file == __file__ and function.__code__.co_firstlineno < error.line
 
-# A kernel says which function of NumPy it has not.
+# A kernel's message names the NumPy function that it lacks.
 @kjit.cuda.jit
 def medians_of(r, a):
     r[0] = np.median(a)
@@ -235,7 +235,7 @@ def medians_of(r, a):
 fails(kjit.SourceError, "`np.median`: compiled code does not have this function of NumPy", lambda: medians_of[1, 1](x[:1].copy(), x))
 
 
-# locals: a variable has the type that the option says, and each assignment converts to it.
+# locals: a variable has the type that the option gives, and each assignment converts to it.
 @njit(locals={"s": kjit.int32, "k": np.uint8, "w": float32})
 def with_types(n, x):
     s = 0
@@ -267,7 +267,7 @@ def with_array(n):
 fails(NotImplementedError, "locals= is only for functions that are compiled as a whole", with_array, 3)
 
 
-# ---- compiled callers convert to the only signature of a function, constants too ----
+# ---- compiled callers convert to a function's only signature, also constants ----
 
 
 @njit("float64(float64)")
@@ -327,7 +327,7 @@ else:
 third.disable_compile(False)
 assert third(7.5) == 2.5 and len(third.signatures) == 2
 
-# The code of the compiled functions.
+# Returns the code of the compiled functions.
 @njit
 def weighted(a, w):
     total = 0.0
@@ -354,7 +354,7 @@ for make, args in ((lambda: np.zeros(3), ()), (lambda t: t[0], ((1, 2),))):
     else:
         raise AssertionError(args)
 
-# Globals are constants from the first call with arguments of these types on, until recompile().
+# Globals are constants from the first call with arguments of these types until recompile().
 FACTOR = 2
 
 

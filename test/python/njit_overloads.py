@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""The types that a function of njit was called with: overloads, signatures and nopython_signatures, as Numba has them."""
+"""The argument types with which an njit function was called: overloads, signatures and nopython_signatures, as in
+Numba."""
 import gc
 from collections import namedtuple
 
@@ -91,7 +92,7 @@ for rank in range(1, 8):
         many(np.zeros((1,) * rank, dtype))
 assert len(many.signatures) == 42
 
-# A function with several signatures takes the forms of its calls with it.
+# If a function has several signatures, the signature includes the forms of its calls.
 def called_forms():
     gc.collect()
     return len(_overloading._calls)

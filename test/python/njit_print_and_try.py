@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Statements that Numba compiles and kjit's njit leaves to the interpreter: print, try, and exceptions with values of the call."""
+"""Statements that Numba compiles and that kjit's njit runs in the interpreter: print, try, and exceptions with values
+of the call."""
 import contextlib
 import io
 import random
@@ -122,7 +123,7 @@ def first_root(a):
 
 assert first_root(np.array([50, 3])) == 1 and first_root(np.array([50, 1])) == -2
 
-# Each is a warning with the line and the reason.
+# Each gives a warning with the line and the reason.
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
 
@@ -151,7 +152,7 @@ with warnings.catch_warnings(record=True) as seen:
 assert len(seen) == 1 and "this loop, which contains `try`" in str(seen[0].message), seen
 
 
-# Each thread of a loop over prange draws numbers of its own.
+# Each thread of a prange loop draws its own numbers.
 @njit(parallel=True)
 def hits(n):
     np.random.seed(3)

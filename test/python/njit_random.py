@@ -43,7 +43,7 @@ def function(text, **names):
 
 
 def of_scalars(call, seed):
-    """The sum of 200 numbers of a compiled loop, in hexadecimal, and one more number."""
+    """Returns the sum of 200 numbers from a compiled loop, in hexadecimal, and one more number."""
     f = njit(nopython=True)(function(f"""def f(n, a):
     np.random.seed({seed})
     random.seed({seed})
@@ -109,7 +109,7 @@ def main():
         wanted = file.read().splitlines()
     assert found == wanted, [pair for pair in zip(found, wanted) if pair[0] != pair[1]]
 
-    # a generator for each thread, none of which is NumPy's or Python's own
+    # each thread has a generator, which is neither NumPy's nor Python's own
     seeded(7)
     first = draw(), draw()
     assert first == (0.07630828937395717, 0.7799187922401146), first
@@ -132,13 +132,13 @@ def main():
             os.write(write, repr(draw()).encode())
             os._exit(0)
         os.wait()
-        assert float(os.read(read, 100)) != first[0] and draw() == first[0]  # the child has numbers of its own
+        assert float(os.read(read, 100)) != first[0] and draw() == first[0]  # the child draws its own numbers
 
     assert sorted(shuffled(np.arange(9), 4).tolist()) == list(range(9))
     rows = np.arange(12).reshape(4, 3)
     f = njit(nopython=True)(function("def f(a):\n    np.random.seed(7)\n    np.random.shuffle(a)\n    return a\n"))
     assert f(rows).tolist() == [[6, 7, 8], [3, 4, 5], [0, 1, 2], [9, 10, 11]]
-    # compiled as a whole; the rows are Numba's
+    # compiled as a whole; the rows equal Numba's
     g = njit(nopython=True)(function(
         "def f(a):\n    np.random.seed(7)\n    random.seed(7)\n    np.random.shuffle(a)\n    return random.shuffle(a)\n"))
     blocks = np.arange(12).reshape(3, 2, 2)
@@ -163,7 +163,7 @@ def main():
 
 
 def check_without_descriptors():
-    """A new thread has a generator of its own although the process can open no file."""
+    """A new thread has its own generator, although the process cannot open a file."""
     import resource
 
     draw = njit(function("def f():\n    return np.random.random()\n"))

@@ -63,7 +63,7 @@ CASES = [
 
 
 def outcome(jit, signature, function, arguments):
-    """Returns the result, or None and the class of a rejection."""
+    """Returns the result, or None and the class of the error."""
     try:
         return jit(signature)(function)(*arguments), True
     except (numba.core.errors.TypingError, kjit.Error):
@@ -98,5 +98,5 @@ for signature in (t.UniTuple(t.float32, 2)(pair), t.Tuple((t.float32, t.int16))(
     expected, result = (through_caller(jit, signature, 2**24 + 1, 70000) for jit in (numba.njit, kjit.njit))
     assert_equal(result, expected, f"a caller of {signature}")
 
-# The class of a named tuple stays.
+# The class of a named tuple is kept.
 assert kjit.njit(t.NamedUniTuple(t.float64, 2, Point)(t.NamedUniTuple(t.float64, 2, Point)))(same)(Point(1.0, 2.0)) == Point(1.0, 2.0)

@@ -83,7 +83,7 @@ def parts_of(z):
 
 
 def by_python(x, y):
-    """CPython's quotient, without its error."""
+    """CPython's quotient, without its exception."""
     if abs(y.real) >= abs(y.imag):
         ratio = np.float64(y.imag) / y.real
         size = y.real + y.imag * ratio

@@ -41,7 +41,8 @@ def largest_number(a):
     return np.nanquantile(a, 1)
 
 
-several_of_numba, largest_of_numba = numba.njit(several), numba.njit(largest_number)  # whose compilations take a second
+# functions whose compilation takes a second
+several_of_numba, largest_of_numba = numba.njit(several), numba.njit(largest_number)
 for function, kinds, judge in ((several, "i8 ?", several_of_numba), (largest, "u1", None), (largest_number, "i8 f4", largest_of_numba)):
     for kind in kinds.split():
         same(function, np.array([3, 0, 9, 4]).astype(kind), judge=judge)
@@ -110,7 +111,7 @@ for function, args, words, line in (
         assert words in error.message and "^" in str(error) and error.file == __file__, error
         assert error.line == function.__code__.co_firstlineno + line, (error.line, error)
         assert isinstance(error.__cause__, TypeError)
-with kjit.as_numba() as standin:  # the class under which programs of Numba catch it
+with kjit.as_numba() as standin:  # the class that Numba programs use to catch it
     try:
         standin.njit(wrong_name)()
         raise SystemExit("no error")

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""What notebooks and clusters need: functions without a file, pickles, code to look at, figures of times."""
+"""Features for notebooks and clusters: functions without a file, pickles, the display of code, and figures of times."""
 import linecache
 import os
 import pickle
@@ -77,7 +77,8 @@ for k, function, func in made:
 program = "import kjit, numpy as np\n@kjit.jit\ndef k(r):\n  for i in kjit.grid_range(len(r)):\n    r[i] = 7\nr = np.zeros(3)\nk(r)\nassert (r == 7).all()\n"
 subprocess.run([sys.executable, "-c", program], check=True)
 
-# Pickles: by name, and by value with all that the code uses, also circles. Another process makes code of them.
+# Pickles by name, and by value with everything that the code uses, including reference cycles. Another process compiles
+# the code.
 assert pickle.loads(pickle.dumps(pickled_module.fill)) is pickled_module.fill and pickle.loads(pickle.dumps(pickled_module.twice)) is pickled_module.twice
 values = {"shown": shown, "kernel": make(5), "power": power, "spread": kjit.njit(parallel=True)(spread), "lambda": kjit.func(lambda a, b=SCALE: a + b),
           "fill": pickled_module.fill, "exec": kjit.jit(made[0][1])}
@@ -135,7 +136,7 @@ for bad, kind in ((lambda: kjit.benchmark([helper, helper], [1], np.zeros), Valu
         continue
     raise AssertionError(kind)
 
-# Code: each stage shows the lines of Python from which it was made, before their instructions.
+# Each stage of the code shows the Python lines from which it was compiled before the corresponding instructions.
 os.environ["KJIT_DEVICE"] = "cpu"
 fresh = kjit.jit(shown.py_func)
 try:
@@ -198,7 +199,7 @@ assert njit(eval("lambda a: a + 2"))(3) == 5
 """
 subprocess.run([sys.executable, "-c", child], check=True)
 
-# Without kjit.cuda and kjit.njit nothing is kept before keep_sources().
+# Without kjit.cuda and kjit.njit, no source is kept before keep_sources().
 child = """
 import kjit, numpy as np
 space = {"kjit": kjit}

@@ -22,7 +22,7 @@ import suites  # noqa: E402
 
 EXPECTED = os.path.join(HERE, "Inputs", "numba_cpu_suite.txt")
 CHILD = os.path.join(HERE, "Inputs", "numba_cpu_standin.py")
-SECONDS = 900  # for a file, on a busy machine
+SECONDS = 900  # time limit for a file on a busy machine
 VERSION = "0.61.2"
 
 # The files about numbers, arrays, tuples, records and control flow. Out are lists, sets, dictionaries, strings, classes, object mode,

@@ -1,7 +1,7 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
-"""Forms of functions that programs use, as kjit.njit and numba.njit run them: both return the same values, types and
-memory layouts, and leave the same values in the arguments. A pair of results that Numba does not give is not compared."""
+"""Forms of functions that programs use, run by kjit.njit and by numba.njit. Both return the same values, types and
+memory layouts, and leave the same values in the arguments. Results that Numba does not return are not compared."""
 import copy
 import functools
 import os
@@ -40,7 +40,7 @@ def compiled(decorate, function):
 
 
 def outcome(decorate, function, args):
-    """The result and the arguments after a call; an exception of the program counts as its result."""
+    """Returns the result and the arguments after a call. An exception of the program counts as its result."""
     args = copy.deepcopy(args)
     try:
         result = compiled(decorate, function)(*args)
@@ -96,7 +96,7 @@ def powers(x, y, z):
 for y in (1 + 1j, -1j, 2 + 0j, 0j, 2.5 + 0j, complex(1, np.inf)):
     check(powers, 0j, y, np.array([0j, 1 + 1j]))
 
-# ---- ufuncs with an array for the results ----
+# ---- ufuncs with an output array ----
 
 
 def fill(x, y, r):
@@ -189,7 +189,7 @@ for at in [(1, slice(1, 3)), (slice(0, 1), 1), (..., 1), (slice(None), slice(0, 
 check(lambda n: slice(1, n).indices(9), 5)
 check(lambda x, n: x[slice(1, n)], LINE, 4)
 with warnings.catch_warnings():
-    warnings.simplefilter("error")  # slices outside of loops are no reason for a warning
+    warnings.simplefilter("error")  # slices outside of loops cause no warning
     assert same(kjit.njit(nopython=True)(lambda x, n: x[slice(1, n)])(LINE, 4), LINE[1:4])
 check(lambda n: (slice(n).start, slice(2, n).step, slice(n, None, -1).start), 4)
 
@@ -215,7 +215,7 @@ def scaled(x, factor, r):
 
 
 def by_module(module):
-    """The arrays after calls of a generalized ufunc: from Python, from a function and from its loop."""
+    """Returns the arrays after calls of a generalized ufunc: from Python, from a function, and from its loop."""
     signed = module.guvectorize(["(float64[:], float64, float64[:])"], "(n),()->(n)")(scaled)
     dynamic = module.guvectorize("(n),()->(n)")(scaled)
 

@@ -27,7 +27,7 @@ def rounded(x, n):
 
 
 def expected(x, n):
-    """numba.cuda's way, for the type of x."""
+    """numba.cuda's rule for the type of x."""
     kind = type(x)
     scale = 10.0 ** abs(n)
     scaled = float(x) * scale if n >= 0 else float(x) / scale
@@ -94,7 +94,7 @@ def of_bools(x):
 for result in of_bools(np.array([True, False])):
     assert result.dtype == "i1" and abs(result).tolist() == [1, 0], result
 
-# The reduction of nothing is what it begins with.
+# The reduction of no elements is its initial value.
 total = kjit.cuda.reduce(lambda a, b: a + b)
 assert type(total(np.zeros(0), init=3)) is int and total(np.zeros(0), init=3) == 3 and type(total(np.zeros(1), init=3)) is np.float64
 
@@ -118,7 +118,7 @@ at_pointer[1, 1](int(pointed.gpu_data.device_pointer), 2)
 assert pointed.copy_to_host().tolist() == [0, 1, 2, 1103, 4, 6033]
 
 
-# A gufunc of numba.cuda converts values of the host to types with fewer bits, and no array on the device.
+# A gufunc of numba.cuda converts host values to types with fewer bits, but does not convert device arrays.
 @kjit.cuda.guvectorize(["void(int32, int32[:], int32[:])"], "(),(t)->(t)", target="cuda")
 def scaled(a, b, out):
     for i in range(b.size):

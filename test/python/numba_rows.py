@@ -28,7 +28,7 @@ PREAMBLE = re.compile(r"<!-- run by: test/python/numba_rows.py -->\n```python\n(
 
 
 def rows_of(text):
-    """(line, kind of table, cells) of each row that has an example."""
+    """Yields (line, kind of table, cells) for each row with an example."""
     for table in TABLE.finditer(text):
         line = text[: table.start(2)].count("\n") + 1
         lines = table[2].splitlines()
@@ -38,7 +38,7 @@ def rows_of(text):
 
 
 def code_of(cell):
-    """(source, what follows it, the expected value) of a cell."""
+    """Returns (source, the text after it, the expected value) of a cell."""
     found = EXAMPLE.fullmatch(cell.replace("\\|", "|"))
     assert found, f"no example: {cell}"
     lines = [span[1:-1] for span in found[1].split("<br>")]
@@ -104,7 +104,7 @@ def check_example(name, kind, cell, preamble):
             return f"raises {error!r}, not {expected}"
         return None
     if relation == "raises" and SIMULATED and expected == "Error":
-        return None  # what a compiled kernel cannot do, and the interpreter can
+        return None  # code that only the interpreter can run, not a compiled kernel
     if relation == "raises":
         return f"raises nothing, and {expected} is expected"
     if relation == "→" and not is_equal(value, eval(expected, names)):

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Rules of Numba that njit and kjit.cuda share: annotations say nothing, integers have 64 bits, math.floor gives an integer."""
+"""Numba's rules that njit and kjit.cuda follow: annotations have no effect, integers have 64 bits, math.floor returns
+an integer."""
 import math
 import os
 import random
@@ -51,7 +52,7 @@ annotated_kernel[1, 1](r, 2.25, 0.5)
 np.testing.assert_allclose(r, [2.75, 1.25, 0.5], rtol=1e-15)
 
 
-# ---- integers have 64 bits, also those of small arrays ----
+# ---- integers have 64 bits, also the elements of small arrays ----
 
 
 def integers(a, b):
@@ -71,7 +72,7 @@ for dtype in "bhilBHI":
     assert [int(v) & mask for v in njit(integers)(a, b)] == [v & mask for v in integers(*exact)], dtype
 
 f = np.float32([1.1])
-assert njit(lambda f, i: f[0] * i)(f, 3) == float(f[0]) * 3  # f32 and an integer are f64
+assert njit(lambda f, i: f[0] * i)(f, 3) == float(f[0]) * 3  # f32 and an integer give f64
 assert njit(lambda f, i: f[0] * i)(f, np.int8(3)) == float(f[0] * np.int8(3))
 assert [njit(lambda a: (~a[0], -a[0]))(np.array([200], t)) for t in ("u1", "i2")] == [(55, 56), (-201, -200)]
 
@@ -91,19 +92,19 @@ for x in (0.0, 2.5, 2.6, 7.999, np.float32(3.5)):
     assert njit(whole)(a, x) == whole(a, float(x)), x
 assert njit(lambda x: math.floor(x) + 1)(2.0**53 + 2) == 2**53 + 3
 assert njit(lambda x: math.floor(x))(7) == 7
-for rounding in (np.floor, np.ceil, np.trunc, np.rint):  # floats for integers before NumPy 2.1
+for rounding in (np.floor, np.ceil, np.trunc, np.rint):  # before NumPy 2.1 these functions return floats for integers
     for value in (np.uint64(2**60 + 1), np.int64(-(2**60) - 1), np.int32(7), np.uint8(200), np.float32(2.5), -3.7):
         got = njit(lambda x, rounding=rounding: rounding(x))(value)
         is_integer = isinstance(rounding(value), np.integer)
         expected = int(value) if is_integer else rounding(float(value))
         assert isinstance(got, (int, np.integer) if is_integer else (float, np.floating)) and got == expected, (rounding, value, got)
-# Numba converts an integer to float64 for them, and so does kjit.
+# Numba converts an integer to float64 for these functions, and so does kjit.
 for n in (2**62 + 1, -(2**53) - 1, 2**53 + 1, random.randrange(-(2**62), 2**62)):
     assert njit(lambda x: (math.floor(x), math.ceil(x), math.trunc(x)))(n) == (int(float(n)),) * 3
 assert njit(lambda x: math.floor(x))(np.uint64(2**63 + 5)) == 2**63
 rounded = njit(lambda x: np.rint(x))(2**53 + 1)
 assert type(rounded) is float and rounded == 2.0**53
-# A float is converted to a small integer through 32 bits, as Numba's code for the CPU does it.
+# A float is converted to a small integer through 32 bits, as in Numba's CPU code.
 @njit
 def store_number(r, v):
     r[0] = v
@@ -155,7 +156,7 @@ for x, y in ((nan, 1.0), (1.0, nan), (2.0, 1.0), (1.0, 2.0)):
         np.testing.assert_equal(njit(function)(x, y), function(x, y))
 
 
-# ---- the variable of a loop is assigned in it ----
+# ---- the loop variable is assigned in the loop ----
 
 
 def digits(n):
@@ -175,7 +176,7 @@ def digits(n):
 assert njit(digits)(57) == digits(57)
 
 
-# ---- functions with defaults, of functools.partial and of NumPy ----
+# ---- functions with defaults, functions from functools.partial, and NumPy functions ----
 
 x = rng.standard_normal(100)
 for c in (2, 3):
@@ -219,7 +220,7 @@ uniform[1, 64](states, r, w)
 assert (r < 1).all() and (r > 0.9999999).all(), r
 
 
-# ---- dtypes as texts mean what NumPy means ----
+# ---- dtypes as strings have NumPy's meaning ----
 
 
 @cuda.jit
@@ -237,7 +238,7 @@ x = np.zeros(3)
 texts[1, 1](x)
 assert x.tolist() == [2**40, float(np.float32(0.1)), 2**40]
 
-# ---- names of numba ----
+# ---- names from numba ----
 
 from kjit import boolean, config, float32, guvectorize, int32, prange, types, vectorize, void  # noqa: E402, F401
 

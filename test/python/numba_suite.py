@@ -40,16 +40,16 @@ VERSION = "0.30.4"
 # The packages that the tests import in addition to numba-cuda. With fixed versions, the outcomes are the same on every
 # machine that can download them.
 PACKAGES = ("numpy==2.2.6", "ml_dtypes==0.5.1")
-# The simulator, KJIT_DEVICE=python, has expectations of its own.
+# The simulator, KJIT_DEVICE=python, has its own expected outcomes.
 EXPECTED = os.path.join(HERE, "Inputs", "numba_suite_simulated.txt" if os.environ.get("KJIT_DEVICE") == "python" else "numba_suite.txt")
 # The tests whose outcome on a GPU differs from EXPECTED. On a machine with NVRTC, nvJitLink and cffi.
 EXPECTED_ON_GPU = os.path.join(HERE, "Inputs", "numba_suite_gpu.txt")
 IS_GPU = os.environ.get("KJIT_DEVICE") == "cuda"
 CHILD = os.path.join(HERE, "Inputs", "numba_standin.py")
-PAGE = os.path.join(HERE, "..", "..", "docs", "numba.md")  # its tables have to agree with numba_suite.txt
+PAGE = os.path.join(HERE, "..", "..", "docs", "numba.md")  # its tables must agree with numba_suite.txt
 SECONDS = 240  # for a file
 
-# Files that are about Numba's insides: which, why.
+# Files that test Numba's internals, with the reason.
 OUT = {
     "core/test_itanium": "Numba's name mangler", "nrt/": "NRT, Numba's runtime for memory", **{f"nocuda/test_{name}": "Numba's insides" for name in ("cache_version", "function_resolution", "library_lookup", "nvvm")},
     "nocuda/test_dummyarray.py TestSlicing": "Numba's insides", "nocuda/test_dummyarray.py TestReshape": "Numba's insides",
@@ -79,14 +79,14 @@ if not IS_GPU:
     OUT |= {f"cudadrv/test_linker.py TestLinker.test_linking_cu_{name}": "linked code is compiled on a GPU" for name in ("error", "log_warning")}
     OUT["cudapy/test_device_func.py TestDeclareDeviceCABI.test_declare_device_cabi_pointer_return"] = "cffi"
 
-# The reason of a test that is one of machines without CUDA's disassembler only.
+# The reason for tests that run only on machines without CUDA's disassembler.
 WITHOUT_TOOLKIT = "Missing nvdisasm exception only generated when it is not present"
 
 # The reason of tests that need two devices, which KJIT_CPU_DEVICES=2 provides.
 NEEDS_SEVERAL = "need more than 1 gpus"
 SEVERAL = int(os.environ.get("KJIT_CPU_DEVICES") or 1) > 1
 
-# Files that are about what kernels compute; the others are about the interface, text of code, vectorize and Numba's insides.
+# Files that test the results of kernels. The others test the interface, code as text, vectorize and Numba's internals.
 KERNELS = """alignment array array_alignment array_args array_methods array_reductions atomics bfloat16 blackscholes boolean casting complex
     complex_kernel const_string constmem cooperative_groups cuda_jit_no_types datetime device_func enums errors exception fastmath
     flow_control forall freevar frexp_ldexp globals idiv inline intrinsics iterators lang laplace libdevice localmem
@@ -106,7 +106,7 @@ REFUSED = r"is linked code for GPUs \(|which needs the library NVRTC|the simulat
 
 
 def fetch(folder):
-    """The folder of the tests; None: pip cannot get them."""
+    """Returns the folder of the tests, or None if pip cannot download them."""
     tests = os.path.join(folder, f"numba-cuda-{VERSION}", "tests")
     if not os.path.isdir(tests):
         os.makedirs(folder, exist_ok=True)
@@ -127,7 +127,8 @@ def fetch(folder):
 
 
 def fetch_packages(folder):
-    """Returns the folder of PACKAGES; None if pip cannot get them: the tests then use what is installed."""
+    """Returns the folder of PACKAGES, or None if pip cannot download them. The tests then use the installed
+    packages."""
     packages = os.path.join(folder, "_".join(PACKAGES))
     if not os.path.isdir(packages):
         with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -142,7 +143,7 @@ def fetch_packages(folder):
 
 
 def methods_of(path):
-    """Names of the test methods as they are written: Class.method."""
+    """Returns the names of the test methods as they are written: Class.method."""
     return [f"{c.name}.{m.name}" for c in ast.parse(open(path).read()).body if isinstance(c, ast.ClassDef)
             for m in c.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name.startswith("test")]
 
@@ -152,7 +153,7 @@ def names_of_files(tests):
 
 
 def names_in_scope(tests, pattern=""):
-    """Names of the files that match a pattern and are not out of scope as a whole."""
+    """Returns the names of the files that match a pattern and are not out of scope as a whole."""
     return [n for n in names_of_files(tests) if re.search(pattern, n) and not any(n.startswith(start) for start in OUT)]
 
 
@@ -183,14 +184,14 @@ def run_file(tests, name):
                     outcome = "out"
                 found[method] = (outcome, rest[0], rest[1] if len(rest) > 1 else 0)
             if begun is None and code != "time":
-                # A child that ends otherwise than it should, between tests, has no result for the rest.
+                # If a child ends between tests in an unexpected way, the remaining tests have no result.
                 if code and "*" not in found:
                     found["*"] = ("fail", f"CRASH: the process ended with {code}", 0)
                 break
             crashes += 1
             if begun is None or crashes > 20:
                 break
-            # The next process goes on behind it.
+            # The next process continues after it.
             reason = f"no end within {SECONDS} seconds" if code == "time" else f"CRASH: the interpreter ended with {code}"
             found[begun] = ("fail", reason, 0)
             with open(results.name, "a") as file:
@@ -204,7 +205,7 @@ def run_file(tests, name):
 
 
 def clean(reason):
-    """Without what differs from run to run."""
+    """Returns the reason without the parts that differ between runs."""
     reason = re.sub(r"0x[0-9a-f]+", "0x...", reason)
     return re.sub(r"\S*/(\w+\.py:\d+)", r"\1", reason)[:110]
 

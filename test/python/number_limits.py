@@ -72,7 +72,7 @@ for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
             n = min(max(n, -(2**63)), 2**64 - 1)
             r = np.zeros(3, kind)
             fits = least <= compute(n) <= most
-            # a type of 32 or 64 bits is computed in, and the number itself has to fit it as well
+            # a type of 32 or 64 bits is computed in this type, so the number itself must fit as well
             fits = fits and (np.dtype(kind).itemsize < 4 or least <= n <= most)
             try:
                 kernel(r, n)
@@ -123,8 +123,8 @@ for n in (-3, 300, 2**31 - 1):
 
 
 
-# An int of more than 32 bits takes the type of what it meets. It is an int64, or a uint64, if it meets no type, and in
-# comparisons and ranges.
+# An int with more than 32 bits takes the type of the other operand. Without such a type, and in comparisons and ranges,
+# it is an int64 or a uint64.
 @kjit.jit
 def multiply(r, x, n):
     for i in kjit.grid_range(len(r)):

@@ -18,12 +18,13 @@ seed = seeds.seed
 choice, generator = random.Random(seed), np.random.default_rng(seed)
 EVERY = bool(os.environ.get("KJIT_TEST_ALL"))
 TYPES = "?bBhHiIqQefdFD"
-# Relative errors by the size in bytes of a float.
+# Relative errors by the size of a float in bytes.
 BOUNDS = {2: 4e-3, 4: 2e-5, 8: 1e-11}
 
 
 def same(got, expected, what, count=1):
-    """Equal types, shapes and integers; floats within a bound that grows with the number of elements that were combined."""
+    """Requires equal types, shapes and integers. Floats may differ within a bound that grows with the number of
+    combined elements."""
     if isinstance(expected, (tuple, list)):
         assert type(got) is type(expected) and len(got) == len(expected), (seed, what, got, expected)
         for one, other in zip(got, expected):
@@ -58,7 +59,7 @@ def numbers(shape, code, low=-9, high=10):
 
 
 def outcome(call):
-    """What a call returns, or the class of its error."""
+    """Returns the result of a call, or the class of its error."""
     try:
         return call()
     except (TypeError, ValueError, IndexError) as error:
@@ -69,7 +70,8 @@ FAILURES = []
 
 
 def compare(call, arguments, what, count=1):
-    """The same call with NumPy's arrays and with kjit's. Where NumPy raises an error, so does kjit."""
+    """Makes the same call with NumPy arrays and with kjit arrays. If NumPy raises an error, kjit must raise one as
+    well."""
     expected = outcome(lambda: call(*arguments))
     got = outcome(lambda: call(*(kjit.array(x) if isinstance(x, np.ndarray) else x for x in arguments)))
     if isinstance(expected, Exception) or isinstance(got, Exception):
@@ -88,7 +90,7 @@ def picked(of, count):
 
 # ---- every ufunc ----
 
-OLD = int(np.__version__.split(".")[0]) < 2  # NumPy 2 changed the sign of complex numbers, and kjit has that of NumPy 2
+OLD = int(np.__version__.split(".")[0]) < 2  # NumPy 2 changed the sign of complex numbers, and kjit follows NumPy 2
 
 UFUNCS = {f.__name__: f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None and f.__name__ != "isnat"}
 
@@ -98,7 +100,8 @@ def operands_of(ufunc, codes, shapes=((3, 4), (4,))):
     name = ufunc.__name__
     if name in ("power", "float_power") and len(found) == 2:
         if found[0].dtype.kind not in "b":
-            found[0] = (np.abs(found[0]) + 1).astype(codes[0])  # powers of 0 and complex exponents are NumPy's own
+            # NumPy has its own results for powers of 0 and complex exponents
+            found[0] = (np.abs(found[0]) + 1).astype(codes[0])
         if "c" in (found[0].dtype.kind, found[1].dtype.kind):
             found[0] = found[0] * 0 + np.ones((), codes[0])
         if found[1].dtype.kind in "iu":
@@ -136,7 +139,7 @@ def array(shape, code, name):
 
 
 def folds_of(ufunc, code):
-    """Calls of the methods of a ufunc, each with the arrays that it takes."""
+    """Yields the calls of a ufunc's methods, each with the arrays that it takes."""
     name = ufunc.__name__
     x = array((3, 4, 5), code, name)
     mask, places = generator.random((3, 4, 5)) < 0.6, generator.integers(0, 4, 5)
@@ -162,7 +165,7 @@ for ufunc in BINARY:
 
 
 def updated(ufunc, x, key, *values):
-    """ufunc.at for a copy of the array, which it changes."""
+    """Calls ufunc.at on a copy of the array, because the call changes the array."""
     own = x.copy()
     assert ufunc.at(own, key, *values) is None
     return own
@@ -194,7 +197,7 @@ x, y, mask = numbers((3, 4), "f"), numbers((4,), "i"), generator.random((3, 4)) 
 
 
 def into(ufunc, code, **options):
-    """A call with out=, as the array for the result is of the same library as the first operand."""
+    """Makes a call with out=. The output array belongs to the same library as the first operand."""
 
     def call(*operands):
         out = np.zeros_like(operands[0], dtype=code)
@@ -246,7 +249,7 @@ same(base, expected, "operands that overlap out=")
 
 
 class Foreign:
-    """An object of another library that has the protocol."""
+    """An object of another library that implements the protocol."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
         return "foreign", ufunc.__name__, method

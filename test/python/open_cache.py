@@ -116,9 +116,10 @@ def with_file_that_went():
     in_child(run)
 
 
-os.umask(0o022)  # other users may write to nothing that this program makes
+os.umask(0o022)  # other users cannot write to the files that this program creates
 FOLDER.mkdir()
 build()
 for number, check in enumerate((without_file, with_existing_context, with_later_context, with_bad_files, with_file_that_went)):
-    os.environ["XDG_CACHE_HOME"] = str(FOLDER / f"user{number}")  # what one check compiles, another one lacks
+    # each check compiles a processor level that another check lacks
+    os.environ["XDG_CACHE_HOME"] = str(FOLDER / f"user{number}")
     in_child(check)

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Programs of OptiX from Python: their PTX, launch parameters, and mistakes. examples/python/ray_tracing.py runs them where OptiX is."""
+"""OptiX programs from Python: their PTX, launch parameters, and errors. examples/python/ray_tracing.py runs such
+programs if OptiX is installed."""
 import re
 
 import kjit
@@ -46,7 +47,8 @@ raises(TypeError, "ndarray has no __cuda_array_interface__", lambda: params.pack
 raises(TypeError, "missing: image", lambda: params.pack(**rest))
 raises(TypeError, "field 'light': 'no' does not fit", lambda: params.pack(image=Image(), **rest | {"light": "no"}))
 raises(TypeError, "field 'light': [1, 2] does not fit", lambda: params.pack(image=Image(), **rest | {"light": [1, 2]}))
-plain = optix.LaunchParams("plain", a_extent_0=np.float32, b=np.float32)  # a field that is called as the extent of an array
+# a field that has the name of an array's extent
+plain = optix.LaunchParams("plain", a_extent_0=np.float32, b=np.float32)
 raises(TypeError, "missing: a_extent_0", lambda: plain.pack(b=1))
 assert plain.pack(a_extent_0=2, b=3)["a_extent_0"] == 2
 raises(TypeError, "unknown: x", lambda: params.pack(image=Image(), x=1, **rest))

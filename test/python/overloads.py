@@ -97,7 +97,7 @@ def chosen(x):
 
 
 def unchosen(x):
-    """asks for the values of constants last"""
+    """requests the values of constants last"""
 
 
 def choose(x):
@@ -272,7 +272,7 @@ for arguments, wanted in (((3, 4), 5), ((1.5, 2), 2.75), ((np.float32(1), np.flo
 
 # the target of a definition: kernels take one for "cuda" rather than a generic one
 def place():
-    """says where it runs"""
+    """returns the target for which it runs"""
 
 
 @overload(place, target="generic")
@@ -286,7 +286,7 @@ def on_a_gpu():
 
 
 def only_cpu():
-    """is defined for njit alone"""
+    """is defined only for njit"""
 
 
 @overload(only_cpu)
@@ -309,7 +309,7 @@ assert r[0] == 2 and njit(lambda: place() * 10 + only_cpu())() == 13
 refused(lambda: where_only_cpu[1, 1](r), "only_cpu", "no implementation")
 
 
-# Python runs the rest of a function that makes arrays, and does not know the definition
+# Python runs the rest of a function that creates arrays, and does not use the definition
 @njit
 def makes_array(x):
     return np.zeros(3) + amount(x)

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Rules for derivatives of one's own: `@kjit.func(jvp=..., vjp=...)`, beside formulas in NumPy on fresh random data."""
+"""User-defined derivative rules, `@kjit.func(jvp=..., vjp=...)`, compared with NumPy formulas on fresh random data."""
 import kjit
 import numpy as np
 import seeds
@@ -43,7 +43,8 @@ def slopes(x, y, by_x, by_y):
 x, y = rng.uniform(-3, 3, 50), rng.uniform(-3, 3, 50)
 near(kjit.map(log_cosh, x), np.log(np.cosh(x)), rtol=1e-12, atol=1e-14)
 near(kjit.map(kjit.grad(log_cosh), x), np.tanh(x), rtol=1e-14, atol=1e-15)
-# Forwards the rule is called, and backwards it is transposed: at 0 the derivative of abs would be 0.
+# In the forward direction the rule is called, and in the reverse direction it is transposed. At 0 the derivative of abs
+# would be 0.
 assert kjit.jvp(log_cosh)(1e-9, 1.0)[1] == np.tanh(1e-9) and kjit.gradcheck(log_cosh, 0.7)
 by_x, by_y = kjit.map(kjit.grad(total), x, y)
 want_x = np.tanh(x) * y + np.clip(y, -1, 1)
@@ -51,7 +52,7 @@ want_y = np.log(np.cosh(x)) + np.clip(x, -1, 1)
 near(by_x, want_x, rtol=1e-12, atol=1e-13), near(by_y, want_y, rtol=1e-12, atol=1e-13)
 got_x, got_y = np.empty(50), np.empty(50)
 slopes(x, y, got_x, got_y)
-# A GPU may round the products and sums of one of the two kernels together.
+# A GPU may fuse products and sums in one of the two kernels.
 near(got_x, by_x, rtol=1e-13, atol=1e-14), near(got_y, by_y, rtol=1e-13, atol=1e-14)
 
 

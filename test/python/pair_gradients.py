@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Derivatives of reductions over pairs: by rows, numbers and arguments, by each operator, whole, by chunks and on several devices."""
+"""Derivatives of reductions over pairs, with respect to rows, numbers and arguments, with each operator, in one piece,
+in chunks and on several devices."""
 import os
 
 import kjit
@@ -12,7 +13,8 @@ rng = np.random.default_rng(seed)
 
 
 def close(got, want, rtol=1e-11, terms=None):
-    """terms: the sums of the sizes of all terms, to which the rounding errors of a sum are relative: the sum itself may be near 0."""
+    """terms: the sums of the absolute values of all terms. Rounding errors of a sum are relative to these sums, because
+    the sum itself may be near 0."""
     got = got.to_host() if hasattr(got, "to_host") else np.asarray(got)
     want = np.asarray(want)
     assert got.shape == want.shape, (got.shape, want.shape)
@@ -29,7 +31,7 @@ def score(u, w, b, i, j, s, t):
 
 
 def matrices(x, y, b, s, t):
-    """The values of all pairs, and their derivatives by x, y, b, s and t."""
+    """Returns the values of all pairs, and their derivatives with respect to x, y, b, s and t."""
     i, j = np.arange(len(x))[:, None], np.arange(len(y))
     e = x[:, None] - y
     d = (t * e * e).sum(2)
@@ -61,7 +63,7 @@ def expected(operator, c, values, derivatives):
 
 
 def sizes(operator, c, values, derivatives):
-    """The sums of the sizes of the terms of `expected`."""
+    """Returns the sums of the absolute values of the terms of `expected`."""
     return expected(operator, np.abs(c), values, [np.abs(d) for d in derivatives])
 
 
@@ -88,7 +90,7 @@ for m, n, width, operators in ((70, 300, 3, ALL), (1, 65, 1, ("add",)), (300, 70
     some = kjit.pairs_gradient(score, x, (y, b), "logaddexp", cotangents=c, arguments=(s, t), by=(1, 5), result=result)
     want, terms = (add_up("logaddexp", c, values, derivatives) for add_up in (expected, sizes))
     close(some[0], want[1], 1e-12, terms[1]), close(some[1], want[3], 1e-12, terms[3])
-    # A step in a random direction changes the sum of the results by the derivatives along it.
+    # Checks that a step in a random direction changes the sum of the results by the derivatives along this direction.
     h, step = 1e-5, draw(m, n, width)
     step = (*step[:3], 0.3, step[4])
     ends = [
@@ -170,7 +172,7 @@ refused(kjit.TypingError, "derivatives are supported only with respect to floats
 large = {"cotangents": c, "arguments": (np.ones(65),)}
 refused(kjit.UnsupportedError, "1 to 64 elements", lambda: kjit.pairs_gradient(lambda u, w, i, j, a: u[0] * a[j], x, y, **large))
 
-# ---- the value beside the derivatives ----
+# ---- the value in addition to the derivatives ----
 
 x, y, b, s, t = draw(65, 40, 3)
 c = rng.standard_normal(65)

@@ -1,7 +1,8 @@
 # REQUIRES: cuda
 # RUN: %kjit-python %s
-"""Arrays of CuPy and PyTorch, where they are installed, in kernels on a GPU: what comes out is what these compute themselves, behind
-what is queued on their current streams and before what follows; memory stays as it is."""
+"""CuPy and PyTorch arrays, if these libraries are installed, in kernels on a GPU. The results equal those of the
+library. kjit's work runs after the work that is queued on the library's current stream and before later work. No memory
+is leaked."""
 import os
 import sys
 import threading
@@ -86,7 +87,7 @@ if torch:
                 axpy(r, 3, x, y)
                 r -= 5 * x
                 assert bool(((r - step).abs() < 1e-9).all()), step
-if cupy and torch:  # of two libraries with streams of their own
+if cupy and torch:  # streams of two libraries
     with cupy.cuda.Stream(non_blocking=True), torch.cuda.stream(torch.cuda.Stream()):
         for step in range(50):
             x, y = torch.full((N,), float(step), device="cuda"), cupy.full(N, 2.0, "f4")
@@ -96,7 +97,7 @@ if cupy and torch:  # of two libraries with streams of their own
             x.zero_()
             assert bool((r == 3 * step + 2).all()), step
 
-# Eight threads on eight streams; a million launches leave the memory of the process and of the device as they are.
+# Eight threads on eight streams make a million launches. The memory use of the process and of the device must not grow.
 place = kjit.device("cuda:0")
 streams = [place.stream(non_blocking=True) for _ in range(8)]
 problems = []

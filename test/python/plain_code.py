@@ -57,11 +57,11 @@ def check_settings():
     assert run(4)
     refused(lambda: kjit.set_plain_code("some"), "set_plain_code: expected 'never', 'equal', 'always', not 'some'")
     refused(lambda: kjit.set_plain_code(None), "not None")
-    assert run(5)  # the refused settings changed nothing
+    assert run(5)  # rejected settings have changed nothing
 
 
 def check_algorithms():
-    """Each algorithm by plain code, and again by the best code."""
+    """Runs each algorithm with plain code, and again with the best code."""
     i = (x * 1000).astype(np.int32)
     for _ in range(2):
         np.testing.assert_array_equal(np.asarray(kjit.sort(i)), np.sort(i))

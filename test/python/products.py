@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s
-"""Options of products and of pairs: what each element goes through, floats of 8 bits, several devices."""
+"""Options of products and of reductions over pairs: epilogues, 8-bit floats, several devices."""
 import kjit
 import numpy as np
 import seeds
@@ -67,7 +67,7 @@ gpus = [device for device in kjit.devices() if "cuda" in str(device)]
 if gpus:
     close(kjit.pairs(product, u, v, arguments=(0.5,), devices=(gpus * 2)[:64]), alone)
 
-# ---- what is refused ----
+# ---- rejected calls ----
 
 for kind, text, call in (
     (TypeError, "an epilogue must be a Python function or a kjit.func, not int", lambda: kjit.matmul(x, w, epilogue=3)),

@@ -1,7 +1,8 @@
 # REQUIRES: build
 # RUN: %cc -shared -fPIC %S/../unit/Inputs/nvtx_recorder.c -o %t.so -lpthread && env KJIT_DEVICE=cpu NVTX_INJECTION64_PATH=%t.so %kjit-python %s %t.so
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Ranges of a program and of compilations, as a library in place of a profiler records them; without such a library nothing happens."""
+"""Ranges of a program and of compilations, recorded by a library in place of a profiler. Without such a library, ranges
+have no effect."""
 import ctypes
 import sys
 import threading

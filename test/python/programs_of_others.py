@@ -26,7 +26,7 @@ EXPECTED = os.path.join(HERE, "Inputs", "programs_of_others.txt")
 CHILD = os.path.join(HERE, "Inputs", "program_child.py")
 SECONDS = 600  # for a package
 
-# What several packages need.
+# Packages that several of the tested packages need.
 PYTEST = ["pytest==8.3.4", "pluggy==1.5.0", "iniconfig==2.0.0"]
 SCIPY = ["scipy==1.11.4"]
 TABLES = [*SCIPY, "pandas==2.0.3", "xarray==2023.8.0", "python-dateutil==2.9.0.post0", "pytz==2024.2", "tzdata==2024.2", "six==1.16.0", "packaging==24.1",
@@ -36,7 +36,7 @@ LEARN = [*SCIPY, "scikit-learn==1.4.2", "joblib==1.4.2", "threadpoolctl==3.5.0"]
 PLOTS = [*TABLES, "pillow==10.0.1", "requests==2.31.0", "urllib3==2.0.4", "idna==3.4", "certifi==2023.7.22", "charset-normalizer==3.2.0",
          "datashader==0.16.3", "param==2.1.1", "pyct==0.5.0", "colorcet==3.1.0", "multipledispatch==1.0.0"]
 
-# The field, whether it is in the share of the test command, what is installed.
+# Returns the field, whether it is in the share of the test command, and the packages to install.
 PACKAGES = {
     "choclo": ("gravity and magnetic fields", True, ["choclo==0.3.2", *PYTEST]),
     "datashader": ("plots", False, [*PLOTS, *PYTEST]),
@@ -58,7 +58,7 @@ PACKAGES = {
 
 
 def values_of_numba(folder, site, name):
-    """The folder with what the checks return with Numba; it is kept until the checks change."""
+    """Returns the folder with Numba's results of the checks, which is kept until the checks change."""
     with open(os.path.join(HERE, "Inputs", "programs", name + ".py"), "rb") as file:
         digest = hashlib.sha256(file.read() + " ".join(PACKAGES[name][2]).encode()).hexdigest()[:12]
     values = os.path.join(folder, f"values-{name}-{digest}")
@@ -75,7 +75,7 @@ def values_of_numba(folder, site, name):
 
 
 def differs(got, wanted, rtol):
-    """What differs between what kjit and Numba give, or None."""
+    """Returns how the results of kjit and Numba differ, or None."""
     import numpy as np
     if isinstance(wanted, (tuple, list)):
         if not isinstance(got, (tuple, list)) or len(got) != len(wanted):

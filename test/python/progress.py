@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""The line about a long compilation, launch or wait: on a terminal, in a log, in a notebook; that it goes away, and that short
-calls and scripts have none. Kernels here run until somebody has seen the line, and tells them to stop."""
+"""The progress line of a long compilation, launch or wait: on a terminal, in a log, in a notebook. The line disappears,
+and short calls and scripts have none. The kernels run until the test has seen the line and stops them."""
 import os
 import pty
 import re
@@ -78,7 +78,8 @@ run()
 child = os.fork()
 run() if child == 0 else os.waitpid(child, 0)
 '''
-# The number of seconds depends on the machine's other work. On a busy machine the compilation before has a line, too.
+# The number of seconds depends on the other work of the machine. On a busy machine, the preceding compilation has a
+# line, too.
 NAMED = r"kjit: spin \(<string>:7\): running on cpu: [1-9][0-9]* s"
 COMPILING = r"kjit: spin \(<string>:7\): compiling[^\r\n]*: [1-9][0-9]* s"
 ERASED = "\r\33\\[K"
@@ -113,7 +114,7 @@ seen = ""
 
 
 def read_until(pattern, after=0):
-    """Until it is there, behind the place `after`."""
+    """Waits until the text appears after the position `after`."""
     global seen
     while not re.search(pattern, seen[after:]):
         try:
@@ -131,7 +132,7 @@ place = len(seen)
 read_until(f"\r{NAMED}\33\\[K\r{NAMED}", place)
 tell(process)
 read_until(f"{ERASED}second\r\n")
-assert re.match(f"\r{NAMED}", seen[place:]), seen  # nothing of the short ones
+assert re.match(f"\r{NAMED}", seen[place:]), seen  # no text of the short calls
 place = len(seen)
 read_until(f"^\r{NAMED}", place)
 tell(process)
@@ -139,7 +140,7 @@ finish(process)
 read_until(f"{NAMED}\33\\[K{ERASED}", place)
 os.close(master)
 
-# A log has lines where it was asked for, in a forked child, too.
+# A log has lines if they were requested, also in a forked child.
 process = start(LOG, stderr=subprocess.PIPE)
 tell(process)
 
@@ -160,7 +161,7 @@ assert process.stderr.read() == b""
 finish(process)
 
 
-# A notebook: an output that is updated, and empty in the end.
+# A notebook: an output that is updated and empty at the end.
 @kjit.jit(interruptible=True)
 def spin(flag):
     while kjit.atomic_add(flag[0], 0) == 0:
@@ -197,7 +198,7 @@ def display(bundle, raw, display_id):
 
 
 flag[0] = 1
-spin[1, 1](flag)  # compiled here: on a busy machine the compilation would have lines, too
+spin[1, 1](flag)  # compiles here, because on a busy machine the compilation would have lines, too
 shell = types.SimpleNamespace(kernel=object(), execution_count=1)
 sys.modules["IPython"] = types.ModuleType("IPython")
 sys.modules["IPython"].get_ipython = lambda: shell
@@ -226,7 +227,7 @@ assert {kind for kind, _ in shown} == {"update"}, shown  # the same output of th
 shown.clear()
 shell.execution_count = 2
 
-# Interrupted by its user, who has seen the line.
+# The user has seen the line and interrupts the call.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 on_show = lambda text: len(shown) == 1 and os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
 flag[0] = 0
@@ -255,7 +256,7 @@ else:
 allowed = {f"compiling, {what}" for what in ("kernel IR", "types", "LLVM IR", "optimization", "machine code")} | {"compiling", "running on cpu"}
 assert all(text.split(": ")[2] in allowed for _, text in shown if "large" in text), shown
 
-# The work of Python before a compilation is part of the compilation. It also ends if there is an error.
+# Python's work before a compilation is part of it. This part also ends if there is an error.
 for text, is_right in (("    r[0] = 1\n", True), ("    r[0] = nobody\n", False)):
     exec(f"def small(r):\n{text}", names)
     kernel, described = kjit.jit(names["small"]), []
@@ -273,7 +274,7 @@ for text, is_right in (("    r[0] = 1\n", True), ("    r[0] = nobody\n", False))
         assert not is_right
     assert described == [("kjit: small (<string>:1): compiling, kernel IR", True)] and not _kjit.list_calls()[1], described
 
-# Switched off in the midst of a call: its line goes, and does not come back.
+# Progress is switched off during a call: its line disappears and does not come back.
 _progress._PERIOD = _progress._PATIENCE = 0.01
 shown.clear()
 flag[0] = 0
@@ -288,7 +289,7 @@ flag[0] = 1
 thread.join()
 kjit.set_progress(None)
 
-# Every form of the line, for the reports of the extension about a call.
+# Every form of the line, for the extension's reports about a call.
 where = f"spin (progress.py:{spin.py_func.__code__.co_firstlineno})"
 name = spin._made.name
 for said, wanted in (
@@ -306,7 +307,7 @@ for said, wanted in (
     with unittest.mock.patch.object(_kjit, "describe_call", lambda number, said=said: said):
         assert _progress._describe(1)[0] == wanted, (_progress._describe(1), wanted)
 
-# Off: nothing is looked at. What a display raises is nobody's trouble, and the end of the line.
+# Off: nothing is queried. An exception in a display ends the line and has no other effect.
 kjit.set_progress(False)
 count = _kjit.list_calls()[0]
 flag[0] = 1

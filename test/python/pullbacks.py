@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Derivatives of algorithms backwards, against central differences in f64 along random directions, on fresh random data."""
+"""Reverse derivatives of algorithms, compared with central differences in f64 along random directions, on fresh random
+data."""
 import kjit
 import numpy as np
 import seeds
@@ -15,8 +16,8 @@ def host(x):
 
 
 def check(algorithm, *operands, by=None, call=None, make=None, result=None, **keywords):
-    """by: the numbers of the operands that are derived. call: the value, by default the algorithm's. make: operands of arrays. result: which one of several
-    is derived."""
+    """by: the indices of the operands to differentiate by. call: the value; by default the algorithm's. make: returns
+    operands for arrays. result: the index of the differentiated result, if there are several."""
     call, make = call or (lambda *o: host(algorithm(*o, **keywords))), make or (lambda *o: o)
     by = [i for i, x in enumerate(operands) if isinstance(x, np.ndarray) and x.dtype == "f8"] if by is None else by
     which = result
@@ -34,7 +35,8 @@ def check(algorithm, *operands, by=None, call=None, make=None, result=None, **ke
 
 
 def apart(count, most):
-    """Numbers from -most to most, away from kinks by more than a step: none is near 0 or near another one. count is even."""
+    """Returns numbers from -most to most that are further than a step from kinks: none is near 0 or near another one.
+    count is even."""
     return (rng.permutation(count) - (count - 1) / 2 + 0.2 * rng.random(count)) * 2 * most / count
 
 
@@ -58,21 +60,21 @@ check(kjit.scan, x), check(kjit.scan, x, axis=0, exclusive=True), check(kjit.sca
 
 
 def damped(a, b):
-    """An operator of one's own: associative, and neither linear nor commutative in its parts."""
+    """A user-defined operator: associative, neither linear nor commutative in its parts."""
     return a + b + 0.25 * a * b
 
 
 cube = apart(66, 1.5).reshape(3, 11, 2)
 for operator in ("mul", "max", "min", "logaddexp", damped):
     for exclusive in (False, True):
-        if exclusive and operator != "mul":  # the others have no first value
+        if exclusive and operator != "mul":  # the others have no initial value
             continue
         check(kjit.scan, cube, operator=operator, axis=1, exclusive=exclusive)
         check(kjit.scan, y[:12], operator=operator, exclusive=exclusive)
         check(kjit.scan, y[:1], operator=operator, exclusive=exclusive)
 check(kjit.scan, np.where(np.arange(9) % 4 == 1, 0.0, y[:9]), operator="mul")
 check(kjit.reduce, y[:15], operator=damped), check(kjit.reduce, x, operator=damped, axis=0)
-# Of equal elements the first one has the derivative.
+# Among equal elements, the first one has the derivative.
 (equal,) = kjit.pullback(kjit.scan, np.array([1.0, 3, 3, 2, 3, 4]), "max")[1](np.arange(1.0, 7))
 np.testing.assert_array_equal(equal, [1, 14, 0, 0, 0, 6])
 
@@ -122,7 +124,7 @@ for descending in (False, True):
     check(kjit.scan_with_index, y, way, call=lambda x, way: kjit.scan_with_index(x, way)[0])
     check(kjit.scan_with_index, cube, way, axis=1, call=lambda x, way: kjit.scan_with_index(x, way, axis=1)[0])
     check(kjit.top_k, cube, 4, axis=1, descending=descending, call=lambda x, k: kjit.top_k(x, k, axis=1, descending=descending)[0])
-# Arrays of kjit, as on a GPU.
+# kjit arrays, as on a GPU.
 for algorithm, operands in (
     (kjit.scan, (x, "max")), (kjit.scan, (x, "mul")), (kjit.reduce_by_key, (keys, y, "max")), (kjit.scan_segments, (y, ends)), (kjit.sort, (x,))
 ):  # fmt: skip
@@ -139,7 +141,7 @@ for got, d in zip(back((g, 2 * g)), (g, 2 * g), strict=True):
     np.testing.assert_array_equal(host(got), want)
 check(kjit.select_where, y, y > 0)
 
-# ---- matrices, of which the entries are derived ----
+# ---- matrices, with respect to whose entries the result is differentiated ----
 
 dense = np.where(rng.random((30, 30)) < 0.2, rng.standard_normal((30, 30)), 0)
 sparse = kjit.csr(dense)

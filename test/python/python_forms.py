@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
 # ruff: noqa: E731, PIE790
-"""Forms of Python that functions of njit and kernels may have: each gives what Python gives."""
+"""Python syntax that njit functions and kernels support. Each function returns Python's value."""
 
 import cmath
 import enum
@@ -425,7 +425,8 @@ def rngarg(n):
 t(rngarg, 6)
 
 
-# ---- what the operands of `and`, `or` and chained comparisons do is done once, and only where Python does it ----
+# ---- ---- operands of `and`, `or` and chained comparisons are evaluated once, and only if Python evaluates them ----
+# ----
 
 
 @cuda.jit(device=True)
@@ -456,7 +457,7 @@ for _ in range(6):
     np.testing.assert_array_equal(calls, wanted_calls)
     np.testing.assert_array_equal(r, wanted)
 
-# ---- None, enumerations, *args and parameters for keywords only as a kernel's arguments ----
+# ---- None, enumerations, *args and keyword-only parameters as a kernel's arguments ----
 
 
 class Color(enum.IntEnum):
@@ -571,7 +572,7 @@ assert r[0] == 14
 rest_of_kjit[1, 1](r, 1, 2.5)
 assert r[0] == 4
 
-# ---- values that may be None ----
+# ---- values that can be None ----
 
 
 def maybe(x):

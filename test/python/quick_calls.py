@@ -63,7 +63,7 @@ def formed(shape, dtype, form):
 
 
 def described(x):
-    """Returns all that can be seen of a result."""
+    """Returns all properties of a result that a program can read."""
     if isinstance(x, kjit.Array):
         host = x.to_host()
         return "array", host.dtype, host.shape, x._strides if host.size else (), x.device, x.is_read_only, host.tobytes()
@@ -80,7 +80,7 @@ def outcome(call, *args, **options):
 
 
 def same(fast, general, what):
-    """fast, general: functions that make the arguments and call."""
+    """fast, general: functions that create the arguments and make the call."""
     got, expected = outcome(fast), outcome(general)
     assert got == expected or is_near(got, expected), (seed, what, got, expected)
     return got
@@ -226,7 +226,8 @@ for count in (1, 8, 100, 257):  # the standard's functions count NaNs as differe
     assert all_alike((values, indices, inverse, counts), tuple(map(np.ravel, whole))), (seed, count)
     assert all_alike(knp.unique_inverse(knp.asarray(host.reshape(1, -1)))[1], whole[2].reshape(1, -1))
 
-# Iterators: each element once, also of an array that is changed meanwhile, and an error for an array without dimensions.
+# Iterators return each element once, also if the array is changed meanwhile, and raise an error for an array without
+# dimensions.
 rows, seen = knp.arange(6).reshape(3, 2), []
 for row in rows:
     seen.append(row.tolist())

@@ -94,7 +94,7 @@ for size in (-1, "8"):
     error = caught(lambda size=size: double[1, 3, None, size](np.zeros(3), np.zeros(3)))
     assert isinstance(error, kjit.ArgumentError) and "shared memory must be a number of bytes" in str(error), error
 
-# The other conversions still work after all exceptions.
+# After all exceptions, the other conversions still work.
 r = np.zeros(3)
 double(r, np.arange(3.0))
 assert r.tolist() == [0, 2, 4]

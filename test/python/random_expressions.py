@@ -45,7 +45,7 @@ IN_PLACE = ("__iadd__", "__isub__", "__imul__")
 
 
 class Like:
-    """An object of which NumPy makes an array."""
+    """An object that NumPy can convert to an array."""
 
     def __init__(self, host):
         self.host = host
@@ -74,7 +74,8 @@ COMPARISONS = {
 
 
 class Program:
-    """The same statements on arrays of NumPy and of kjit. `arrays` has pairs; some are views of others."""
+    """Runs the same statements on NumPy arrays and on kjit arrays. `arrays` contains pairs; some are views of
+    others."""
 
     def __init__(self, number, kind):
         self.choice, self.generator = random.Random(seed + number), np.random.default_rng(seed + number)
@@ -92,7 +93,7 @@ class Program:
     def add(self, host, own):
         self.arrays.append((host, own))
         if len(self.arrays) > 9:
-            self.arrays.pop(self.choice.randrange(len(self.arrays) - 1))  # `pick` needs the last one
+            self.arrays.pop(self.choice.randrange(len(self.arrays) - 1))  # `pick` needs the last array
 
     def pick(self, test=lambda host: True):
         fitting = [pair for pair in self.arrays if test(pair[0])]
@@ -102,11 +103,11 @@ class Program:
         return self.choice.choice(fitting)
 
     def partner(self, host):
-        """An array that broadcasts with another one, or a number."""
+        """Returns an array that broadcasts with another array, or a number."""
         if self.choice.random() < 0.25:
             number = self.choice.randrange(1, 8) if self.kind == "i" else self.choice.choice((0.5, 2.0, 1.25, 3))
             typed = host.dtype.type(number)
-            return typed, self.choice.choice((number, typed))  # a number of Python or of NumPy
+            return typed, self.choice.choice((number, typed))  # a Python or NumPy number
 
         def fits(other):
             try:
@@ -160,7 +161,7 @@ class Program:
             return
         word = self.choice.choice(IN_PLACE)
         made_b, made_y = self.choice.choice(((b, y), (b * a[:1].astype(a.dtype), None)))
-        if made_y is None:  # a part that the program does not hold, and that reads the elements that are written
+        if made_y is None:  # a part to which the program holds no reference, and which reads the overwritten elements
             if made_b.dtype != a.dtype or made_b.shape != np.broadcast_shapes(np.shape(b), a.shape[:0] + a[:1].shape):
                 return
             if np.broadcast_shapes(a.shape, made_b.shape) != a.shape:
@@ -238,7 +239,8 @@ class Program:
     def whole(self):
         """A whole pair with at least three elements along its first axis, and an array of indices along it."""
         a, x = self.pick(lambda host: host.ndim and host.shape[0] > 2)
-        places = self.generator.permutation(a.shape[0])[: self.choice.randrange(1, a.shape[0])]  # each index once: NumPy's order of equal ones is not promised
+        # each index once, because NumPy does not specify the order of equal indices
+        places = self.generator.permutation(a.shape[0])[: self.choice.randrange(1, a.shape[0])]
         places = np.where(self.generator.random(places.size) < 0.5, places, places - a.shape[0])
         return a, x, places, self.choice.choice((places, knp.asarray(places), places.tolist()))
 
@@ -258,7 +260,7 @@ class Program:
         elif which == 3:
             a[places], x[own] = a[-places.size :] * number, x[-places.size :] * number
         else:
-            # a copy: from a view of the same memory NumPy writes some elements before it has read others
+            # a copy, because NumPy writes some elements of a view on the same memory before it has read others
             a[places, ...], x[own, ...] = a[: places.size].copy(), x[: places.size].copy()
 
     def take_at(self):
@@ -294,7 +296,7 @@ class Program:
             self.add(a, x)
 
     def point(self):
-        """Arrays without dimensions, and elements that NumPy has as scalars."""
+        """Arrays without dimensions, and elements that are scalars in NumPy."""
         a, x = self.pick(lambda host: host.ndim == 1 and host.size > 1)
         b, y = a[-1, ...], x[-1, ...]  # views of the last element
         number, own = np.asarray(a[-1]), x[-1]  # copies
@@ -323,7 +325,7 @@ class Program:
         same(u, p, [*self.trace, "an update of bools"])
 
     def other_operand(self):
-        """An operand, an assigned value or an update of another class than an array."""
+        """An operand, an assigned value or an update of a class that is not an array."""
         if not ON_CPU:
             return
         a, x = self.pick()
@@ -347,7 +349,8 @@ class Program:
                 x += other
 
     def out_of_range(self):
-        """A comparison with an integer that the type of the array may not have, after arithmetic and within an expression."""
+        """A comparison with an integer that the array's type may not have, after arithmetic and within an
+        expression."""
         if self.kind == "f":
             return
         a, x = self.expression(2)
@@ -366,7 +369,7 @@ class Program:
             self.arrays.pop(self.choice.randrange(len(self.arrays)))
 
     def lend(self):
-        """NumPy has the memory for a while, and writes it."""
+        """NumPy uses the memory for a while, and writes to it."""
         if not ON_CPU or len(self.lent) > 1:
             return
         a, x = self.pick()

@@ -28,7 +28,7 @@ CASES = [
 
 
 def distance(a, b):
-    """The largest distance of the distribution functions of two samples, in units of sqrt(2 / COUNT)."""
+    """Returns the maximum distance between the distribution functions of two samples, in units of sqrt(2 / COUNT)."""
     a, b = np.sort(a), np.sort(b)
     both = np.concatenate([a, b])
     gaps = np.searchsorted(a, both, side="right") / len(a) - np.searchsorted(b, both, side="right") / len(b)
@@ -166,7 +166,8 @@ def check_states():
 
 
 def check_stream():
-    """Pieces of the stream are the numbers of one call, and of kjit.random_uniform; copies of a generator continue as it does."""
+    """Parts of the stream equal the numbers of one call, and those of kjit.random_uniform. Copies of a generator
+    continue in the same way."""
     a, b = default_rng(3), default_rng(3)
     pieces = np.concatenate([a.random(5).to_host(), a.uniform(0.0, 1.0, 7).to_host()])
     assert np.array_equal(pieces, b.random(12).to_host()) and np.array_equal(pieces, kjit.random_uniform(12, 3).to_host())
@@ -217,7 +218,7 @@ def check_refusals():
 
 
 def check_means():
-    """The means and variances of integers, of so many numbers that a proposal that is off by one is seen."""
+    """The means and variances of integers, with enough numbers to detect a proposal that is off by one."""
     rng, count = default_rng(11), 10**6
     laws = {
         "poisson": [((50.0,), 50.0, 50.0), ((3.0,), 3.0, 3.0)],
@@ -234,7 +235,7 @@ def check_means():
 
 
 def check_axes():
-    """Orders along an axis, and elements of an array."""
+    """Permutations along an axis, and random elements of an array."""
     rng, x = default_rng(12), np.arange(60).reshape(4, 5, 3)
     for axis in range(3):
         moved = np.moveaxis(rng.permutation(kjit.array(x), axis=axis).to_host(), axis, 0)
@@ -249,7 +250,7 @@ def check_axes():
 
 
 def check_older():
-    """RandomState, and the functions of the module, which continue one generator on each device."""
+    """RandomState and the module's functions, which continue one generator on each device."""
     from kjit.numpy import random
     from kjit.numpy.random import RandomState, rand
 

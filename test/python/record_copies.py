@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Copies and pickles of arrays of records and dates have NumPy's elements, and what has no operators is refused by name."""
+"""Copies and pickles of arrays of records and dates have NumPy's elements. Operations that these types lack are
+rejected by name."""
 import copy
 import pickle
 
@@ -42,7 +43,7 @@ def check(name, own, wanted):
     found, wanted = host(made), wanted.ravel() if name == "flatten" else wanted
     assert isinstance(made, kjit.Array) or name == "np.copy", (name, type(made))
     assert found.dtype == wanted.dtype and found.shape == wanted.shape and str(found.tolist()) == str(wanted.tolist()), (name, found, wanted)
-    if wanted.size and isinstance(made, kjit.Array):  # the elements of the copy are its own
+    if wanted.size and isinstance(made, kjit.Array):  # the copy has its own elements
         made.copy_from(np.zeros(made.shape, wanted.dtype))
     assert str(own.to_host().tolist()) == str(before.tolist()), name
 
@@ -55,7 +56,7 @@ for wanted in ARRAYS:
         check(name, own.T, wanted.T)
         check(name, own[1:], wanted[1:])
 
-# Copies of several threads' worth of elements, from strides.
+# Copies of strided arrays that are large enough for several threads.
 many = np.zeros((300, 70), RECORD)
 many["a"], many["b"] = np.arange(21000).reshape(300, 70), -np.arange(21000).reshape(300, 70)
 assert (kjit.array(many)[::3, ::-2].copy().to_host() == many[::3, ::-2]).all()

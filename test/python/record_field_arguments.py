@@ -130,7 +130,7 @@ assert ratio(a) == a["x"].mean() / a["n"].mean()
 assert not ratio.runs_in_python
 
 
-# Fields of a record by number.
+# The fields of a record, by index.
 @cuda.jit
 def numbered(a, r):
     p = a[1]

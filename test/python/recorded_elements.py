@@ -15,7 +15,7 @@ import kjit.numpy as knp
 place = sys.argv[1]
 COUNT = 300
 
-# Every type of elements, converted and copied.
+# Every element type, converted and copied.
 for name in ("bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64", "complex64", "complex128"):
     want = seeds.fresh_generator().integers(0, 2 if name == "bool" else 100, 7).astype(name)
     x = knp.asarray(want, device=place)
@@ -24,7 +24,7 @@ for name in ("bool", "int8", "uint16", "int32", "uint64", "float16", "float32", 
         assert number == want[i].item() and type(number) is type(want[i].item()), (name, i, number)
         assert x[i].to_host() == want[i] and x[i].dtype == x.dtype and x[i].shape == () and x[i].device == place
 
-# What is recorded, and what is not.
+# Operations that are recorded, and operations that are not.
 x = knp.asarray(np.arange(5.0), device=place)
 y = x[1]
 assert "a copy of one element" in kjit.explain(y), kjit.explain(y)
@@ -43,7 +43,7 @@ last = x[4]
 del x  # the copy keeps the memory
 assert float(last) == 4
 
-# Elements are read by some threads and overwritten by another.
+# Some threads read elements while another thread overwrites them.
 x = knp.asarray(np.arange(float(COUNT)), device=place)
 elements = [x[i] for i in range(COUNT)]
 wrong = []

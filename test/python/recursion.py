@@ -24,7 +24,7 @@ folder = tempfile.TemporaryDirectory()
 
 
 def assembled(kernel, signature):
-    """The PTX of a kernel, which NVIDIA's assembler takes where there is one."""
+    """Returns the PTX of a kernel. NVIDIA's assembler must accept it if it is installed."""
     ptx = cuda.compile(kernel, signature, device=False, abi="numba", cc=(9, 0))[0]
     path = os.path.join(folder.name, "code.ptx")
     with open(path, "w") as file:
@@ -145,7 +145,7 @@ plain = {function.py_func: function for function, _ in NUMBERS}
 
 
 def python_of(function):
-    """The function as Python alone runs it: the functions that it calls are of Python, too."""
+    """Returns the function for Python alone: the functions that it calls are Python functions, too."""
     space = dict(function.__globals__)
     made = {f.__name__: type(f)(f.__code__, space, f.__name__, f.__defaults__) for f in plain}
     space.update(made)
@@ -264,7 +264,7 @@ sort_rows[1, 32](shown)
 assert (shown == np.sort(rows, axis=1)).all()
 assembled(sort_rows.py_func, "void(float64[:, :])")
 
-# ---- functions that others define, and functions inside of kernels ----
+# ---- functions that other functions define, and functions in kernels ----
 
 
 def make(step):
@@ -314,7 +314,7 @@ def triangle(n):
 @kjit.jit
 def plain_kernel(r):
     r[0] = plain_factorial(10)
-    r[1] = triangle(100)  # more than the literals that have functions of their own
+    r[1] = triangle(100)  # more literals than the number that get separate functions
     r[2] = triangle(kjit.i64(50))
 
 
@@ -323,7 +323,7 @@ plain_kernel[1, 1](result)
 assert list(result) == [math.factorial(10), 5050, 1275], result
 assert plain_factorial(5) == 120 and triangle(1000) == 500500
 
-# ---- what cannot be ----
+# ---- impossible recursions ----
 
 
 def fails(kind, text, call, *arguments):
@@ -378,7 +378,7 @@ assert len(str(fails(kjit.Error, "growing", growing, 40, 1))) < 10000
 fails(kjit.Error, "Return type of recursive function does not converge", unlike, 3)
 error = fails(RecursionError, "the recursion of `endless` is too deep", endless, 1)
 assert isinstance(error, kjit.KernelError) and error.file == __file__, error
-assert endless(-1) == 0  # the program goes on
+assert endless(-1) == 0  # the program continues
 
 
 @cuda.jit
@@ -409,7 +409,7 @@ if kjit.device().kind == "cpu":
 
 
 def draw_value(depth=2):
-    """An expression of n and x."""
+    """Returns an expression of n and x."""
     if depth == 0 or rng.random() < 0.3:
         return rng.choice(["n", "x", "x", str(rng.randrange(9)), f"{rng.randrange(1, 9)}.5"])
     return f"({draw_value(depth - 1)} {rng.choice('+-*')} {draw_value(depth - 1)})"
@@ -426,7 +426,7 @@ def draw_step(names):
 
 
 def draw_function(name, names):
-    """A function that ends for n below 1, in one of the forms that people write."""
+    """Returns a function that ends for n below 1, in one of the forms that people write."""
     base, step = f"{draw_value()} % 1009", draw_step(names)
     forms = [
         f"    if n < 1:\n        return {base}\n    return {step}\n",

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""A record of an array is a reference, as it is in NumPy: each function runs in Python and compiled, and the arrays are the same."""
+"""A record of an array is a reference, as in NumPy. Each function runs in Python and compiled, and both leave the same
+elements in the arrays."""
 import os
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
@@ -161,7 +162,7 @@ FUNCTIONS += [gone_through_by_functions]
 
 
 def in_python(function):
-    """Python has no attributes for the fields of records: numpy.record has."""
+    """In Python, records need numpy.record to have attributes for their fields."""
 
     def run(a, b):
         return function(a.view(np.recarray), b.view(np.recarray))
@@ -200,7 +201,7 @@ for function in FUNCTIONS:
         assert a.tobytes() == c.tobytes() and b.tobytes() == d.tobytes(), (function.__name__, compiled, a, c, b, d)
 
 
-# ---- elements that are numbers stay numbers, whatever is done to the array afterwards ----
+# ---- elements that are numbers stay the same numbers when the array changes ----
 
 
 def numbers(x, z):
@@ -242,7 +243,7 @@ shared_records[1, 4](r)
 assert r.tolist() == [30, 21, 12, 3]
 
 
-# ---- swapped: the second value is read after the first one has been stored, as in NumPy and Numba ----
+# ---- swaps: the second value is read after the first one has been stored, as in NumPy and Numba ----
 
 
 def swap(a, i, j):

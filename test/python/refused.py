@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""What algorithms say of arguments that they do not take: in words of the call, not of what is behind it."""
+"""Messages of algorithms about arguments that they do not support. The messages use the terms of the call, not those of
+its implementation."""
 import kjit
 import numpy as np
 
@@ -77,11 +78,11 @@ for kind, text, call in (
 
 # A list can be the shape of a new array, as in NumPy. An integer of NumPy can be the shape as well.
 assert kjit.random_uniform([3, 2], 1).shape == (3, 2) and kjit.random_integers(np.int64(3), 1, 0, 9).shape == (3,)
-# What may be left out still may, and bits are looked at by every sort of numbers.
+# Optional arguments can still be omitted, and every numeric sort supports bits.
 assert kjit.bincount(n, 9, None).sum() == 9 and kjit.sort_segments(n, np.array([0, 4, 9])).shape == (9,)
 assert kjit.top_k(n, 2, out=(np.zeros(2, int), None))[0].tolist() == [0, 1]
 assert kjit.argsort(np.array([5, 4, 3]), begin_bit=1, end_bit=3).tolist() == [2, 0, 1]
-# What is not masked is read, and an initial value of 64 bits is one.
+# Elements that are not masked are read, and a 64-bit initial value is accepted.
 assert kjit.reduce(np.ma.array([1, 2, 3])) == 6
 assert kjit.reduce(n, "max", initial=2**40) == 2**40 and kjit.reduce(line, initial=2**40) == 2**40 + 3
 assert kjit.scan(n.astype("u8"), "max", initial=2**63 + 1)[0] == 2**63 + 1

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""njit, vectorize and guvectorize round products and sums one by one on the CPU, as Numba and NumPy do: results are NumPy's to the last bit."""
+"""On the CPU, njit, vectorize and guvectorize round products and sums separately, as Numba and NumPy do: results equal
+NumPy's to the last bit."""
 import numpy as np
 import seeds
 
@@ -8,7 +9,8 @@ from kjit import guvectorize, njit, vectorize
 rng = seeds.fresh_generator()
 x, y, z = rng.standard_normal((3, 5000))
 wanted = x * y + z
-assert np.any(np.array([float(np.longdouble(a) * b + c) for a, b, c in zip(x, y, z)]) != wanted)  # a fused operation would be seen
+# a fused operation would give another result
+assert np.any(np.array([float(np.longdouble(a) * b + c) for a, b, c in zip(x, y, z)]) != wanted)
 
 
 @njit

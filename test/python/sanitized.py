@@ -1,7 +1,7 @@
 # RUN: %python %s %srcdir %builddir %cc
-"""The extension under AddressSanitizer: compiled once more with it, in an interpreter that has the sanitizer loaded, under
-the tests that hand it the oddest things. What Python and NumPy keep until the end is no finding; what the extension does
-is. (The library itself runs under sanitizers in builds of its own.)"""
+"""The extension under AddressSanitizer. It is compiled again with the sanitizer, and an interpreter that has the
+sanitizer loaded runs the tests that pass the most unusual objects. Memory that Python and NumPy keep until the end is
+not reported; memory that the extension keeps is. (Separate builds run the library itself under sanitizers.)"""
 import concurrent.futures
 import glob
 import os
@@ -24,7 +24,7 @@ if not os.path.isabs(library):
 
 
 def clean(report):
-    """The leaks of a report whose memory the extension allocated."""
+    """Returns the leaks in a report whose memory the extension allocated."""
     blocks = re.split(r"\n(?=(?:Direct|Indirect) leak of)", report)
     return [block for block in blocks[1:] if re.search(r"#[1-3] .*(_kjit\.abi3\.so|tools/python/src/)", block)]
 

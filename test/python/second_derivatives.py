@@ -66,7 +66,7 @@ def gauss(u, v, i, j, s):
     return kjit.exp(-s * (u - v) ** 2)
 
 
-# ---- the programs for NumPy or JAX, m ----
+# ---- the programs, with m as NumPy or JAX ----
 
 
 def parts(m, values):
@@ -74,13 +74,13 @@ def parts(m, values):
 
 
 def logsumexp(m, values, axis=-1):
-    """Its shift is not derived: the result does not depend on it."""
+    """The result does not depend on the shift, so the shift is not differentiated."""
     shift = float(np.max(np.real(values))) if m is np else 0.0
     return m.log(m.sum(m.exp(values - shift), axis=axis)) + shift
 
 
 def extreme(m, values, sign):
-    """The largest or smallest element of each row by the real part."""
+    """Returns the largest or smallest element of each row, by the real part."""
     places = m.argmax(sign * m.real(values), axis=-1)
     return m.take_along_axis(values, places[..., None], axis=-1)[..., 0]
 
@@ -200,7 +200,7 @@ def check_second(name, ours, theirs, args):
 
 
 def check_third(name, ours, theirs, args):
-    """Derives the sum of the cubes of a product with second derivatives."""
+    """Differentiates the sum of the cubes of a product with second derivatives."""
     numbers, along = tuple(range(len(args))), draw(args)
 
     def norm(*values):

@@ -159,7 +159,7 @@ def spin(cupy, seconds):
 
 def check_cupy(cupy):
     class Derived(cupy.ndarray):
-        """A type of the library for which kjit goes through DLPack."""
+        """A library type for which kjit uses DLPack."""
 
         __module__ = "cupy.derived"
 
@@ -251,7 +251,7 @@ def check_copies():
 
 
 def rate_of_copies():
-    """GB/s of copies from GPU to GPU, without and with peer access."""
+    """Prints the GB/s of copies between GPUs, without and with peer access."""
     size = 1 << 28
     source, to = kjit.empty(size, "u8", "cuda:0"), kjit.empty(size, "u8", "cuda:1")
     rates = []

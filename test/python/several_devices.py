@@ -37,7 +37,7 @@ def name_of(number):
 
 
 def raises(kinds, pattern, call, *args, **keywords):
-    """The message of the exception that a call raises."""
+    """Returns the message of the exception that a call raises."""
     try:
         call(*args, **keywords)
     except kinds as error:
@@ -120,7 +120,7 @@ def check_required_context():
 
 
 def check_threads():
-    """Each thread has a device of its own, and starts with the first one."""
+    """Each thread has its own current device, and starts with the first one."""
     found, barrier = {}, threading.Barrier(2 * COUNT)
 
     def work(number):
@@ -200,7 +200,7 @@ class Foreign:
 
 
 def check_foreign():
-    """The interface does not name the device: the address does."""
+    """The interface does not name the device, but the address determines it."""
     with cuda.gpus[1]:
         own = cuda.to_device(np.ones(8))
         foreign = Foreign(own[2:])
@@ -214,7 +214,7 @@ def check_foreign():
     assert kjit.from_dlpack(made).device == name_of(1)
     host = np.zeros(3)
     for number in range(COUNT):
-        with cuda.gpus[number]:  # memory of the host is everybody's
+        with cuda.gpus[number]:  # all devices can use host memory
             add_to[1, 32](host, cuda.to_device(np.full(3, number + 1.0)))
     np.testing.assert_array_equal(host, COUNT * (COUNT + 1) / 2)
 
@@ -243,7 +243,7 @@ def check_copies():
 
 
 def check_copies_of_objects():
-    """Copied and pickled arrays stay on their device; where there is no such device, the current one is taken."""
+    """Copied and pickled arrays stay on their device. If this device does not exist, the current device is used."""
     x = random.standard_normal(7)
     with cuda.gpus[1]:
         there = cuda.to_device(x)
@@ -294,7 +294,7 @@ def check_streams():
 
 
 def check_launches():
-    """A launch is on the current device; a kernel with a configuration is the same for all of them."""
+    """A launch runs on the current device. A kernel with a configuration can run on all devices."""
     configured = axpy[4, 64]
     x = random.standard_normal(200)
     for number in [0, 1, 1, 0, COUNT - 1]:
@@ -307,7 +307,7 @@ def check_launches():
             with cuda.gpus[other]:
                 text = raises(kjit.ArgumentError, f"launch is on {name_of(other)}, but the array is on {name_of(number)}", configured, r, 1, here, here)
                 assert "`r`" in text and "peer access" in text, text
-    # kjit's own kernels run where their arrays are.
+    # kjit's own kernels run on the device of their arrays.
     a, b = (kjit.array(x, device=name_of(i)) for i in range(2))
     for place, other in ((a, b), (b, a)):
         scale(place, 3, place)
@@ -362,7 +362,8 @@ def check_peers():
         raises(kjit.ArgumentError, "the array is on", scale, here._own, 1, there._own)
         first.enable_peer_access(second)
         raises(CudaAPIError, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", first.enable_peer_access, 1)
-        raises(CudaAPIError, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", second.disable_peer_access, first)  # access goes one way
+        # access is allowed in one direction
+        raises(CudaAPIError, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", second.disable_peer_access, first)
         for _ in range(3):
             add_to[4, 64](here, there)
         cuda.synchronize()
@@ -380,7 +381,7 @@ def check_peers():
 
 
 def check_random_programs():
-    """Arrays on random devices, copies between them, launches where they are, by NumPy as well."""
+    """Arrays on random devices, copies between them, and launches on their devices, compared with NumPy."""
     count = int(random.integers(20, 60))
     arrays = []
     for _ in range(6):

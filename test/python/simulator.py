@@ -39,7 +39,7 @@ def operand(names):
 
 
 def expression(names, depth, is_integer):
-    """A text; is_integer: of integers only, as & and << want them."""
+    """Returns an expression as text. is_integer: uses only integers, which & and << require."""
     if depth == 0:
         return random.choice([*names, str(random.choice([1, 2, 3, 7, 1000]))]) if is_integer else operand(names)
     inner = [expression(names, depth - 1, is_integer) for _ in range(2)]
@@ -60,7 +60,7 @@ def expression(names, depth, is_integer):
                           f"helper({inner[0]}, {inner[1]})", f"float32({inner[0]})", f"math.atan({inner[0]} * 0.5)"])
 
 
-# Statements in which the threads of a block work together; v is a value of each thread, which they change.
+# Statements in which the threads of a block cooperate. v is a value of each thread, which they change.
 TOGETHER = [
     "s[t] = v; cuda.syncthreads(); v = v + s[(t + 1) % 32]; cuda.syncthreads()",
     "v = v + cuda.shfl_down_sync(0xffffffff, v, 1)",
@@ -94,7 +94,8 @@ TOGETHER = [
 
 
 def kernel(statement=None):
-    """A kernel and the types of its arrays. statement: of TOGETHER, with which the kernel reads float64 elements; None for random ones."""
+    """Returns a kernel and the types of its arrays. statement: a row of TOGETHER with which the kernel reads float64
+    elements, or None for random statements."""
     is_integer = statement is None and random.random() < 0.5
     x, y = (random.choice(INTEGERS if is_integer else TYPES) if statement is None else np.dtype("f8") for _ in range(2))
     result = random.choice([x, y, np.dtype("i8" if is_integer else "f8")])
@@ -151,7 +152,7 @@ def run(text, dtypes, simulated):
     cuda.config.ENABLE_CUDASIM = int(simulated)
     try:
         with np.errstate(all="ignore"):
-            cuda.jit(space["kernel"], opt=False)[2, THREADS](*arguments)  # which fuses no products and sums
+            cuda.jit(space["kernel"], opt=False)[2, THREADS](*arguments)  # does not fuse products and sums
     finally:
         cuda.config.ENABLE_CUDASIM = 0
     return arguments
@@ -188,7 +189,7 @@ def compare_random():
     return ran
 
 
-# ---- what only a simulator has ----
+# ---- features that only a simulator has ----
 
 DEBUGGED = '''
 import numpy as np

@@ -63,7 +63,8 @@ class Writer:
         return draw.choice(forms).format(a=a, b=b)
 
     def share(self):
-        """A value in shared memory: all threads read before one writes, and write before one reads."""
+        """A value in shared memory: all threads read it before one thread writes it, and that thread writes it before
+        another one reads it."""
         self.add(f"old = bounded({self.value()})")
         self.add("cuda.syncthreads()")
         self.add(f"s[{self.random.randrange(2)}, t] = old")
@@ -152,7 +153,7 @@ def run(programs):
             names["kernel"][grid, block](r, q, x)
             told = r.tolist(), q.tolist()
         except Exception as error:
-            # Numba's simulator computes with Python's numbers, and quotes the text of a KeyError.
+            # Numba's simulator computes with Python numbers, and quotes the text of a KeyError.
             text = str(error).splitlines()[-1].replace("numpy.int64", "int").replace("numpy.float64", "float").strip("'")
             told = type(error).__name__, [kind.__name__ for kind in type(error).__mro__], text
         print(json.dumps(told), flush=True)

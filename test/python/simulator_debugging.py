@@ -52,7 +52,7 @@ def run(text, commands="", *arguments):
         path = os.path.join(folder, "test_program.py")
         with open(path, "w") as file:
             file.write(text)
-        # no .pdbrc of the user is read
+        # the user's .pdbrc is not read
         environment = {n: v for n, v in os.environ.items() if n not in OF_DEBUGGERS} | {"KJIT_DEVICE": "python", "HOME": folder}
         with subprocess.Popen([sys.executable, "-X", "faulthandler", *arguments, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, env=environment) as child:
@@ -64,7 +64,7 @@ def run(text, commands="", *arguments):
 
 
 def expect(title, found, *wanted, absent=()):
-    """The texts have to follow one another."""
+    """The texts must occur in this order."""
     global failures
     at = 0
     for text in wanted:
@@ -86,12 +86,12 @@ def check_pdb():
     expect("step", found, "-> s[i] = square(x[i])", "display i: np.int64(1)" if "np.int64" in found else "display i: 1", "--Call--", "-> def square(v):",
            "-> w = v * v", "1.0", "-> return w", "--Return--", "-> s[i] = square(x[i])", "1", "-> return w", "-> cuda.syncthreads()",
            "[10.  5.  2.  1.]", absent=("kjit/simulator/arithmetic.py(", "kjit/simulator/together.py("))
-    # the words of kjit.cuda have the values of the thread in which the debugger stops
+    # names of kjit.cuda have their values in the thread in which the debugger stops
     found = run(PROGRAM, TO_NEXT_LINE + "p cuda.threadIdx, cuda.threadIdx.x, cuda.blockDim.x, cuda.grid(1)\np cuda.syncthreads()\nn\nn\nn\nc\n")
     found = re.sub(r"np\.int\d+\((\d+)\)", r"\1", found)
     expect("words", found, "((1, 0, 0), 1, 4, 1)", "TypeError: cuda.syncthreads can be used in a kernel only", "-> cuda.syncthreads()", "-> r[i] = s[3 - i] + 1",
            "[10.  5.  2.  1.]")
-    # a debugger that traces the program from its beginning
+    # a debugger that traces the program from its start
     found = run(PROGRAM.replace("        breakpoint()\n", "        pass\n"), "b 6\nc\nb 17, i == 2\nclear 1\nc\np i, s.tolist()\ns\ns\nc\nq\n", "-m", "pdb")
     expect("python -m pdb", found, "-> w = v * v", "-> r[i] = s[3 - i] + 1", "[0.0, 1.0, 4.0, 9.0])", "[10.  5.  2.  1.]",
            absent=("kjit/simulator/arithmetic.py(", "kjit/simulator/words.py("))

@@ -76,28 +76,28 @@ def run(kernel, kinds, x, simulated):
     cuda.config.ENABLE_CUDASIM = int(simulated)
     try:
         with np.errstate(all="ignore"):
-            cuda.jit(kernel, opt=False)[len(x[0]), 1](*results, *x)  # opt: no product and sum is rounded once
+            cuda.jit(kernel, opt=False)[len(x[0]), 1](*results, *x)  # opt: no product and sum are fused
     finally:
         cuda.config.ENABLE_CUDASIM = 0
     return results
 
 
 def bits(array):
-    """Equal for equal numbers: all NaNs are one number."""
+    """Two numbers are equal if they are the same number; all NaNs are equal."""
     if array.dtype.kind == "f":
         array = np.where(np.isnan(array), array.dtype.type(np.nan), array)
     return array.tobytes()
 
 
 def result_kinds(function, arguments):
-    """The types of the result in the interpreter."""
+    """Returns the types of the result in the interpreter."""
     with np.errstate(all="ignore"):
         result = exact.find(function, tuple(map(type, arguments)))(*arguments)
     return [type(r) for r in result] if isinstance(result, tuple) else [type(result)] * 2
 
 
 def compiled_result(function, count, kind):
-    """The type of the result in a compiled kernel, as text of the kernel IR."""
+    """Returns the type of the result in a compiled kernel, as kernel IR."""
     names = ", ".join("abc"[:count])
     device = cuda.jit(device=True)(eval(f"lambda {names}: function({names})", {"function": function}))
     return device._function.find_result(", ".join([cuda.types.typeof(kind(1)).text] * count))
@@ -130,7 +130,7 @@ def compare():
     return compared
 
 
-# ---- errors inside of a function ----
+# ---- errors in a function ----
 
 
 def quotients(r, x):
@@ -143,7 +143,7 @@ def root(r, x):
 
 
 def outcome(function, x, simulated, **options):
-    """The bytes of the result, or the class of the error and its text."""
+    """Returns the bytes of the result, or the class of the error and its text."""
     r = np.zeros(3, np.float32)
     cuda.config.ENABLE_CUDASIM = int(simulated)
     try:

@@ -19,7 +19,7 @@ np.seterr(all="ignore")
 
 
 def numbers(size, dtype):
-    """Random elements with special values among them."""
+    """Returns random elements, including special values."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return generator.random(size) < 0.5
@@ -35,7 +35,7 @@ def numbers(size, dtype):
 
 
 def bits(x):
-    """The bits of the elements; all NaNs count as one value."""
+    """Returns the bits of the elements. All NaNs count as one value."""
     x = np.asarray(x)
     return np.where(np.isnan(x), np.zeros((), x.dtype), x).tobytes() + np.isnan(x).tobytes() if x.dtype.kind == "f" else x.tobytes()
 
@@ -49,7 +49,7 @@ def same(got, expected, what):
 
 
 def heat(call):
-    """Repeats a call until its expression can have a C function, and returns whether it has one."""
+    """Repeats a call until its expression can have a C function. Returns whether it has one."""
     for _ in range(5):
         for _ in range(40):
             knp.compute(call())
@@ -98,7 +98,7 @@ for dtype, texts in TYPES.items():
                 b, pair[1] = a, pair[0]
             same(function(*pair, knp), function(a, b, np), (dtype, text, form, size))
 
-# A row that broadcasts has the key of one that does not.
+# A row that broadcasts has the same key as one that does not.
 a, b = numbers((4, 15), "f8"), numbers(15, "f8")
 x, y = knp.asarray(a, copy=True), knp.asarray(b, copy=True)
 assert heat(lambda: x[:1] - y)
@@ -124,7 +124,7 @@ for text in ("x += y", "x[1:] += x[:-1]", "x[::-1] += x", "x *= x", "xp.add(x, y
             for name in "xyz":
                 same(mine[name], host[name], (text, turn, name))
 
-# Numbers: limits of types, numbers of NumPy, and values that change from call to call.
+# Numbers: limits of types, NumPy numbers, and values that change between calls.
 for dtype, values in {"u8": [0, 2**63 - 1, 2**63, 2**64 - 1, np.uint64(7)], "i1": [-128, 127, np.int8(-3)], "f4": [0.1, 3, np.float32(0.1), float("nan"), 1e300, -0.0], "f8": [0.1, 2**53 + 1]}.items():
     x = numbers(50, dtype)
     own = knp.asarray(x, copy=True)
@@ -133,12 +133,13 @@ for dtype, values in {"u8": [0, 2**63 - 1, 2**63, 2**64 - 1, np.uint64(7)], "i1"
         same(own * value, x * np.asarray(value).astype(dtype), (dtype, value))
         same(value - own, np.asarray(value).astype(dtype) - x, (dtype, value, "reflected"))
 
-# Functions of the C library have other last bits in vectors, so no line computes them; large arrays use the func.
+# Vectorized C library functions can differ in their last bits, so no C function computes them. Large arrays use the
+# func.
 x = knp.asarray(numbers(100, "f8"))
 assert not heat(lambda: knp.sin(x) + 1) and not heat(lambda: knp.pow(x, 2.5))
 same(knp.asarray(np.ones(300000)) + 1, np.full(300000, 2.0), "large")
 
-# Memory of NumPy is read at each call; threads share a line; empty arrays and arrays without dimensions.
+# NumPy memory is read at each call; threads share a C function; empty arrays and arrays without dimensions.
 host = np.zeros(20)
 shared = knp.from_dlpack(host)
 for i in range(200):
@@ -169,7 +170,7 @@ for _ in range(150):
     same(empty * empty, np.zeros((3, 0), "f4"), "no elements")
     same(point + point, np.asarray(4.0), "no dimensions")
 
-# A forked process has a context of its own, and computes none of its parent's pending arrays.
+# A forked process has its own context, and computes none of its parent's pending arrays.
 older, newer = knp.ones(3) + 1, knp.ones(3) + 2
 child = os.fork()
 if not child:

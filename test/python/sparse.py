@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Sparse matrices that are made of arrays: indices that would lead out of these are found before a product reads them."""
+"""Sparse matrices that are created from arrays. Indices that are out of bounds are found before a product reads
+them."""
 import kjit
 import numpy as np
 
@@ -22,7 +23,7 @@ def changed(array, place, value):
     return made
 
 
-# ---- what a user gives is checked, once ----
+# ---- arrays that a user passes are checked once ----
 
 makers = [lambda *parts, **options: kjit.CSR(*parts, (3, 3), **options), lambda *parts, **options: kjit.csr(parts, (3, 3), **options)]
 places = [lambda x: x, lambda x: x[::-1].copy()[::-1], lambda x: kjit.array(x, device=kjit.device())]
@@ -46,7 +47,7 @@ refused(TypeError, "there is no option 'speed'", lambda: kjit.CSR(ones, columns,
 
 
 class Given:
-    """What SciPy's matrices have."""
+    """Attributes and methods of SciPy's matrices."""
 
     def __init__(self, data, indices, indptr, shape):
         self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
@@ -62,7 +63,7 @@ refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.csr(broken))
 refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(broken, np.ones(3)))
 refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(kjit.csr(np.eye(3)), np.ones(3), transposed=broken))
 
-# ---- shapes and tuples that are none ----
+# ---- invalid shapes and tuples ----
 
 for shape in (3, (3,), (3, 3, 3), (3, 2.5), "ab"):
     refused(TypeError, "the shape of a matrix must be a tuple of two integers, (rows, columns), not ", lambda: kjit.csr((ones, columns, offsets), shape))
@@ -70,7 +71,7 @@ refused(TypeError, "not a tuple of 1", lambda: kjit.csr((ones,), (3, 3)))
 refused(TypeError, "the coordinates of a matrix must be a tuple of two arrays", lambda: kjit.csr((ones, columns), (3, 3)))
 refused(TypeError, "the coordinates of a matrix must be a tuple of two arrays", lambda: kjit.csr((ones, (columns,)), (3, 3)))
 
-# ---- solvers: 0 is off, as in SciPy ----
+# ---- solvers: 0 switches a limit off, as in SciPy ----
 
 hilbert = 1 / (np.arange(6)[:, None] + np.arange(6) + 1.0)
 right = hilbert @ np.ones(6)
@@ -78,7 +79,7 @@ loose = kjit.lsmr(hilbert, right, iteration_limit=500)
 tight = kjit.lsmr(hilbert, right, matrix_tolerance=0, b_tolerance=0, condition_limit=0, iteration_limit=500)
 assert loose.status == 0 and loose.residual_norm > 1e-10, loose
 assert tight.status == 0 and tight.residual_norm < 1e-13, tight
-steep = np.diag(10.0 ** np.arange(12))  # of a condition that is beyond 1e8
+steep = np.diag(10.0 ** np.arange(12))  # because the condition number exceeds 1e8
 for limit, status in ((1e8, 2), (0, 0)):
     found = kjit.lsmr(steep, np.ones(12), matrix_tolerance=0, b_tolerance=0, condition_limit=limit, iteration_limit=2000)
     assert found.status == status, found

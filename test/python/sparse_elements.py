@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Elements, sums, extrema and elementwise values of sparse matrices, against dense matrices of NumPy; for arrays of NumPy and of kjit."""
+"""Elements, sums, extrema and element-wise values of sparse matrices, compared with dense NumPy matrices, for NumPy
+arrays and kjit arrays."""
 import os
 import random
 
@@ -14,7 +15,7 @@ choice, generator = random.Random(seed), np.random.default_rng(seed)
 
 
 def dense(shape, code):
-    """A matrix of which about half the elements, and one row and column, are 0."""
+    """Returns a matrix in which about half of the elements, one row and one column are 0."""
     x = generator.integers(-9, 10, shape) if np.dtype(code).kind == "i" else generator.standard_normal(shape)
     x = x + 1j * generator.standard_normal(shape) if np.dtype(code).kind == "c" else x
     x = np.where(generator.random(shape) < 0.5, x, 0).astype(code)
@@ -28,7 +29,8 @@ def placed(x, is_own):
 
 
 def matrix(x, is_own, is_double=False):
-    """The matrix x. is_double: each entry is the exact sum of two of different signs, in columns that are not sorted."""
+    """Returns the matrix x. is_double: each entry is the exact sum of two entries with different signs, in unsorted
+    columns."""
     rows, columns = np.nonzero(x)
     data = x[rows, columns]
     if is_double:
@@ -44,7 +46,7 @@ def host(x):
 
 
 def same(got, expected, is_own, what):
-    """is_own: whether the result has arrays of kjit, or None for either kind."""
+    """is_own: whether the result has kjit arrays, or None for either kind."""
     parts = (got.data, got.indices, got.indptr) if isinstance(got, kjit.CSR) else (got,)
     assert is_own is None or all(isinstance(part, kjit.Array) == is_own for part in parts), (seed, what, [type(part) for part in parts])
     found, expected = host(got), np.asarray(expected)
@@ -141,7 +143,7 @@ for is_own in (False, True):
 
 
 class Foreign:
-    """An array of a library with types of its own, which kjit reads by DLPack."""
+    """An array of a library with its own types, which kjit reads by DLPack."""
 
     def __init__(self, array):
         self.array, self.shape, self.dtype = array, array.shape, "a type of that library"

@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Operators of sparse matrices, rows of them, and matrices made of others, against dense matrices of NumPy; for arrays of NumPy and of
-kjit."""
+"""Operators and rows of sparse matrices, and matrices that are built from others, compared with dense NumPy matrices,
+for NumPy arrays and kjit arrays."""
 import os
 import random
 

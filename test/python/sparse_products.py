@@ -23,7 +23,7 @@ rng = np.random.default_rng(seed)
 
 
 def coordinates(shape, code):
-    """Entries in any order, some of them in one place."""
+    """Returns entries in any order, some of them at the same position."""
     count = int(rng.integers(0, max(1, shape[0] * shape[1] // 3) + 1)) if min(shape) else 0
     rows, columns = rng.integers(0, max(shape[0], 1), count), rng.integers(0, max(shape[1], 1), count)
     rows = np.where(rows % 3 == 1, 0, rows)  # empty rows
@@ -35,9 +35,9 @@ def coordinates(shape, code):
 
 
 def make(shape, code):
-    """A matrix of kjit whose rows are not sorted, and the dense one."""
+    """Returns a kjit matrix with unsorted rows, and the dense matrix."""
     values, rows, columns = coordinates(shape, code)
-    if code == "bool":  # no place twice: bools are not added
+    if code == "bool":  # no position occurs twice, because bools are not added
         places = np.unique(rows * shape[1] + columns) if min(shape) else np.zeros(0, int)
         rows, columns, values = places // max(shape[1], 1), places % max(shape[1], 1), rng.random(len(places)) < 0.7
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0])[: shape[0]])]).astype(np.int32)
@@ -91,7 +91,7 @@ def check_other_forms():
 
 
 class Operator:
-    """What the solvers use of scipy.sparse.linalg.LinearOperator."""
+    """The parts of scipy.sparse.linalg.LinearOperator that the solvers use."""
 
     def __init__(self, matrix):
         self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype

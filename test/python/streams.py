@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Streams, events and graphs; streams of other libraries; DLPack's exchange API, as a library made here has it."""
+"""Streams, events and graphs; streams of other libraries; DLPack's exchange API, implemented by a library in this
+test."""
 import ctypes
 import os
 
@@ -114,7 +115,7 @@ for other in ("0", -1, 1.5, Protocol("a"), object(), 2**70):
     refused(TypeError, lambda other=other: add[None, None, other](r, x, 1), "a stream must be")
 
 
-# A library with DLPack's exchange API: a table of functions of C that its type has.
+# A library with DLPack's exchange API: its type has a table of C functions.
 class Tensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
                 ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),

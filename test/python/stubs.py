@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s %srcdir %t
-"""The stubs of kjit and kjit.cuda name what the packages have, are Python, and those of kjit.cuda are what
-tools/python/make-stubs.py writes."""
+"""The stubs of kjit and kjit.cuda have the same names as the packages, are valid Python, and for kjit.cuda are up to
+date with tools/python/make-stubs.py."""
 import ast
 import os
 import subprocess
@@ -14,7 +14,7 @@ here = os.path.dirname(kjit.__file__)
 
 
 def named(path):
-    """The names that a stub has."""
+    """Returns the names in a stub."""
     with open(path) as file:
         body = ast.parse(file.read()).body
     names = {n.name for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}

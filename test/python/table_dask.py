@@ -10,11 +10,11 @@ import kjit
 import numpy as np
 
 if __name__ == "__main__":
-    import seeds  # which workers do not find
+    import seeds  # workers cannot import these modules
 
 sys.path = [
     path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))
-]  # Dask imports a package `sparse`
+]  # Dask imports a package called `sparse`
 try:
     import dask.dataframe
     import pandas
@@ -32,7 +32,7 @@ def helper(x):
 
 
 def value(row, base):
-    """A function of the program's file, which workers do not import."""
+    """A function in the program's file, which workers do not import."""
     if row.n is kjit.NA:
         return kjit.NA
     return helper(row.x) + base * row.n

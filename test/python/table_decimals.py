@@ -35,7 +35,7 @@ def column(count, digits, scale, share):
 
 
 def types_of(digits, scale):
-    """The library's tables with a column `p` of a type with these digits."""
+    """Yields the library's tables with a column `p` whose type has these digits."""
     if pyarrow:
         for name in ("decimal32", "decimal64", "decimal128", "decimal256"):
             if hasattr(pyarrow, name) and digits <= {"decimal32": 9}.get(name, 18):

@@ -31,7 +31,7 @@ def with_nulls(values, kind, share):
 
 
 def part(count, number):
-    """A table, in which one column has no value if number is 2, and with texts that only it has."""
+    """Returns a table. If number is 2, one column has no value, and the table has strings that no other table has."""
     share = 0 if number == 1 else 0.2
     texts = np.array(["a", "b", f"only {number}", ""])[rng.integers(0, 4, count)]
     return pyarrow.table(
@@ -168,7 +168,7 @@ with tempfile.TemporaryDirectory() as folder:
     )
     check(got, want)
 
-    # The line of progress, with a clock that a batch moves on by a second.
+    # The progress line, with a clock that each batch advances by a second.
     clock = iter(range(10**6))
     before, scanning.time = scanning.time, types.SimpleNamespace(monotonic=lambda: next(clock))
     kjit.set_progress(True)
@@ -178,7 +178,7 @@ with tempfile.TemporaryDirectory() as folder:
     scanning.time = before
     assert text.getvalue().splitlines() == [f"kjit: {5 * s} rows in {s} s" for s in (1, 2, 4, 8)], text.getvalue()
 
-    # What is wrong is refused by name.
+    # Wrong arguments are rejected by name.
     unknown = os.path.join(folder, "t.data")
     open(unknown, "w").close()
     for call, kind, message in (

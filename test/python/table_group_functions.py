@@ -55,7 +55,7 @@ def of_pandas_loop(g):
     return g.b.max()
 
 
-# A function of a group, and the same for pandas if it cannot run it.
+# Runs a function on each group, and another one for pandas if pandas cannot run the first.
 FUNCTIONS = [
     (lambda g: g.a.max() - g["b"].min(), None),
     (lambda g: (g.a * g.b).sum(), None),
@@ -105,7 +105,7 @@ def frame_of(count, share):
 
 
 def sliced(frame):
-    """A table of pyarrow with empty chunks, and bitmaps that begin within a byte."""
+    """Returns a pyarrow table with empty chunks, and with bitmaps that begin inside a byte."""
     whole = pyarrow.Table.from_pandas(frame, preserve_index=False)
     third = len(frame) // 3
     parts = [whole.slice(0, third), whole.slice(third, 0), whole.slice(third)]
@@ -158,12 +158,12 @@ if pandas:
     got = t.groupby("k")["b"].apply(lambda x: x.max() - x.min())
     assert np.allclose(got, frame.groupby("k").b.max() - frame.groupby("k").b.min()) and got.name == "b"
     assert len(kjit.table(frame.iloc[:0]).groupby("k").apply(lambda g: g.b.sum())) == 0
-    # A selected column keeps its name, whatever it is.
+    # A selected column keeps its name, whatever the name is.
     renamed = frame.rename(columns={"b": "size", "a": "result"})
     assert kjit.table(renamed).groupby("k")["size"].sum().name == "size"
     assert kjit.table(renamed).groupby("k")["result"].sum().name == "result"
 
-# What is not supported is refused by name.
+# Unsupported operations are rejected by name.
 t = kjit.table({"k": np.array([1, 1, 2]), "x": np.arange(3.0), "m": np.ma.array([1, 2, 3], mask=[0, 1, 0]), "s": np.array(["a", "b", "c"])})
 groups = t.groupby("k")
 assert groups.apply(lambda g: g.x.sum())["result"].tolist() == [1, 2]

@@ -29,7 +29,7 @@ HOW = ("inner", "left", "right", "outer", "semi", "anti")
 
 
 def keys_of(kind, counts):
-    """The keys of two tables."""
+    """Returns the keys of two tables."""
     made = []
     limits = rng.integers(-(2**62), 2**62, 40)
     for count in counts:
@@ -43,7 +43,7 @@ def keys_of(kind, counts):
             )
         elif kind == "floats":
             made.append(np.array([-0.0, 0.0, 1.5, np.inf, 2.0**60, np.pi])[rng.integers(0, 6, count)].astype("f8"))
-        elif kind == "mixed":  # integers beside floats, and beside unsigned ones
+        elif kind == "mixed":  # integers joined with floats, and with unsigned integers
             choices = (np.array([-1.0, 0.5, 3.0, 2.0**52]), np.array([-1, 0, 3, 2**52]))
             made.append(choices[len(made)][rng.integers(0, 4, count)])
         elif kind == "unsigned":
@@ -64,7 +64,7 @@ def masked(values, share=None):
 
 
 def pairs_of(left, right, how, nulls_equal, missing_first=False):
-    """The pairs of row numbers, with None for no row. left and right: lists of keys."""
+    """Returns the pairs of row numbers, with None for no row. left and right: lists of keys."""
     of_key: dict = {}
     for j, key in enumerate(right):
         of_key.setdefault(key, []).append(j)
@@ -141,7 +141,7 @@ MAKERS = [
 
 
 def columns_of(made):
-    """The result as lists, name -> list with None for missing values."""
+    """Returns the result as lists, name -> list with None for missing values."""
     if isinstance(made, dict):
         return {name: column.tolist() for name, column in made.items()}
     if hasattr(made, "to_pydict"):
@@ -322,7 +322,7 @@ if pyarrow:
             and sorted(map(repr, made.select(want.column_names).to_pylist())) == rows[1]
         ), (seed, how)
 
-# What is wrong is refused by name.
+# Wrong arguments are rejected by name.
 t = kjit.table(
     {"k": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]"), "v": np.arange(3)}
 )

@@ -1,6 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %if pyarrow %{ PYTHONPATH=%builddir/python %pyarrow-python %} %else %{ %kjit-python %} %s
-"""Results of functions over tables come back as objects of the library that the table is from, with its types and its index; and
-what functions of rows cannot do is refused with the line and the name."""
+"""Functions over tables return objects of the table's library, with its types and its index. Operations that row
+functions do not support are rejected with the line and the name."""
 
 import math
 
@@ -36,7 +36,7 @@ def refused(call, text, kind=kjit.SourceError):
 
 
 def lists(table):
-    """The columns of a dictionary of NumPy arrays as lists."""
+    """Returns the columns of a dictionary of NumPy arrays as lists."""
     return {name: column.tolist() for name, column in table.items()}
 
 
@@ -193,7 +193,7 @@ assert t.apply(lambda row: row.b).dtype == "f8" and not isinstance(t.apply(lambd
 
 assert t["a"].apply(assigns).tolist() == [4, -1, 8, 10] and t.apply(lambda row: assigns(row.b)).tolist() == [3, 5, 7, 9]
 
-# Texts are values, too.
+# Strings as values.
 pairs = kjit.table({**rows, "z": np.ma.array(["y", "y", "x", "z"], mask=[0, 0, 0, 1])})
 for function, want in (
     (lambda row: row.s, ["x", "y", "x", ""]),
@@ -210,13 +210,13 @@ assert lists(pairs.assign(k=lambda row: row.z, n=lambda row: row.k != "x", q="q"
 }  # fmt: skip
 assert pairs.sort(lambda row: row.z)["b"].tolist() == [2.5, 0.5, 1.5, 3.5]
 
-# Dates: NaT is a value of NumPy's dates, which isna() finds.
+# Dates: NaT is a value of NumPy's dates, and isna() detects it.
 dates = kjit.table({"d": np.array(["2020-01-01", "NaT", "2020-03-01"], "M8[D]"), "n": np.array([1, 2, 3])})
 moved = dates.apply(lambda row: row.d + np.timedelta64(row.n, "D"))
 assert moved.dtype == "M8[D]" and moved.astype("U").tolist() == ["2020-01-02", "NaT", "2020-03-04"]
 assert dates.apply(lambda row: kjit.isna(row.d) or row.d > np.datetime64("2020-02-01")).tolist() == [False, True, True]
 
-# ---- what is refused ----
+# ---- rejected functions ----
 
 refused(lambda: t.apply(lambda row: row.bb), "the table has no column 'bb'; did you mean 'b'?")
 refused(lambda: t.apply(lambda row: row.s + "x"), "column 's' has texts")
@@ -350,7 +350,7 @@ if pyarrow:
     got = kjit.table(pyarrow.table({"s": chunked})).apply(lambda row: row.s)
     assert got.equals(pyarrow.chunked_array([["a", None, "b", "a"]])), got
     assert kjit.table(pyarrow.array([1, None])).apply(twice).equals(pyarrow.array([2, None]))
-    shifted = pyarrow.py_buffer(b"x" + np.arange(5.0).tobytes()).slice(1)  # elements that are not aligned
+    shifted = pyarrow.py_buffer(b"x" + np.arange(5.0).tobytes()).slice(1)  # unaligned elements
     unaligned = pyarrow.table({"x": pyarrow.Array.from_buffers(pyarrow.float64(), 5, [None, shifted])})
     assert kjit.table(unaligned).apply(lambda row: row.x + 1).to_pylist() == [1, 2, 3, 4, 5]
     assert kjit.table(unaligned).groupby("x").size().num_rows == 5

@@ -33,7 +33,7 @@ def spread(x):
 
 
 def weighted(x):
-    """A function that sees the order of the values."""
+    """A function whose result depends on the order of the values."""
     total = 0.0
     for i in range(len(x)):
         total += (i + 1) * x[i]
@@ -45,7 +45,7 @@ def variance(x):
     return math.fsum((v - mean) ** 2 for v in x) / (len(x) - 1)
 
 
-# Name of an aggregation: the function of the values that are there, the number of values that it needs at least.
+# Name of an aggregation: the function of the values that are not missing, and the minimum number of such values.
 HOW = {
     "sum": (math.fsum, 0),
     "mean": (lambda x: math.fsum(x) / len(x), 1),
@@ -60,7 +60,8 @@ HOW = {
 
 
 def loop(values, keys, window, min_periods, center, how):
-    """The results as a list, None where they are missing. keys: the groups of the rows, None for a row in no group."""
+    """Returns the results as a list, None if they are missing. keys: the groups of the rows, None for a row in no
+    group."""
     function, needed = HOW[how]
     after = (window - 1) // 2 if center else 0
     made: list = [None] * len(values)
@@ -81,7 +82,7 @@ def masked(values):
 
 
 def with_pandas(table):
-    """Nullable columns, or NumPy's with NaN."""
+    """Nullable columns, or NumPy columns with NaN."""
     frame = {}
     for name, column in table.items():
         values, missing = np.ma.getdata(column).copy(), np.ma.getmaskarray(column).copy()
@@ -112,7 +113,7 @@ def with_polars(table):
 
 
 def listed(column):
-    """A column of any library as a list with None for missing values."""
+    """Returns a column of any library as a list with None for missing values."""
     to_list = next(getattr(column, name) for name in ("to_pylist", "to_list", "tolist") if hasattr(column, name))
     return [None if x is None or pandas and x is pandas.NA or x != x else x for x in to_list()]
 
@@ -156,7 +157,7 @@ for count in (0, 1, 5, 60, 300):
         if maker is with_pandas:
             assert made.index.equals(native.index)
 
-# pandas' own windows, also of values that differ little from each other and far from 0.
+# pandas' own windows, also for values that differ only a little and are far from 0.
 if pandas:
     for count in (1, 50, 400):
         frame = pandas.DataFrame(
@@ -173,7 +174,7 @@ if pandas:
         ):
             for how in ("sum", "mean", "min", "max", "count", "var"):
                 if how == "count" and min_periods is None:
-                    continue  # versions of pandas differ
+                    continue  # versions of pandas differ here
                 got = getattr(kjit.table(frame).rolling(window, min_periods, center), how)()
                 want = getattr(frame.rolling(window, min_periods, center), how)()
                 # pandas subtracts the values that leave a window, and loses digits in later windows.
@@ -220,7 +221,7 @@ assert np.allclose(made["sum"][6:], want, rtol=1e-14, atol=0) and np.isnan(made[
 infinite = kjit.table({"x": np.array([1.0, np.inf, 2, 3])}).rolling(2).sum()["x"]
 assert np.array_equal(infinite, [np.nan, np.inf, np.inf, 5.0], equal_nan=True)
 
-# What is wrong is refused by name.
+# Wrong arguments are rejected by name.
 t = kjit.table({"x": np.arange(3), "s": np.array(["a", "b", "c"]), "d": np.arange(3).astype("M8[s]")})
 for call, kind, text in (
     (lambda: t.rolling(0), ValueError, "window must be at least 1, not 0"),

@@ -40,7 +40,7 @@ def spread(x):
     return x.max() - x.min()
 
 
-# Name of an aggregation: the function of the values that are there, the number of values that it needs at least.
+# Name of an aggregation: the function of the values that are not missing, and the minimum number of such values.
 HOW = {
     "sum": (math.fsum, 0),
     "mean": (lambda x: math.fsum(x) / len(x), 1),
@@ -54,7 +54,7 @@ HOW = {
 
 
 def is_inside(at, other, times, span, center, closed):
-    """Whether a row is in the window of another one, by their positions and their times in nanoseconds."""
+    """Returns whether a row is in the window of another row, by their positions and their times in nanoseconds."""
     ahead = abs(times[other] - times[at]) if other >= at else -abs(times[at] - times[other])
     if not center and (other > at or closed in ("left", "neither") and ahead == 0):
         return False
@@ -169,7 +169,7 @@ if pandas:
         got, want = kjit.table(frame).rolling("7s", on="t")["y"].mean(), frame.rolling("7s", on="t")["y"].mean()
         assert got.name == want.name and np.allclose(got, want)
 
-# Times with a distance that 64 bits with a sign cannot hold.
+# Times whose distance does not fit in a signed 64-bit integer.
 far = np.array([-(2**63) + 1, 0, 2**63 - 1]).astype("M8[ns]")
 assert kjit.table({"t": far, "x": np.ones(3)}).rolling("1h", on="t").sum()["x"].tolist() == [1, 1, 1]
 

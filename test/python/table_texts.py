@@ -42,7 +42,7 @@ def through_two(row):
     return second != "a"
 
 
-# Comparisons of texts that may be None or NaN with literals.
+# Comparisons of strings that may be None or NaN with literals.
 FUNCTIONS = [
     lambda row: row.s == "a",
     lambda row: row.s != "a",
@@ -59,12 +59,12 @@ FUNCTIONS = [
 
 
 def forms(texts):
-    """The texts with missing ones, as columns of pandas."""
+    """Returns the strings, with missing ones, as pandas columns."""
     objects = pandas.Series(texts, dtype=object)
     yield objects
     yield objects.where(objects.notna(), np.nan)
     yield pandas.Series(texts).astype("category")
-    yield pandas.Series(texts)  # pandas' usual type of strings, which depends on its version
+    yield pandas.Series(texts)  # pandas' usual string type, which depends on its version
 
 
 if pandas:
@@ -86,7 +86,7 @@ if pandas:
         raise AssertionError("NA has no truth")
     table = kjit.table(pandas.DataFrame({"s": pandas.Series(["a", pandas.NA], dtype=object)}))
     assert table.apply(lambda row: row.s == "a").tolist() == [True, pandas.NA]
-    # Minima and maxima of categories are in the order of the categories.
+    # Minima and maxima of categories follow the order of the categories.
     frame = pandas.DataFrame({"k": rng.integers(0, 5, 100), "c": rng.choice(["low", "mid", "high"], 100)})
     frame["c"] = pandas.Categorical(frame.c, ["low", "mid", "high"], ordered=True)
     for how in ("min", "max", "first", "last"):
@@ -121,7 +121,7 @@ for table in map(kjit.table, tables):
         made = table.apply(function)
         assert (made.to_pylist() if hasattr(made, "to_pylist") else made.to_list()) == want, made
 
-# A function that compiled code does not have is named as in the program.
+# If compiled code lacks a function, the message has the name from the program.
 try:
     kjit.table({"b": np.arange(3.0)}).apply(lambda row: np.nanmedian(row.b))
 except kjit.Error as error:

@@ -35,7 +35,7 @@ TEXTS = ["red", "green", "blue", ""]
 
 
 def column(dtype, count):
-    """(values, missing elements) with multiples of a quarter, so that all sums and products are exact."""
+    """Returns (values, missing elements). Values are multiples of a quarter, so all sums and products are exact."""
     nulls = rng.choice([0, 0.3, 1])
     missing = np.array([rng.random() < nulls for _ in range(count)], bool)
     if dtype == "?":
@@ -68,7 +68,7 @@ def number(depth):
 
 
 def question(depth):
-    """An expression that is True, False or NA."""
+    """Returns an expression that is True, False or NA."""
     if depth == 0 or rng.random() < 0.2:
         return rng.choice(["row.p", "row.q", f'(row.s {rng.choice(["==", "!="])} {rng.choice(TEXTS)!r})', "True"])
     kind = rng.randrange(4)
@@ -80,7 +80,7 @@ def question(depth):
 
 
 def truth(depth):
-    """A condition, which seldom asks for the truth of NA."""
+    """Returns a condition that rarely needs the truth of NA."""
     kind = rng.randrange(4)
     name = rng.choice([*NUMBERS, *BOOLS, "s"])
     if depth == 0 or kind == 0:
@@ -113,7 +113,7 @@ def made(text, missing, isna):
     return names["f"]
 
 
-# ---- what Python has ----
+# ---- Python's results ----
 
 
 class Row:
@@ -125,7 +125,7 @@ class Row:
 
 
 def expected(function, rows, v, missing):
-    """A list with kjit.NA for missing results, or the class of the error that a row raises."""
+    """Returns a list with kjit.NA for missing results, or the class of the error that a row raises."""
     found = []
     for row in rows:
         try:
@@ -148,7 +148,7 @@ def with_numpy(columns):
 
 
 def with_pandas(columns):
-    """Masked columns, with an index of their own."""
+    """Masked columns, with their own index."""
     kinds = (
         {"f": pandas.arrays.FloatingArray, "b": pandas.arrays.BooleanArray}
         if hasattr(pandas.arrays, "FloatingArray")
@@ -168,7 +168,7 @@ def with_pandas(columns):
 
 
 def with_arrow(columns):
-    """Chunks of random lengths, empty ones too, which are slices with bits in front of them."""
+    """Chunks of random lengths, including empty ones. They are slices whose bitmaps begin inside a byte."""
     made = {}
     for name, (values, missing) in columns.items():
         array = pyarrow.array(
@@ -184,7 +184,7 @@ def with_arrow(columns):
 
 
 def with_polars(columns):
-    """Two chunks, of which the second one is a slice."""
+    """Two chunks, the second of which is a slice."""
     frame = polars.DataFrame(
         {n: np.ma.array(values, mask=m).tolist() for n, (values, m) in columns.items()}, polars_types(columns)
     )
@@ -202,7 +202,7 @@ def arrow_type(dtype):
 
 
 def plain(column):
-    """A column of any library as a list with kjit.NA."""
+    """Returns a column of any library as a list with kjit.NA."""
     if isinstance(column, np.ndarray):
         return [kjit.NA if m else x for x, m in zip(np.ma.getdata(column).tolist(), np.ma.getmaskarray(column))]
     to_list = next(getattr(column, name) for name in ("to_pylist", "to_list", "tolist") if hasattr(column, name))
@@ -253,7 +253,7 @@ for trial in range(36):
     check(MAKERS[trial % len(MAKERS)](columns), text, function, want, v)
 print("functions that asked for the truth of NA:", errors)
 
-# Each operator for all pairs of values of which one or both are missing.
+# Each operator for all pairs of values, with one or both missing.
 SIGNS = {"?": ["&", "|", "^", "=="], "i8": ["&", "|", "**", "!=", "//"]}
 VALUES = {"?": [False, True], "i8": [0, 1, 2]}
 for dtype, signs in SIGNS.items():

@@ -70,9 +70,9 @@ def squared_distance(x, y):
 
 
 def check_double_backward():
-    """Second derivatives of loops and divisions, by gradgradcheck and beside torch's own."""
+    """Second derivatives of loops and divisions, with gradgradcheck and compared with torch's own."""
     made = kjit.torch.function(settled)
-    # The distance to the condition x > y and to that of the break is larger than a step of differences.
+    # The distance from the condition x > y and from the break condition is larger than a difference step.
     x = torch.tensor([0.3, 1.9, 0.6, 2.5], dtype=torch.float64, requires_grad=True)
     y = torch.tensor([0.9, 0.4, 1.6, 2.0], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(made, (x, y)) and torch.autograd.gradgradcheck(made, (x, y))
@@ -142,7 +142,7 @@ def diffuse(r, x, weight, count):
 
 
 def check_default_derivative():
-    """That of kjit.adjoint, in types and shapes of the first backward pass."""
+    """kjit.adjoint's result, in the types and shapes of the first backward pass."""
     made = kjit.torch.function(diffuse, outputs={"r": "x"})
     x, weight = draw(3, 4), draw(1)
     assert torch.autograd.gradcheck(lambda x, w: made(x, w, 4.0), (x, weight))

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""The messages of docs/troubleshooting.md, "In Python": each kernel makes one mistake, and the page quotes its message."""
+"""The messages in docs/troubleshooting.md, "In Python". Each kernel contains one mistake, and the page quotes its
+message."""
 
 import pathlib
 
@@ -38,7 +39,7 @@ def without_source():
 
 
 def check(error, text, call):
-    """The call raises the error with the text, and a row of the page quotes it."""
+    """Checks that the call raises the error with this text, and that a row of the page quotes it."""
     name = error.__name__
     try:
         call()

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s %srcdir
-"""The rows of the table `tutorial` in docs/tutorial-python.md: what stands in the first column, with NumPy, and in the last one, with kjit, has the same value."""
+"""The rows of the table `tutorial` in docs/tutorial-python.md: the first column's NumPy code and the last column's kjit
+code have the same value."""
 import linecache
 import pathlib
 import re
@@ -18,7 +19,7 @@ NAMES = {"np": np, "kjit": kjit, "x": x, "y": y, "k": random.integers(0, 10, 300
 
 
 def value_of(cell, name):
-    """Evaluates the code of a cell, whose source kjit has to find."""
+    """Evaluates the code of a cell. kjit must find its source."""
     source = re.fullmatch(r" `(.*)` ", cell)[1]
     linecache.cache[name] = (len(source), None, [source + "\n"], name)
     return np.asarray(eval(compile(source, name, "eval"), NAMES))

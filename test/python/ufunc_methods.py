@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""What functions of kjit.vectorize and kjit.guvectorize have in common with NumPy's ufuncs: attributes, methods, options, and arrays of
-other libraries. np.hypot is the judge: the functions compute the same."""
+"""Features that functions of kjit.vectorize and kjit.guvectorize share with NumPy's ufuncs: attributes, methods,
+options, and arrays of other libraries. The results are compared with np.hypot, which computes the same."""
 import math
 import os
 
@@ -102,7 +102,7 @@ refused(lambda: total(x, out=np.empty(3, "f"), casting="safe"), TypeError, "tota
 
 
 class Labelled:
-    """An array of a library of its own, which takes over the calls of ufuncs."""
+    """An array of another library, which handles calls of ufuncs itself."""
 
     def __init__(self, host):
         self.host = host
@@ -125,13 +125,13 @@ class More(Labelled):
 
 
 class Not:
-    """An object that takes no ufuncs."""
+    """An object that does not support ufuncs."""
 
     __array_ufunc__ = None
 
 
 class Never:
-    """An object that leaves all calls to others."""
+    """An object that leaves all calls to other operands."""
 
     def __array_ufunc__(self, *inputs, **options):
         return NotImplemented

@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
-"""Every ufunc of NumPy in kernels, beside NumPy itself: special values and random ones of every type, in each front end."""
+"""Every NumPy ufunc in kernels, compared with NumPy itself: special and random values of every type, in each front
+end."""
 import os
 import sys
 
@@ -17,7 +18,7 @@ import share
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
 
-# What kernels do not have, each with its reason. Every other ufunc of the installed NumPy is tried.
+# Ufuncs that kernels lack, each with its reason. The test tries every other ufunc of the installed NumPy.
 MISSING = {
     "isnat": "kernels have no dates",
     "matmul": "it is a product of matrices and no function of elements",
@@ -26,7 +27,7 @@ MISSING = {
     "vecmat": "it is a product of matrices and no function of elements",
 }
 TYPES = [np.dtype(t) for t in "?bBhHiIqQefdFD"]
-# Units in the last place by which a math function may differ from NumPy's, of the type that both compute in.
+# Maximum difference of a math function from NumPy's, in units in the last place of the type in which both compute.
 ULPS = 8
 
 
@@ -56,15 +57,16 @@ def values_of(dtype):
 def operands(ufunc, dtype):
     values = values_of(dtype)
     if ufunc.__name__ == "reciprocal" and dtype.kind in "iu":
-        values = values[values != 0]  # C leaves the result open
+        values = values[values != 0]  # C does not define the result
     if ufunc.nin == 1:
         return (values,)
-    if dtype.kind == "c" and "power" in ufunc.__name__:  # NumPy's powers of infinite complex numbers are those of its own formula
+    # NumPy has its own formula for powers of infinite complex numbers
+    if dtype.kind == "c" and "power" in ufunc.__name__:
         values = values[-29:-5]
     a, b = (x.ravel().copy() for x in np.meshgrid(values, values))
     name = ufunc.__name__
     if name == "power" and dtype.kind in "iu":
-        b = np.abs(b) % 9  # NumPy refuses negative exponents
+        b = np.abs(b) % 9  # NumPy rejects negative exponents
     if name == "ldexp":
         b = seeds.fresh_generator().integers(-40, 40, len(b)).astype("i4")
     if name in ("left_shift", "right_shift") and dtype.kind in "iu":
@@ -76,7 +78,8 @@ def operands(ufunc, dtype):
 
 
 def expected(ufunc, arguments):
-    """NumPy's results, and which of them Numba computes in single precision; or None: NumPy has no loop for the type."""
+    """Returns NumPy's results, and which of them Numba computes in single precision; or None if NumPy has no loop for
+    the type."""
     try:
         result = ufunc(*arguments)
     except TypeError:
@@ -94,7 +97,8 @@ def expected(ufunc, arguments):
     return results, is_single
 
 
-# Of two zeros with different signs NumPy's result depends on the processor's vectors; of f16 NumPy has the other one.
+# For two zeros with different signs, NumPy's result depends on the processor's vectors. For f16, NumPy returns the
+# other zero.
 ANY_ZERO = ("maximum", "minimum", "fmax", "fmin", "nextafter")
 
 
@@ -116,7 +120,7 @@ def differ_specially(got, want, arguments):
 
 
 def differ(name, got, want, arguments):
-    """At which positions two results are not the same. Zeros have to have NumPy's sign."""
+    """Returns the positions at which two results differ. Zeros must have NumPy's sign."""
     if want.dtype.kind in "biu":
         return got != want
     g, w = got.astype("G" if want.dtype.kind == "c" else "g"), want.astype("G" if want.dtype.kind == "c" else "g")
@@ -128,7 +132,7 @@ def differ(name, got, want, arguments):
         wrong = ~np.where(np.isfinite(w) & np.isfinite(g), near, ~ordinary | (np.isfinite(w) == np.isfinite(g)))
         return wrong | differ_specially(got, want, arguments) if name in ALGEBRAIC else wrong
     size = np.maximum(np.abs(w), limits.tiny)
-    if name.startswith("logaddexp"):  # a sum of a number and a logarithm has the rounding error of the larger one
+    if name.startswith("logaddexp"):  # the sum of a number and a logarithm has the rounding error of the larger one
         size = np.maximum(size, np.maximum(*(np.abs(x.astype("g")) for x in arguments)))
     near = np.abs(g - w) <= ULPS * limits.eps * size
     near |= np.isinf(g) & (np.sign(g) == np.sign(w)) & (np.abs(w) >= limits.max * (1 - ULPS * limits.eps))  # rounded up
@@ -144,7 +148,7 @@ def through_vectorize(ufunc, arguments, results):
 
 
 def kernels_of(ufunc, decorate):
-    """Kernels that store one or two results of a ufunc with one or two operands."""
+    """Returns kernels that store one or two results of a ufunc with one or two operands."""
     if ufunc.nin == 1 and ufunc.nout == 1:
 
         def kernel(r, a):

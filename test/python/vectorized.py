@@ -22,7 +22,7 @@ def refused(function, text, kind=TypeError):
         raise AssertionError("not refused: " + text)
 
 
-# Numbers of Python take the signature's type in kjit.cuda, and results are converted.
+# In kjit.cuda, Python numbers take the type in the signature, and results are converted.
 loud = cuda.vectorize(["int16(int16, int16)"])(lambda v, t: v if v > t else 0)
 same(loud(np.arange(5, dtype="i2"), 2.0), np.array([0, 0, 0, 3, 4], "i2"))
 for target in ("cpu", "parallel", "cuda"):
@@ -31,10 +31,10 @@ for target in ("cpu", "parallel", "cuda"):
     same(level(np.float32(3.7)), np.uint8(7))
     if target == "cuda":
         assert type(level(1.5)) is np.uint8
-    else:  # a float of Python alone is a float64
+    else:  # a Python float alone is a float64
         refused(lambda: level(1.5), "no matching signature of <lambda> for elements float64")
 
-# The first signature to which all arguments are converted safely.
+# The first signature to which all arguments can be converted safely.
 both = vectorize(["int64(int64, int64)", "float32(float32, float32)", "float64(float64, float64)"])(lambda a, b: a * 2 + b)
 for a, b, kind in [
     (np.arange(4, dtype="i2"), np.arange(4, dtype="u4"), "i8"),
@@ -52,7 +52,7 @@ refused(lambda: both(np.arange(3) * 1j, 1), "no matching signature")
 refused(lambda: vectorize(["int16(int16)"])(lambda v: v)(np.arange(3.0)), "no matching signature")
 refused(lambda: vectorize(["int16(int16)"])(lambda v: v)(2.5), "no matching signature")
 refused(lambda: both(np.arange(4.0), 1, out=np.zeros(4, "i4")), "not converted")
-# Numbers of Python take the type of a signature, those of NumPy have one. An int has to fit, as in NumPy 2.
+# Python numbers take the type of a signature, and NumPy numbers have one. An int must fit, as in NumPy 2.
 same(both(np.float32(1.5), 2), np.float32(3 + 2)), same(both(np.arange(3, dtype="f4"), np.float64(3)), np.arange(3) * 2.0 + 3)
 small = vectorize(["int32(int32, int32)", "float64(float64, float64)"])(lambda a, b: a + b)
 same(small(np.arange(3, dtype="i4"), 3), np.arange(3, 6, dtype="i4")), same(small(3, 4), 7.0)
@@ -61,12 +61,12 @@ for number in (2**31, -(2**40)):
 out = np.zeros((2, 4), "f4")
 assert both(np.arange(4.0), np.ones((2, 1)), out=out) is out
 same(out, np.broadcast_to(np.arange(4) * 2 + 1, (2, 4)).astype("f4"))
-# No signature: the types are those of the call.
+# No signature: the call determines the types.
 free = vectorize(identity=0, target="parallel")(lambda a, b: a + b)
 same(free(np.arange(3, dtype="i4"), np.ones(3, "i4")), np.arange(3) + 1)
 same(free(np.arange(3, dtype="f4"), np.ones(3, "f4")), np.arange(1, 4, dtype="f4"))
 
-# Reductions and their kin.
+# Reductions and related methods.
 add = vectorize(["int64(int64, int64)", "float64(float64, float64)"], identity=0)(lambda a, b: a + b)
 m = np.arange(12).reshape(3, 4)
 same(add.reduce(m), m.sum(0)), same(add.reduce(m, axis=1), m.sum(1)), same(add.reduce(np.zeros(0)), 0.0)
@@ -129,7 +129,7 @@ for made in (
 random = seeds.fresh_generator()
 
 
-# Without signatures the types are those of each call.
+# Without signatures, each call determines the types.
 def weighted(a, b, s, out):
     t = 0
     for v in a:
@@ -154,7 +154,7 @@ for made in (kjit.guvectorize("(n),(m),()->(m)", nopython=True), kjit.guvectoriz
     else:
         raise AssertionError("a call without an array for the result")
 
-# axis, axes and keepdims are NumPy's.
+# axis, axes and keepdims have NumPy's meaning.
 def pairwise(a, b, out):
     for i in range(a.size):
         out[i] = a[i] - b[i]

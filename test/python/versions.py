@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Variables that are assigned values of several types: each function gives the value and the type that it gives in Python, where
-that is what Numba does, too."""
+"""Variables that are assigned values of several types. Each function returns Python's value and type if Numba does so,
+too."""
 import os
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
@@ -177,7 +177,7 @@ for case in CASES:
         x = np.where(rng.random(8) < 0.3, 0.0, rng.integers(-5, 5, 8) * 1.0)
         want, have = plain(case(x.copy(), n)), compiled(x.copy(), n)
         want, have = (v if isinstance(v, tuple) else (v,) for v in (want, have))
-        # A value of two types is a float in compiled code.
+        # A variable with values of two numeric types is a float in compiled code.
         assert all(a == b and (type(b) is type(a) or type(b) is float) for a, b in zip(want, have)), (case.__name__, n, want, have)
     assert not compiled.runs_in_python or case is other_rank, case.__name__
 

@@ -59,7 +59,7 @@ if subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL).ret
     place = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
     with open(os.path.join(place, "numpy.pth"), "w") as file:
         file.write(os.path.dirname(os.path.dirname(numpy.__file__)) + "\n")
-# No library of the current directory runs: the loader does not look there for any that kjit needs or opens.
+# No library from the current directory runs: the loader does not search it for libraries that kjit needs or opens.
 hostile = os.path.join(scratch, "hostile")
 os.mkdir(hostile)
 with open(os.path.join(hostile, "here.c"), "w") as file:

@@ -36,7 +36,7 @@ FIRST = {
     "integer vector": lambda xp: xp.asarray([3, 1, 2]),
     "vector of one": lambda xp: xp.asarray([1.0]),
 }
-# The further arguments; SAME is the first argument again.
+# The other arguments. SAME means the first argument again.
 SAME = object()
 FURTHER = ((), (SAME,), (SAME, SAME), (1.0,), (0,), ((),))
 
@@ -51,7 +51,7 @@ LEFT_OUT_METHODS = frozenset(
     "__setattr__ __delattr__ __repr__ __str__ __hash__ __doc__ __format__ __array__ __buffer__ __dlpack__ __dlpack_device__ __array_ufunc__ "
     "__array_function__ __array_namespace__ tofile dump dumps device flags flat dtype tobytes to_device strides __copy__ __deepcopy__".split()
 )
-# What differs, and why. A row that is not needed fails the test.
+# The differences, with their reasons. A row that is not needed fails the test.
 DIFFERENT = {
     "broadcast_arrays": "NumPy warns about writes to its results, and kjit's results are read-only",
     "dot": "NumPy returns a scalar instead of the array out=",
@@ -107,7 +107,8 @@ def shares(x, arguments):
 
 
 def described(x, arguments):
-    """Returns all that is compared of a result. Data types of several functions follow the standard, and are compared by kind."""
+    """Returns all properties of a result that are compared. Data types of several functions follow the standard, so
+    only their kind is compared."""
     if isinstance(x, (tuple, list)):
         return [described(item, arguments) for item in x]
     if not is_array(x):

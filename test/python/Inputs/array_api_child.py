@@ -40,12 +40,12 @@ class Recorder:
 
 
 def name_of(nodeid):
-    """The test's name without the file, in one word."""
+    """Returns the test's name without the file, as one word."""
     return nodeid.split("::", 1)[-1].replace(" ", "_")
 
 
 def reason_of(longrepr):
-    """The message of the exception, or what the skipped test says."""
+    """Returns the exception's message, or the reason that the skipped test gives."""
     if isinstance(longrepr, tuple):
         return str(longrepr[2]).removeprefix("Skipped: ")
     crash = getattr(longrepr, "reprcrash", None)
@@ -64,7 +64,7 @@ def main(suite, file, examples, results):
         return 0
     command = [os.path.join("array_api_tests", file), "-q", "-p", "no:cacheprovider", "--max-examples", examples,
                "--disable-deadline", "--hypothesis-derandomize"]
-    # Failing tests have their outcome in the results; pytest's own faults are a status above 1.
+    # The results contain the outcome of failing tests. pytest's own failures have a status above 1.
     return max(int(pytest.main(command, plugins=[recorder])) - 1, 0) % 4
 
 

@@ -67,13 +67,13 @@ class Einops(Library):
         einops.tests.collect_test_backends = backends
 
     def uses_kjit(self, item):
-        """Tests loop over the libraries, or have none of them."""
+        """These tests loop over the libraries, or do not use them."""
         names = item.function.__code__.co_names
         return "collect_test_backends" in names or "kjit" in item.nodeid or "imp_op_backends" in names or "_IMPERATIVE_BACKENDS" in names
 
 
 class OptEinsum(Library):
-    """The tests make their operands by build_views(), which gives arrays of kjit here."""
+    """The tests create their operands with build_views(), which returns kjit arrays here."""
 
     tests = tuple(f"opt_einsum/tests/test_{name}.py" for name in ("contract", "edge_cases", "input", "sharing"))
 
@@ -127,7 +127,8 @@ class SciPy(Library):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_plugin_registered(self, plugin):
-        """The fixture xp of SciPy's conftest.py has the libraries as its parameters, which pytest reads after this."""
+        """The parameters of the fixture xp in SciPy's conftest.py are the libraries. pytest reads them after this
+        call."""
         if hasattr(plugin, "xp_known_backends"):
             import kjit.numpy as knp
 
@@ -147,14 +148,14 @@ LIBRARIES = {
 
 
 class Reporter(pytest_results.Reporter):
-    """Tests have the names that pytest gives them. A test that the package expects to fail is one that is skipped."""
+    """Uses pytest's names of tests. A test that the package expects to fail counts as skipped."""
 
     @staticmethod
     def test_of(node):
         return node.partition("[")[0]
 
     def pytest_runtest_makereport(self, item, call):
-        """The outcome is that of the report, which knows what the test expects."""
+        """The report has the outcome, because it knows the result that the test expects."""
 
     def pytest_runtest_logreport(self, report):
         if report.passed and report.when != "call":
@@ -165,7 +166,7 @@ class Reporter(pytest_results.Reporter):
 
 
 def reason_of(longrepr, site):
-    """The message of the exception, or the reason that a skipped test gives."""
+    """Returns the exception's message, or the reason that a skipped test gives."""
     if isinstance(longrepr, tuple):
         return str(longrepr[2]).removeprefix("Skipped: ")
     crash = getattr(longrepr, "reprcrash", None)
@@ -192,7 +193,7 @@ def main():
         command.append("--tb=short")
     code = pytest.main(command, plugins=[library, reporter])
     reporter.flush()
-    # Failing tests have their outcome in the results; pytest's own faults are a status above 1.
+    # The results contain the outcome of failing tests. pytest's own failures have a status above 1.
     return max(int(code) - 1, 0) % 4
 
 

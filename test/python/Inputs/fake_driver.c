@@ -11,7 +11,7 @@
 #define EXPORT __attribute__((visibility("default")))
 typedef struct fake_seen {
   int64_t launches, allocations, events, streams, orders;
-  /* ordered: the last pair of streams of which one waits for the other */
+  /* ordered: the last pair of streams in which one stream waits for the other */
   uint64_t stream, ordered[2];
   unsigned grid[3], block[3];
   int64_t parameter_bytes;

@@ -20,7 +20,7 @@ _BYTECODE = "it writes prange into the bytecode of a function, and kjit reads th
 _INTRINSIC = "it calls an intrinsic function, which writes LLVM IR"
 _ATTRIBUTES = "it reads an attribute that only objects of Numba's compiler have"
 
-# Regular expressions for the errors of tests that are out of scope for a reason. Other reasons fit each error.
+# Regular expressions for the errors of tests that are out of scope for one reason. Other reasons match every error.
 _PATTERNS = {
     _ATTRIBUTES: "^AttributeError: .* has no attribute '(_frozen|__self__)'$",
     _EAGER: "not raised( : .*)?$|Unexpected successful compilation\\.$",

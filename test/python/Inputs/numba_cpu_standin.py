@@ -25,18 +25,18 @@ import kjit.cuda
 from kjit import _as_numba, _njit, _signatures
 from kjit.cuda import types as own_types
 
-kjit.keep_sources()  # of functions that exec makes
+kjit.keep_sources()  # for the source of functions that exec creates
 
 FILE, RESULTS = sys.argv[1:3]
 ACCEPTED = _njit._OPTIONS
 
 
 class OutOfScope(Exception):
-    """A test asks for what is not njit: object mode, lists, Numba's insides."""
+    """A test uses features outside of njit: object mode, lists, Numba's internals."""
 
 
 class Missing:
-    """Something of Numba that is out of scope, whatever a test does with it."""
+    """A Numba feature that is out of scope, whatever a test does with it."""
 
     def __init__(self, name):
         self.name = name
@@ -55,7 +55,7 @@ def refused(name):
 
 
 class Refused(kjit.Error, errors.TypingError, errors.LoweringError, errors.UnsupportedError):
-    """What kjit refuses, as all errors that Numba has for that."""
+    """An error for code that kjit rejects. It belongs to all Numba error classes for such code."""
 
     def __init__(self, error):
         Exception.__init__(self, str(error))
@@ -67,18 +67,18 @@ class Refused(kjit.Error, errors.TypingError, errors.LoweringError, errors.Unsup
 
 
 def refusal(error):
-    """Returns a Refused that is also of the class of Python that the error is of, such as TypeError."""
+    """Returns a Refused that also has the Python class of the error, such as TypeError."""
     own = next((kind for kind in (TypeError, ValueError, IndexError) if isinstance(error, kind)), None)
     return Refused(error) if own is None else type("Refused", (Refused, own), {})(error)
 
 
-# Failures of the program itself are its exceptions; these are of the compiler.
+# Exceptions of the program itself pass through. The others come from the compiler.
 OF_THE_COMPILER = (kjit.SourceError, kjit.TypingError, kjit.UnknownNameError, kjit.ArgumentError, kjit.UnsupportedError, kjit.CompileError)
 ran_in_python = False
 
 
 class Judged(_njit.Njit):
-    """kjit.njit's function with the errors that Numba's tests wait for."""
+    """kjit.njit's function, raising the errors that Numba's tests expect."""
 
     def __call__(self, *args, **keywords):
         global ran_in_python
@@ -100,7 +100,8 @@ class Judged(_njit.Njit):
 
 
 class Compiled:
-    """The code for one combination of argument types. Numba's results of a compilation have more: its libraries, its IR and others."""
+    """The code for one combination of argument types. Numba's compile results have more attributes: its libraries, its
+    IR and others."""
 
     def __init__(self, overload):
         self.signature, self.entry_point = overload.signature, overload.entry_point
@@ -110,7 +111,7 @@ class Compiled:
 
 
 class Overloads(dict):
-    """A dictionary by argument types, of kjit or of Numba."""
+    """A dictionary with argument types of kjit or of Numba as keys."""
 
     def __getitem__(self, kinds):
         return Compiled(super().__getitem__(tuple(own_types.of_numba(kind) for kind in kinds)))
@@ -120,7 +121,7 @@ class Overloads(dict):
 
 
 class Signed(Judged):
-    """A function with a signature that kjit's types cannot express, to whose types numbers are converted."""
+    """A function whose signature kjit's types cannot express. Numbers are converted to the types of the signature."""
 
     signature = None
 
@@ -147,7 +148,7 @@ def convert(value, kind):
 
 
 def arguments_of(signature):
-    """The types of the parameters that a signature has."""
+    """Returns the parameter types of a signature."""
     if isinstance(signature, str):
         from numba.core import sigutils
         signature = sigutils.normalize_signature(signature)[0]
@@ -206,7 +207,8 @@ class Builder:
         self.signatures.append(signature)
 
     def __new__(cls, python, *layout, is_dynamic=False, **options):
-        if is_dynamic:  # a function with the types of each call, as guvectorize without signatures makes it
+        # a function that is compiled for the types of each call, as guvectorize without signatures creates it
+        if is_dynamic:
             return guvectorize(*layout, **options)(python)
         return super().__new__(cls)
 
@@ -216,12 +218,12 @@ class Builder:
 
 
 def dufunc(python, identity=None, cache=False, targetoptions=None):
-    """Numba's class DUFunc, of which vectorize without signatures makes an object."""
+    """Numba's class DUFunc. vectorize without signatures returns an object of this class."""
     return vectorize([], identity=identity)(getattr(python, "py_func", python))
 
 
 def follow_seeds(module):
-    """Lets the generators of test_random begin at a seed. Its tests copy the state of a generator of Python or NumPy to Numba's."""
+    """Seeds the generators of test_random. Its tests copy the state of a Python or NumPy generator to Numba's."""
     import random
 
     state_of_python = module.get_py_state_ptr()
@@ -246,12 +248,12 @@ def keep_schedules(module):
 
 
 def keep_references(module):
-    """Leaves out a check of test_dyn_array, which counts the references that Numba's runtime for memory has."""
+    """Leaves out a check in test_dyn_array that counts the references of Numba's memory runtime."""
     module.NrtRefCtTest.assert_array_nrt_refct = lambda self, array, count: None
 
 
 def refuse_builders(module):
-    """Puts the tests out of scope that build a ufunc from Numba's results of a compilation."""
+    """Marks the tests that build a ufunc from Numba's compile results as out of scope."""
     module.UFuncBuilder = refused("numba.np.ufunc.ufuncbuilder.UFuncBuilder")
 
 
@@ -386,7 +388,7 @@ def main():
             if name_of(test) not in done and not type(test).__name__.endswith("Runner") and (not wanted or wanted in name_of(test)):
                 test.run(result)
     sys.stdout.flush()
-    os._exit(0)  # Numba's own threads are not to be waited for
+    os._exit(0)  # do not wait for Numba's own threads
 
 
 if __name__ == "__main__":

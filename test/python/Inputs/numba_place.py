@@ -1,4 +1,4 @@
-"""Puts kjit in the place of numba for the rest of the process, for programs that are not edited."""
+"""Puts kjit in place of numba for the rest of the process, for programs that are not changed."""
 import kjit
 
 

@@ -29,13 +29,13 @@ from suite_results import LEFT_OUT
 import kjit
 from kjit import _as_numba, cuda
 
-kjit.keep_sources()  # of functions that exec makes
+kjit.keep_sources()  # for the source of functions that exec creates
 
 FOLDER, FILE, RESULTS = sys.argv[1:4]
 
 
 class Missing:
-    """A name that kjit.cuda has not: using it fails by that name."""
+    """A name that kjit.cuda lacks. Each use raises an error with this name."""
 
     def __init__(self, name):
         object.__setattr__(self, "_name", name)
@@ -55,7 +55,7 @@ class Missing:
 
 
 class Module(types.ModuleType):
-    """A module of numba's that is not there."""
+    """A module of numba that does not exist here."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -64,7 +64,7 @@ class Module(types.ModuleType):
 
 
 class Tolerant(Missing):
-    """A decorator of the extension API, which leaves what it decorates as it is: kernels that use that fail."""
+    """A decorator of the extension API. It returns its argument unchanged, so kernels that use it fail."""
 
     def __call__(self, *args, **keywords):
         is_decorating = len(args) == 1 and not keywords and (isinstance(args[0], type) or callable(args[0])) and not isinstance(args[0], Missing)
@@ -91,15 +91,15 @@ class Extension(types.ModuleType):
         return Tolerant(f"{self.__name__}.{name}")
 
 
-# Packages that are not there, or of which the tests use parts that are Numba's business.
+# Packages that are not installed, or whose parts that the tests use are specific to Numba.
 MOCKED = {"numba", "numba_cuda", "cuda", "llvmlite", "cupy"}
 LINKABLE = ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive", "LinkableCode")
-# On the CPU linked code does not run, and the outcomes are the same on every machine.
+# On the CPU linked code does not run, so the outcomes are the same on every machine.
 IS_GPU = os.environ.get("KJIT_DEVICE") == "cuda"
 
 
 def is_installed(name):
-    """Whether a package can be imported. A process that is started by a test has the stand-ins of its parent."""
+    """Returns whether a package can be imported. A process that a test starts has its parent's stand-ins."""
     module = sys.modules.get(name)
     return importlib.util.find_spec(name) is not None if module is None else module.__spec__ is not None
 
@@ -137,7 +137,7 @@ def place(name, **content):
     return module
 
 
-# Settings of numba's that kjit.cuda.config has not.
+# Settings of numba that kjit.cuda.config lacks.
 SETTINGS = {"CUDA_MEMORY_MANAGER": "default", "CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY": False, "CUDA_ENABLE_NRT": False,
             "DEBUG_JITTED_ARRAYS": False, "CUDA_LAUNCH_BLOCKING": False, "NPY_RELAXED_STRIDES_CHECKING": 1,
             "PYVERSION": sys.version_info[:2], "CUDA_DEBUG_POLY": False, "CUDA_DEBUG_POLY_USE_TYPED_CONST": False}
@@ -204,7 +204,7 @@ def same(thing):
 
 
 def has_disassembler():
-    """Whether kjit finds one, and the assembler that it needs before it (docs/tools.md)."""
+    """Whether kjit finds NVRTC, and the assembler that it needs first (docs/tools.md)."""
     toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), *glob.glob("/usr/local/cuda"), *glob.glob("/usr/local/cuda-*")]
     path = os.pathsep.join([os.environ.get("PATH", ""), *(os.path.join(t, "bin") for t in toolkits if t)])
     return bool(shutil.which("ptxas", path=path) and (shutil.which("nvdisasm", path=path) or shutil.which("cuobjdump", path=path)))
@@ -221,7 +221,7 @@ def make_testing():
                                                 "skip_on_wsl2", "skip_on_nvjitlink_13_1_sm_120")}
     content["skip_unless_conda_cudatoolkit"] = skips(True)
     content |= {"skip_with_nvdisasm": skips(has_disassembler()), "skip_without_nvdisasm": skips(not has_disassembler())}
-    # kjit needs no nvJitLink for functions that Numba links; LTO-IR it has not.
+    # kjit links Numba's functions without nvJitLink, but it has no LTO-IR for them.
     content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, LEFT_OUT + "LTO-IR")
     for name, header in (("skip_if_cuda_includes_missing", "cuda_runtime.h"), ("skip_if_curand_kernel_missing", "curand_kernel.h")):
         has_header = IS_GPU and os.path.exists(os.path.join("/usr/local/cuda/include", header))
@@ -249,7 +249,7 @@ def make_support(config):
         return done.stdout.decode(), done.stderr.decode()
 
     class Mixin:
-        """Counts of NRT, which is not there."""
+        """The counters of NRT, which does not exist here."""
 
         @contextlib.contextmanager
         def check_warnings(self, messages, category=RuntimeWarning):
@@ -268,7 +268,7 @@ def make_support(config):
 
 
 def make_pytest():
-    """Enough of pytest for classes of unittest: parametrize runs the method with each value."""
+    """The part of pytest that classes of unittest need: parametrize runs the method with each value."""
     def parametrize(names, values, ids=None, indirect=False):
         listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
 
@@ -336,7 +336,7 @@ def install():
     config, transpose, there = cuda.config, cuda.kernels.transpose.transpose, cuda.cudadrv
     for name, value in SETTINGS.items():
         config.__dict__.setdefault(name, value)
-    # As on a GPU without these warnings, which Numba's own tests begin without.
+    # Without these warnings, as on a GPU. Numba's own tests start without them, too.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_WARN_ON_IMPLICIT_COPY = 0
     for name in ("cudaimpl", "cudadecl", "cgutils", "models", "core.imputils", "typing.templates"):
         sys.modules[f"numba.cuda.{name}"] = Extension(f"numba.cuda.{name}")
@@ -360,11 +360,11 @@ def install():
         sys.modules["cffi"] = Extension("cffi")
         sys.modules["cffi"].FFI = Tolerant("cffi.FFI")
     cuda.vector_types = place("numba.cuda.vector_types", vector_types=cuda.types.VECTORS)
-    # The simulator's module has the same objects, and its jit is that of kjit.cuda.
+    # The simulator's module has the same objects. Its jit is kjit.cuda's.
     place("numba.cuda.simulator", jit=cuda.jit, kernel=types.SimpleNamespace(BlockThread=type("BlockThread", (threading.Thread,), {})))
     place("numba.cuda.simulator.vector_types", vector_types=cuda.types.VECTORS)
     cuda.simulator = sys.modules["numba.cuda.simulator"]
-    place("numba.cuda.libdevicefuncs", functions={}, create_signature=None)  # a table of Numba's
+    place("numba.cuda.libdevicefuncs", functions={}, create_signature=None)  # one of Numba's tables
     place("numba.cuda.misc.special", literal_unroll=cuda.literal_unroll)
     cuda.utils = place("numba.cuda.utils", PYVERSION=sys.version_info[:2])
     place("numba.cuda.np")
@@ -408,13 +408,13 @@ def install():
     place("numba.cuda._internal.cuda_bf16", **_as_numba.header_names_of_bf16())
     for name in ("numba.cuda._internal.cuda_fp8", "numba.cuda.api", "cuda.bindings.runtime"):
         sys.modules[name] = _as_numba._Late(name, "cuda.fp8")
-    # Tests of pickled functions make a new description of the target, which kjit does not keep.
+    # Tests of pickled functions create a new target description, which kjit does not keep.
     place("numba.core.target_extension", resolve_dispatcher_from_str=lambda name: type("Target", (), {"targetdescr": name}))
-    make_pytest()  # the same on every machine
+    make_pytest()  # the same value on every machine
 
 
 def serve_programs(folder):
-    """Programs that tests run in processes of their own find the stand-in, too: the interpreter loads it as it starts."""
+    """Programs that tests start in their own processes use the stand-in, too: the interpreter loads it at its start."""
     with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
         file.write(f"import sys\nsys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\n"
                    f"before, sys.argv = getattr(sys, 'argv', ['']), ['', {FOLDER!r}, '', '']\n"

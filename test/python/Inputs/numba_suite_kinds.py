@@ -35,12 +35,12 @@ KINDS = [
 
 
 def kind_of(row):
-    """The kind of a test, or None."""
+    """Returns the kind of a test, or None."""
     return next((kind for kind, pattern in KINDS if re.search(pattern, row)), None)
 
 
 def count(expected):
-    """The number of tests of each kind. Raises an error for a test without a kind."""
+    """Returns the number of tests of each kind. Raises an error for a test without a kind."""
     counts = collections.Counter()
     for file, methods in expected.items():
         for method, (outcome, reason) in methods.items():

@@ -9,7 +9,7 @@ TYPES = {"S": "f", "D": "d", "C": "F", "Z": "D"}
 
 
 def memory(address, shape, code, order="F"):
-    """The elements at an address as an array."""
+    """Returns the elements at an address as an array."""
     count = int(np.prod(shape))
     raw = (ctypes.c_char * (count * np.dtype(code).itemsize)).from_address(address.value)
     return np.frombuffer(raw, code, count).reshape(shape, order=order)
@@ -22,7 +22,7 @@ def number(x):
 
 
 class Solver:
-    """The functions of cuSOLVER for one type of elements."""
+    """The functions of cuSOLVER for one element type."""
 
     def __init__(self, code):
         self.code, self.real = code, {"F": "f", "D": "d"}.get(code, code)
@@ -200,7 +200,7 @@ class Place:
 
 
 def install():
-    """Makes kjit call the stand-in for arrays of the CPU."""
+    """Makes kjit call the stand-in for CPU arrays."""
     from kjit.numpy import _cufft, _cusolver, _lines, _nvidia, linalg
 
     made = Library()

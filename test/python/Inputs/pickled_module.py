@@ -1,4 +1,4 @@
-"""Kernels that a pickle names."""
+"""Kernels to which a pickle refers by name."""
 import kjit
 
 

@@ -1,4 +1,4 @@
-"""What several checks of programs of others need."""
+"""Helpers for several checks of third-party programs."""
 import importlib.util
 import sys
 import types
@@ -7,7 +7,8 @@ import numpy as np
 
 
 def bare(package):
-    """Makes a package importable without running its __init__.py, which would import what the checked modules do not need."""
+    """Makes a package importable without running its __init__.py, which would import modules that the checked modules
+    do not need."""
     spec = importlib.util.find_spec(package)
     module = types.ModuleType(package)
     module.__path__ = list(spec.submodule_search_locations)
@@ -28,7 +29,8 @@ def plane(shape=(23, 31), dtype="f8", seed=1):
 
 
 def launched(kernel, shape, *arguments):
-    """Launches a kernel over a grid of blocks of 16 threads in each axis; gives its arguments, which it has changed."""
+    """Launches a kernel over a grid of blocks with 16 threads in each axis. Returns its arguments, which the kernel has
+    changed."""
     threads = (16,) * len(shape)
     blocks = tuple((n + 15) // 16 for n in shape)
     kernel[blocks, threads](*arguments)

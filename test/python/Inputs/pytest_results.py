@@ -6,7 +6,7 @@ import traceback
 
 
 def first_line(error, site):
-    """The type and the message of an error. The message does not name the folder site."""
+    """Returns the type and the message of an error. The message does not contain the path of the folder site."""
     return f"{type(error).__name__}: {' '.join(str(error).replace(site + os.sep, '').split())}"[:300]
 
 
@@ -21,7 +21,7 @@ class File:
 
 
 class Reporter:
-    """A plugin of pytest: the results of a function with all its parameters are those of one test."""
+    """A pytest plugin that combines the results of a function with all its parameters into the result of one test."""
 
     def __init__(self, file, site):
         self.file, self.site = file, site
@@ -50,7 +50,7 @@ class Reporter:
         test = self.test_of(nodeid)
         if test != self.now:
             self.flush()
-            if test in self.done:  # parameters of a fixture sort tests otherwise
+            if test in self.done:  # the parameters of a fixture change the order of tests
                 test += "'"
             self.now, self.outcomes, self.first = test, [], ""
             self.file.write(test, "began", "")

@@ -10,20 +10,20 @@ import traceback
 import types
 import unittest
 
-# Tests whose reason begins with this are left out by the stand-in; other skipped tests say so themselves.
+# The stand-in skips tests whose reason begins with this text. Other skipped tests skip themselves.
 LEFT_OUT = "left out: "
 
 
 def processor_seconds():
-    """The processor time of all threads of this process and of its ended children."""
+    """Returns the processor time of all threads in this process and of its ended children."""
     return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
-launches = types.SimpleNamespace(seconds=0.0, is_inside=False)  # processor time of the launches of a simulator
+launches = types.SimpleNamespace(seconds=0.0, is_inside=False)  # processor time of a simulator's launches
 
 
 def time_launches(kind):
-    """Adds the processor time of kind.__call__ to launches.seconds. A call inside of another call counts once."""
+    """Adds the processor time of kind.__call__ to launches.seconds. A call inside another call counts once."""
     call = kind.__call__
 
     def timed(self, *arguments, **keywords):
@@ -40,7 +40,7 @@ def time_launches(kind):
 
 
 class Result(unittest.TestResult):
-    """folder: the folder of the tests, which the reasons do not name."""
+    """folder: the tests' folder, which is removed from reasons."""
 
     def __init__(self, file, folder):
         super().__init__()

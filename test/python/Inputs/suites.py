@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 
-MINUTES = 4  # for pip; a test of the suite has ten
+MINUTES = 4  # time limit for pip; a test of the suite has ten minutes
 
 
 def install(folder, wanted):
@@ -37,7 +37,7 @@ def install(folder, wanted):
 
 
 def run(command, seconds, outcome_of=lambda outcome, reason: outcome, environment=None):
-    """Runs a child, to whose command the file of results is appended: {test: (outcome, reason, seconds)}."""
+    """Runs a child and appends the result file to its command. Returns {test: (outcome, reason, seconds)}."""
     found, crashes = {}, 0
     quiet = None if os.environ.get("NUMBA_SUITE_TRACE") else subprocess.DEVNULL
     environment = {**os.environ, "KJIT_DEVICE": os.environ.get("KJIT_DEVICE") or "cpu", "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
@@ -58,7 +58,7 @@ def run(command, seconds, outcome_of=lambda outcome, reason: outcome, environmen
                 begun = None
                 found[test] = (outcome_of(outcome, rest[0]), rest[0], rest[1] if len(rest) > 1 else 0)
             if begun is None and code != "time":
-                # A child that ends otherwise than it should, between tests, has no result for the rest.
+                # If a child ends between tests in an unexpected way, the remaining tests have no result.
                 if code and "*" not in found:
                     found["*"] = ("fail", f"CRASH: the process ended with {code}", 0)
                 return found
@@ -72,10 +72,10 @@ def run(command, seconds, outcome_of=lambda outcome, reason: outcome, environmen
 
 
 def clean(reason):
-    """Without what differs from run to run."""
+    """Returns the reason without the parts that differ between runs."""
     reason = re.sub(r"0x[0-9a-f]+", "0x...", " ".join(reason.split()))
     reason = re.sub(r"\S*/(\w+\.py:\d+)", r"\1", reason)
-    return re.sub(r"/[\w.-]+/\S*/", "", reason)[:110].rstrip()  # folders of one machine say nothing elsewhere
+    return re.sub(r"/[\w.-]+/\S*/", "", reason)[:110].rstrip()  # paths of one machine have no meaning on another
 
 
 def read_expected(path):
@@ -92,7 +92,7 @@ def read_expected(path):
 
 
 def write_expected(path, head, found):
-    """Writes what came out; groups that were not run keep what is expected of them."""
+    """Writes the outcomes. Groups that were not run keep their expected outcomes."""
     rows = {**{g: {t: (*r, 0) for t, r in tests.items()} for g, tests in read_expected(path).items()}, **found}
     with open(path, "w") as out:
         out.write(f"# {head}\n")
@@ -108,7 +108,7 @@ def count(title, found):
 
 
 def causes(found, most=60):
-    """The reasons of the failures, most frequent first; numbers and names in them do not count."""
+    """Prints the reasons of the failures, the most frequent first. Numbers and names in them are ignored."""
     reasons = collections.Counter()
     examples = {}
     for group, tests in found.items():
@@ -124,8 +124,8 @@ def causes(found, most=60):
 
 
 def compare(found, expected, show_failures=False, is_strict=False):
-    """Prints what differs from what is expected: the number of differences and crashes. Unless it is strict, only a test that passed
-    and does not any more is a difference."""
+    """Prints the differences from the expected outcomes. Returns the number of differences and crashes. Unless it is
+    strict, only a test that passed before and fails now counts."""
     changed = 0
     for group, tests in found.items():
         for test, (outcome, reason, _) in tests.items():

@@ -5,7 +5,7 @@ import types
 import numpy as np
 
 for name in ("matplotlib", "matplotlib.pyplot"):
-    sys.modules[name] = types.ModuleType(name)  # for pictures that no check draws
+    sys.modules[name] = types.ModuleType(name)  # for pictures, which no check draws
 import disba  # noqa: E402
 
 MODEL = np.array([[10.0, 7.0, 3.5, 2.0], [10.0, 6.8, 3.4, 2.0], [10.0, 7.0, 3.5, 2.0], [10.0, 7.6, 3.8, 2.0], [10.0, 8.4, 4.2, 2.0], [10.0, 9.0, 4.5, 2.0]])

@@ -3,11 +3,12 @@ import numpy as np
 from numba import cuda
 from program_help import random
 
-available, cuda.is_available = cuda.is_available, lambda: False  # it would look for the name of the GPU, which the simulator has not
+# it would look up the name of the GPU, which the simulator lacks
+available, cuda.is_available = cuda.is_available, lambda: False
 from fbpic.utils import cuda as places  # noqa: E402
 
 cuda.is_available = available
-places.compile_cupy = lambda kernel: cuda.jit(kernel)  # its own makes launchers for CuPy of them
+places.compile_cupy = lambda kernel: cuda.jit(kernel)  # its own function creates CuPy launchers from them
 from fbpic.particles.deposition import cuda_methods_unsorted as deposits  # noqa: E402
 from fbpic.particles.gathering import cuda_methods as gathers  # noqa: E402
 from fbpic.particles.gathering import threading_methods as gathers_on_cores  # noqa: E402

@@ -1,4 +1,4 @@
-"""Light that spheres scatter: series of Bessel functions of complex numbers."""
+"""Light that spheres scatter: series of Bessel functions with complex arguments."""
 import numpy as np
 
 import os

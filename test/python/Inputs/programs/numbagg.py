@@ -1,4 +1,4 @@
-"""Statistics of moving windows: ufuncs that are made by guvectorize."""
+"""Statistics of moving windows: ufuncs that guvectorize creates."""
 import numpy as np
 from program_help import plane
 

@@ -1,4 +1,4 @@
-"""Rotations: arithmetic of arrays of quaternions, by ufuncs that guvectorize makes."""
+"""Rotations: arithmetic on arrays of quaternions, with ufuncs that guvectorize creates."""
 import numpy as np
 from program_help import random
 

@@ -1,4 +1,4 @@
-"""Audio: the loops that sample a signal at another rate."""
+"""Audio: the loops that resample a signal."""
 import numpy as np
 from program_help import bare, random
 

@@ -1,4 +1,4 @@
-"""Genomics: statistics of populations, relationships and distances, without the tables around them."""
+"""Genomics: population statistics, relationships and distances, without the package's tables."""
 import sys
 import types
 

@@ -41,7 +41,7 @@ def check_denominators():
 
 
 def cost(scores, labels):
-    """The negative logarithm of the likelihood, by the recurrence as it is defined."""
+    """The negative log-likelihood, computed by the recurrence that defines it."""
     times, lengths = scores.shape[:2]
     alpha = np.full((times, lengths), -np.inf)
     alpha[0, 0] = 0

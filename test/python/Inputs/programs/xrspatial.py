@@ -7,7 +7,8 @@ from program_help import launched, plane
 import xrspatial  # noqa: F401
 from xrspatial import focal, multispectral
 
-# Numba's simulator cannot run some of these kernels: those are compared with the package's functions for NumPy, in Python.
+# Numba's simulator cannot run some of these kernels. They are compared with the package's functions for NumPy, which
+# run in Python.
 slope, aspect, curvature, classify, perlin, convolution = (sys.modules["xrspatial." + name] for name in "slope aspect curvature classify perlin convolution".split())
 
 TESTS = ["xrspatial/tests"]
@@ -44,7 +45,7 @@ def check_bins():
 
 
 def check_mean():
-    data = plane((32, 48), "f4")  # the kernel looks at no bounds
+    data = plane((32, 48), "f4")  # the kernel does not check bounds
     data[5, 5] = np.nan
     out = np.zeros((32, 48), "f4")
     focal._mean_gpu[(2, 3), (16, 16)](data, np.array([np.nan]), out)
@@ -56,7 +57,7 @@ def check_convolution():
 
 
 def check_focal_statistics():
-    kernel = (plane((3, 3)) > 40).astype("f8")  # the simulator's sums of float32 are rounded more often
+    kernel = (plane((3, 3)) > 40).astype("f8")  # the simulator rounds sums of float32 more often
     names = "_focal_min_cuda _focal_max_cuda _focal_std_cuda _focal_var_cuda".split()
     return [launched(getattr(focal, n), (23, 31), plane(), kernel, np.full((23, 31), np.nan))[-1] for n in names]
 
