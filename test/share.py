@@ -1,4 +1,5 @@
-"""The share of the rows or cases of a test that this run takes: KJIT_TEST_SHARE=K/N/SEED, from lit's --param share. Without one, all of them."""
+"""The share of the rows or cases of a test that this run takes: KJIT_TEST_SHARE=K/N/SEED, from lit's --param share.
+Without it, the run takes all of them."""
 import os
 import zlib
 
@@ -6,13 +7,14 @@ import numpy as np
 
 
 def given_share():
-    """(K, N, SEED), or None."""
+    """Returns (K, N, SEED), or None."""
     given = os.environ.get("KJIT_TEST_SHARE")
     return tuple(map(int, given.split("/"))) if given else None
 
 
 def share_of(items, *names):
-    """Part K of the N that SEED divides the items into at random, another division for other names; at least one item."""
+    """Returns part K of the N parts into which SEED divides the items at random. Other names give another division.
+    There is at least one item."""
     given = given_share()
     if not given or not items:
         return items

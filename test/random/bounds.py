@@ -15,7 +15,8 @@ import numpy as np
 
 
 class Kernel:
-    """One kernel over x: i32[rows, cols] and r: i32[n]; statements as text and as a function of a thread's variables."""
+    """One kernel over x: i32[rows, cols] and r: i32[n]. Each statement is text and a function of a thread's
+    variables."""
 
     def __init__(self, draw, name):
         self.draw, self.name = draw, name
@@ -28,7 +29,7 @@ class Kernel:
         self.body = self.statements(["tx", "ty", "bx", "by", "gx", "gy", "n", "m", "rows", "cols"], draw.randint(1, 4))
 
     def index(self, names, depth=2):
-        """An expression as text for the kernel and as Python."""
+        """An expression as kernel IR and as Python."""
         d = self.draw
         kind = d.random()
         if depth == 0 or kind < 0.35:
@@ -51,14 +52,14 @@ class Kernel:
         return f"({a[0]} {op} {b[0]})", f"({a[1]} {op} {b[1]})"
 
     def wrapped(self, names, extent):
-        """Often one that stays inside."""
+        """The index is often in bounds."""
         text, python = self.index(names)
         if self.draw.random() < 0.75:
             return f"({text}) % {extent}", f"({python}) % {extent}"
         return text, python
 
     def statements(self, names, count):
-        """A list of (kind, Python parts)."""
+        """Returns a list of (kind, Python parts)."""
         made = []
         for _ in range(count):
             kind = self.draw.choice(["load", "load", "shared", "for", "if", "let", "row", "func"]) if len(names) < 16 else "load"
@@ -103,7 +104,7 @@ class Kernel:
                           "  let gx, gy = grid(2)", "  var sum = 0", *self.lines, "  r[gy, gx] = sum", "}"])
 
     def leaves(self):
-        """Whether some thread's index leaves an array."""
+        """Returns whether some thread's index is out of bounds."""
         for by in range(self.grid[1]):
             for bx in range(self.grid[0]):
                 for ty in range(self.block[1]):
@@ -146,7 +147,7 @@ def launch(tool, device, path, kernel, checks, save):
 
 
 def check(tool, device, kernel, folder):
-    """None, or what is wrong."""
+    """Returns None, or what is wrong."""
     path = os.path.join(folder, "k.kir")
     with open(path, "w", encoding="utf-8") as file:
         file.write(HELPERS + kernel.text() + "\n")

@@ -55,7 +55,7 @@ def differences(kernel, results, wanted, open_, before):
 
 
 def open_elements(kernel, open_):
-    """Threads whose results are open, as the elements that they write."""
+    """Returns the results of threads that are not determined, as the elements that these threads write."""
     if kernel.range_names or len(kernel.shape) == 1 or not kernel.is_straight:
         return open_
     bx, by, _ = kernel.block
@@ -77,7 +77,8 @@ COMPOSED = re.compile(r"\b([a-z]+[0-9]*x[0-9]+|c64|c128)\(")
 
 
 def checks_of(options, seed):
-    """Those of the kernel: what the options name, or in turn each check, each two, the usual ones and all."""
+    """Returns the checks for the kernel: those that the options name, or in turn each check, each pair, the usual
+    checks and all checks."""
     if options.checks != "each":
         return {"none": (), "usual": ("bounds", "division", "assert"), "all": tuple(library.CHECKS)}.get(options.checks, tuple(options.checks.split(",")))
     names = [n for n in library.CHECKS if options.device != "cuda" or n not in library.CPU_ONLY]
@@ -91,7 +92,7 @@ def is_interruptible(options, seed):
 
 
 def run_one(libraries, seed):
-    """A word for what happened, and a text for a failure."""
+    """Returns a word for the outcome, and a text for a failure."""
     options = libraries.options
     kernel, program = generate.generate(seed, options.device, options.known)
     if kernel.poked and options.device == "cuda":
@@ -115,7 +116,8 @@ def run_one(libraries, seed):
 
 
 def with_wanted(kernel, wanted, open_):
-    """Of each element of an output the numbers in it, and those that the evaluation gives; None for open ones."""
+    """Yields for each element of an output its numbers, and the numbers of the evaluation; None for undetermined
+    ones."""
     found = {}
     for (name, t, shape), want in zip(kernel.parameters, wanted):
         if shape is not None and kernel.is_output(name):
@@ -143,7 +145,7 @@ def host_function(kernel):
 
 
 def compare_open(used, seed, kernel, given, checks):
-    """Of a kernel whose values depend on the roundings: plain code has to give the bits of the best code."""
+    """For a kernel whose values depend on rounding, plain code must give the bits of the best code."""
     if not used.compares or checks:
         return "open", None, None
     try:
@@ -180,7 +182,7 @@ def run_kernel(libraries, seed, kernel, program):
         if has_failed and evaluate.DIVISION_CHECKS.intersection(checks) and COMPOSED.search(kernel.text()):
             return "open", None, None
         if has_failed and "uninitialized" in checks and not kernel.is_straight:
-            return "open", None, None  # a thread that failed has not stored what others load behind a barrier
+            return "open", None, None  # a thread that failed has not stored the values that others load after a barrier
         if not has_failed or not (failing or has_open):
             found = [str(failure)]
     if failing and not has_failed:
@@ -194,7 +196,7 @@ def run_kernel(libraries, seed, kernel, program):
 
 
 class Libraries:
-    """A context for each set of checks, and for code that can be interrupted or not."""
+    """Keeps a context for each set of checks, for interruptible and for other code."""
 
     def __init__(self, options):
         self.options, self.known = options, {}

@@ -1,4 +1,4 @@
-"""Runs the Python that a kernel became: every thread of every block, in turn from barrier to barrier."""
+"""Runs a kernel that was translated to Python: every thread of every block, in turn from barrier to barrier."""
 from itertools import product
 
 import values
@@ -8,7 +8,8 @@ from values import Ambiguous
 
 
 class Unwritten:
-    """An element that nobody has written: a thread that should have has failed. Whatever is done with it is a TypeError."""
+    """An element that no thread has written, because the thread that should have written it has failed. Any use of it
+    is a TypeError."""
 
     def refuse(self, *_):
         raise TypeError("an element is read before it is written")
@@ -16,7 +17,7 @@ class Unwritten:
 
 
 class Failed(Exception):
-    """The thread leaves the kernel; what it has written stays."""
+    """The thread leaves the kernel. The values that it has written stay."""
 
 
 def checked(divide):
@@ -28,7 +29,7 @@ def checked(divide):
     return function
 
 
-# The halves of the check of divisions, which "division" is both of.
+# The two checks that the check "division" consists of.
 DIVISIONS = {
     "integer-division": {name: checked(NAMES[name]) for name in ("floor_div", "floor_mod", "trunc_div", "trunc_rem", "ceil_div")},
     "float-division": {name: checked(NAMES[name]) for name in ("fdiv", "float_mod", "float_floor_div")},
@@ -46,13 +47,14 @@ def touch(array, index, value, change):
 
 
 def poke(array, index, value):
-    """What the extern func of random kernels does."""
+    """The effect of the extern func in random kernels."""
     array[index] = values.wrap(int(array[index]) * 3 + value, "i32")
     return array[index]
 
 
 def evaluate(kernel, program, arguments, checks=()):
-    """Changes the flat lists among the arguments; returns the sets of threads whose results are open and of those that fail, or raises Ambiguous."""
+    """Changes the flat lists among the arguments. Returns the set of threads whose results are undetermined and the set
+    of threads that fail, or raises Ambiguous."""
     _, lines = translate(program, kernel.environment(), kernel.body, True)
     if kernel.range_names:
         outer = [f"for {', '.join(kernel.range_names)}, in [place]:"]
@@ -103,14 +105,14 @@ def evaluate_grid(kernel, thread, arguments):
             for rank, run in live:
                 try:
                     threads[rank] = run()
-                except Failed:  # there is no barrier: all of the thread has run
+                except Failed:  # there is no barrier, so the whole thread has run
                     left.add(rank)
             try:
                 run_block({rank: t for rank, t in threads.items() if t}, left)
             except (TypeError, DoesNotMeet) as error:
                 if not left:
                     raise error
-                raise Ambiguous from error  # the others need what a thread that has failed did not do
+                raise Ambiguous from error  # the other threads need the values that a failed thread did not compute
             if left and kernel.shares_records:
                 raise Ambiguous  # they start as zeros here
             failed |= {number + rank for rank in left}
@@ -119,7 +121,7 @@ def evaluate_grid(kernel, thread, arguments):
 
 
 class DoesNotMeet(Exception):
-    """Some threads wait where others never come."""
+    """Some threads wait at a barrier that others never reach."""
 
 
 def run_block(threads, failed):
@@ -151,7 +153,7 @@ def run_block(threads, failed):
 
 
 def run_warp(first, threads, waiting, step):
-    """Lanes that wait at one warp operation go on once all lanes of the mask are there."""
+    """Lanes that wait at a warp operation continue when all lanes in the mask have arrived."""
     sites = {}
     for rank in range(first, first + 32):
         if rank in threads and waiting[rank][0] == "warp":

@@ -27,7 +27,7 @@ def lit(value): return ("lit", value, repr(value), "wi")
 
 
 class Case:
-    """An expression of positions, loaded numbers and up to two counters around it."""
+    """An expression of positions, loaded numbers and up to two loop counters."""
 
     def __init__(self, seed):
         self.seed, self.d = seed, random.Random(f"extremes {seed}")
@@ -110,14 +110,14 @@ class Case:
         return ("bin", "%", sub(), d.choice((("pos", "blockDim.x"), ("pos", "gridDim.x"), ("bin", "+", ("bin", "&", self.leaf(), lit(7)), lit(1)))))
 
     def python(self, tree):
-        """Of an index: an i64."""
+        """An index expression, of type i64."""
         e = Translator(Program([], True), self.env).expr(tree)
         if e.ty == "bool" or e.ty == "u64":
             raise TypeMismatch("index")
         return to_type(e, "i64")
 
     def values(self):
-        """What the expression is in every iteration of every thread."""
+        """Returns the value of the expression in every iteration of every thread."""
         source = self.code
         inner = " ".join(f"for {name} in {code}" for name, _, code in self.loops)
         run = eval(f"lambda {', '.join([*('n_' + t for t in LOADED), *POSITIONS])}: [{source} {inner}]" if inner else f"lambda {', '.join([*('n_' + t for t in LOADED), *POSITIONS])}: [{source}]", dict(NAMES))
@@ -128,7 +128,7 @@ class Case:
         return found
 
     def kernels(self):
-        """By name: the text, whether a thread has to fail, and the length of x."""
+        """Returns by name: the text, whether a thread has to fail, and the length of x."""
         e, size = text_of(self.tree, 10), self.most - self.least + 1
         at = lambda shift: f"{e} - {shift}" if shift >= 0 else f"{e} + {-shift}"
         own, given, quotient = (lambda shift: f"sum += s[{at(shift)}]"), (lambda shift: f"sum += x[{at(shift)}]"), (lambda shift: f"sum += i32(100 // ({at(shift)}))")

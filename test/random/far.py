@@ -1,10 +1,11 @@
-"""Views through pointers to memory of more than 2^31 elements, of which a kernel touches a few: nothing else of it exists."""
+"""Views through pointers to memory with more than 2^31 elements, of which a kernel accesses only a few. Only the memory
+of these elements exists."""
 import mmap
 
 import numpy as np
 
 TYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "f32": np.float32}
-WINDOW = 64  # elements that are read, from each base on; as many behind them are written
+WINDOW = 64  # number of elements that are read from each base on; the same number after them is written
 NO_RESERVE = 0x4000  # Linux's MAP_NORESERVE
 
 
@@ -19,7 +20,7 @@ class Pointer:
 
 
 class Memory:
-    """count elements, random numbers in the windows and 0 elsewhere."""
+    """Creates count elements: random numbers in the windows, and 0 elsewhere."""
 
     def __init__(self, element, count, bases, numbers):
         self.element, self.count = element, count
@@ -33,13 +34,14 @@ class Memory:
         return self.array.ctypes.data
 
     def differences(self, wanted, same, may_lack):
-        """Of what the evaluation has written. may_lack: it may not have been written."""
+        """Returns the differences from the values that the evaluation has written. may_lack: elements may be
+        unwritten."""
         got = ((i, self.array[i].item(), value) for i, value in sorted(wanted.written.items()))
         return [f"behind the pointer, element {i}: got {g}, expected {w}" for i, g, w in got if not same(g, w) and not (may_lack and g == 0)]
 
 
 class Cells:
-    """What the evaluation sees of it."""
+    """The memory as the evaluation accesses it."""
 
     def __init__(self, memory):
         self.memory, self.written = memory, {}
@@ -54,12 +56,13 @@ class Cells:
 
 
 class Generation:
-    """Part of the generator."""
+    """A part of the generator."""
 
     far = None  # the view's name
 
     def add_far(self):
-        """A pointer, an extent, and a view of one or two dimensions, before anything else in the kernel."""
+        """Adds a pointer, an extent, and a view with one or two dimensions, before all other statements of the
+        kernel."""
         k, r = self.kernel, self.r
         t, rows = r.choice(list(TYPES)), r.choice((None, None, 1, 3))
         n = r.choice((2**31, 2**31 + 5, 2**32 - 1, 2**32, 2**32 + 77, 5000000000)) + r.randint(0, 999)
@@ -76,7 +79,7 @@ class Generation:
         k.before = [f"let far = view({t}[{'fn' if rows is None else f'{rows}, fn'}], fp)"]
 
     def far_index(self, base, offset):
-        """Of the element of that number: an expression, or one for each dimension."""
+        """Returns the index of the element with this number: an expression, or one for each dimension."""
         n = self.kernel.far[2][-1]
         row, column = divmod(base, n)
         first, offset = self.position(column, n), ("cast", "i64", offset)
@@ -84,7 +87,7 @@ class Generation:
         return indices if len(self.kernel.far[2]) == 1 else [("lit", row, str(row), "wi"), *indices]
 
     def position(self, column, n):
-        """The same number in one of several ways."""
+        """Returns the same number in one of several forms."""
         def number(value):
             return ("lit", value, str(value), "wi")
         length = ("shape", "far", len(self.kernel.far[2]) - 1)
@@ -105,12 +108,12 @@ class Generation:
         return self.far_element() if self.r.random() < 0.6 else ("shape", "far", self.r.randrange(len(shape)))
 
     def far_store(self, number):
-        """number: of the thread, below WINDOW."""
+        """number: the thread's number, which is below WINDOW."""
         fits = [b for b in self.far_bases if b % self.kernel.far[2][-1] + 2 * WINDOW <= self.kernel.far[2][-1]]
         return ("idx", "far", self.far_index(self.r.choice(fits) + WINDOW, number))
 
     def far_extent(self, wanted):
-        """An extent of the view made to that of the range."""
+        """An extent of the view that equals the extent of the range."""
         n, axis = self.kernel.far[2][-1], len(self.kernel.far[2]) - 1
         step = self.r.choice([s for s in (n // wanted, n // wanted - 1) if s > 0 and n // s == wanted] or [None])
         return f"far.shape[{axis}] // {step}" if step and self.r.random() < 0.6 else f"far.shape[{axis}] - {n - wanted}"

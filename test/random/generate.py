@@ -18,11 +18,11 @@ NUMBERS = ("i32", "f32", "i64", "u32", "f64", "i16", "u8", "f16", "i32", "f32")
 COMMON = ("i32", "i64", "u32", "f32", "f64", "i32", "f32")
 
 
-# a little above ties of bf16 and f32, which an f64 between them and these does not see
+# numbers a little above ties of bf16 and f32; an f64 between them and the ties does not distinguish them
 TIES = ((1 << 62) + (1 << 54) + 1, (1 << 62) + (1 << 38) + 1, -(1 << 60) - (1 << 36) - 1)
 
 
-# of built-ins that do not take one number
+# for built-ins that do not take exactly one number
 ARITY = {"fma": 3, "select": 3, "min": 2, "max": 2, "ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "copysign": 2, "fmod": 2, "fdim": 2, "quotient": 2}
 
 
@@ -35,7 +35,8 @@ def var(name): return ("var", name)
 def call(name, *args): return ("call", name, list(args))
 
 
-# How a kernel is given its numbers. The same come each time, and so do the results.
+# The ways in which a kernel receives its numbers. The numbers are the same each time, so the results must be the same
+# as well.
 WAYS = ("parameters", "literals", "const parameters", "constants", "mixed")
 
 
@@ -49,15 +50,16 @@ class Kernel:
         self.attributes = ""
         self.wrapper = None
         self.declarations, self.annotations = [], {}
-        self.per_thread = {}  # array -> the number of elements that each thread has for itself
+        self.per_thread = {}  # array -> the number of elements that belong to each thread
         self.shares_records = False
-        self.touches = []  # funcs that change an element of these
-        self.poked = None  # the one that an extern func changes behind the kernel's back
+        self.touches = []  # funcs that change an element of these arrays
+        self.poked = None  # the array that an extern func changes, which the kernel's code does not show
         self.before, self.far = [], None  # lines before all others; a view through a pointer: name, type, shape
         self.ways = {}  # name of a number that is not a plain parameter -> one of WAYS
 
     def give(self, way):
-        """How the numbers are given from now on; mixed: each in a way of its own. A const parameter is one number."""
+        """Sets how the numbers are passed from now on; mixed: each in its own way. A const parameter is one of the
+        numbers."""
         names = [n for n, t, s in self.parameters if s is None and not isinstance(t, far.Pointer)]
         self.ways = {}
         draw = random.Random(self.text())
@@ -71,7 +73,7 @@ class Kernel:
         return self.ways.get(name) not in ("literals", "constants")
 
     def value_text(self, name):
-        """The number's, as the kernel would say it."""
+        """Returns the number as the kernel would write it."""
         return records.literal_text(self.arrays[name][0], self.type_of(name))
 
     def environment(self):
@@ -117,7 +119,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
     lane_types = ("f32", "i32", "f64", "u32", "f16", "bf16", "u8", "i64", "u64", "i16", "bool", "f32")
 
     def __init__(self, seed, is_far, is_known):
-        """is_known: of a kernel that is given its numbers in each of WAYS."""
+        """is_known: whether the kernel receives its numbers in each of WAYS."""
         self.is_far, self.is_known = is_far, is_known
         self.r = random.Random(seed)
         self.rng = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32])
@@ -126,7 +128,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.is_strict = self.r.random() < 0.8
         self.is_small = not self.is_strict or self.r.random() < 0.3
         self.counter, self.given = 0, []
-        self.edge_share = 0.05 if is_known and not self.is_small else 0  # of the expressions: of_edges
+        self.edge_share = 0.05 if is_known and not self.is_small else 0  # for the expressions: see of_edges
         self.protected = set()
         self.declare_structs(f"S{seed}")
 
@@ -208,7 +210,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return ("idx", name, [self.index(extent, k, len(a.shape)) for k, extent in enumerate(a.shape)])
 
     def index(self, extent, k, rank):
-        """An index that is in bounds whatever its operands are."""
+        """An index that is in bounds whatever the values of its operands are."""
         r = self.r
         if self.places and rank and rank == len(self.places) and extent == self.extents[k] and r.random() < 0.7:
             return var(self.places[k])
@@ -241,7 +243,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return e, t
 
     def value(self, depth, wanted=None):
-        """An expression that has a type of its own."""
+        """An expression that has its own type."""
         test = lambda t: not is_weak(t.ty) and not t.is_const and (wanted is None or wanted(t.ty))
         e, t = self.expr(depth, test)
         if e is None:
@@ -301,12 +303,12 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return ("call", f.name, [self.handed(f, sub) if ": func" in p else sub() for p in f.params])
 
     def identity(self, sub):
-        """Of a func that has one, or of what is handed over, which may have none."""
+        """Calls a func that has an identity, or one that is passed as an argument, which may have none."""
         names = [f.name for f in self.kernel.functions if f.identity] + [name for name, v in self.tr.env.items() if isinstance(v, (str, Bound))]
         return ("identity", self.r.choice(names), sub()) if names else sub()
 
     def handed(self, to, sub):
-        """A func of as many parameters as there are arguments in the call, or one of more by bind_back."""
+        """A func with as many parameters as the call has arguments, or one with more, by bind_back."""
         funcs = [f for f in self.kernel.functions if f is not to and f.is_single and not any(": func" in p for p in f.params)]
         bound = [f for f in funcs if f.count > to.taken] if self.is_known else []
         if bound and self.r.random() < 0.8:
@@ -314,10 +316,10 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             return ("bind", f.name, [sub() for _ in range(f.count - to.taken)])
         return self.r.choice([f.name for f in funcs if f.count == to.taken] or ["none"])
 
-    # -- arrays of which a thread has several elements, funcs that store, externs that write --
+    # -- arrays in which a thread has several elements, funcs that store, extern funcs that write --
 
     def own_arrays(self):
-        """Before the other parameters: arrays of which thread i has the elements from i * count on."""
+        """Adds before the other parameters: arrays in which thread i has the elements from i * count on."""
         k, r = self.kernel, self.r
         for n in range(r.choice((1, 2) if self.only_divides else (0, 0, 1, 1, 2))):
             t, count = r.choice(NUMBERS), r.randint(2, 5)
@@ -330,7 +332,8 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             k.declarations.append("extern func poke(i: i64, v: i32) -> i32")
 
     def start_own(self, out):
-        """The names under which the own arrays are known: some also as views through pointers, of which a compiler knows nothing."""
+        """The names of the thread's arrays. Some are also visible as views through pointers, which the compiler cannot
+        relate to the arrays."""
         k, r = self.kernel, self.r
         self.own = dict(k.per_thread)
         for name in k.per_thread:
@@ -354,7 +357,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return ("bin", "+", ("bin", "*", i, lit(count)) if self.r.random() < 0.5 else ("bin", "*", lit(count), i), k)
 
     def effect(self):
-        """A call that changes an element of the thread's own."""
+        """A call that changes an element of the thread."""
         k, r = self.kernel, self.r
         if k.poked and (not k.touches or r.random() < 0.5):
             return ("poke", self.own_index(k.poked), ("cast", "i32", self.value(1)[0]))
@@ -365,7 +368,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return ("touch", f, name, self.own_index(name), ("cast", f.ty, self.value(1)[0]))
 
     def call_effect(self, out, depth):
-        """Together with a division, before or behind it, which may fail."""
+        """The same with a division before or after it, which may fail."""
         r = self.r
         effect = self.effect()
         t = self.tr.expr(effect).ty
@@ -385,7 +388,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.emit(out, ("set", [place], "", [("cast", self.tr.env[name].element, e)]))
 
     def rounds(self, out, depth):
-        """Elements of one array stored and loaded again, each from its neighbour."""
+        """Stores and loads elements of one array, each from its neighbour."""
         r = self.r
         names = [n for n in self.writable if n in self.tr.env and n not in self.unreadable and n not in self.hidden and isinstance(self.tr.env[n], Array)
                  and (n in self.own or self.is_local(n)) and len(self.tr.env[n].shape) == 1 and self.tr.env[n].element in NUMBERS]
@@ -412,7 +415,8 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             self.emit(out, ("let", [self.name("t")], [self.element(r.choice(names))]))
 
     def divisions(self, out):
-        """Only divisions of floats may fail in it: what comes before has been done once then, and what comes behind has not. Quotients decide what is loaded."""
+        """Only float divisions may fail in it. The code before the division has then run once, and the code after it
+        has not run. Quotients determine the loaded elements."""
         r = self.r
         floats = [n for n, v in self.tr.env.items() if isinstance(v, Array) and v.element in FLOATS and n not in self.unreadable]
         for _ in range(r.randint(2, 5)):
@@ -432,7 +436,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
     def is_local(self, name): return self.tr.env[name].py.startswith("l_")
 
     def may_fail(self, out, depth):
-        """raise and assert, where few threads fail; nobody fails where asserts are not checked."""
+        """raise and assert, which fail in a few threads; no thread fails if asserts are not checked."""
         r = self.r
         rare = ("bin", "==", ("bin", "%", ("bin", "+", var("i0"), lit(r.randint(0, 63))), lit(r.choice((17, 33, 64)))), lit(5))
         if r.random() < 0.3:
@@ -441,7 +445,8 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             self.emit(out, ("assert", ("un", "not", rare) if r.random() < 0.5 else ("bin", "or", ("un", "not", rare), self.test(1))))
 
     def of_edges(self):
-        """What a compiler computes of literals, where functions are special; integers that f64 does not hold to narrower floats."""
+        """Values that the compiler computes from literals, at special points of functions, and conversions of integers
+        that f64 cannot represent to narrower floats."""
         r = self.r
         wide = [n for n in self.given if n in self.tr.env and self.tr.env[n].ty in ("i64", "u64")]
         if wide and r.random() < 0.3:
@@ -455,7 +460,8 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return ("bin", name, *operands[:2]) if name in l.PREC else ("call", name, operands[:ARITY.get(name, 1)])
 
     def shifted(self, sub):
-        """By a count with a known range, which may reach and pass the width; widened afterwards."""
+        """Shifts by a count with a known range, which may reach and exceed the width. The results are widened
+        afterwards."""
         r = self.r
         x = ("cast", r.choice(("u32", "i32", "u32", "i64", "u64", "u16")), sub())
         if r.random() < 0.5:
@@ -471,7 +477,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         out.append(s)
 
     def in_block(self, make):
-        """A block of its own scope."""
+        """A block with its own scope."""
         env, hidden = self.tr.env, set(self.hidden)
         self.tr.env = dict(env)
         body = []
@@ -481,7 +487,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return body
 
     def join_again(self):
-        """The vars as what they have met by now."""
+        """Returns the vars with their types so far."""
         env = self.tr.env
         for name in self.tr.joins:
             if name in env and self.tr.joins[name]:
@@ -524,7 +530,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.vars.append(name)
 
     def open_variable(self, out, depth):
-        """A var without a value, which every way assigns."""
+        """A var without a value, which every path assigns."""
         name = self.name("v")
         self.emit(out, ("open", [name]))
 
@@ -542,7 +548,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.vars.append(name)
 
     def like(self, name):
-        """The arrays that a var may hold beside this one: inputs, or the thread's own."""
+        """Returns the arrays that a var may hold in addition to this one: inputs, or the thread's own."""
         a, is_own = self.tr.env[name], self.is_own_array(name)
         return [n for n in self.holdable() if self.is_own_array(n) == is_own and (self.tr.env[n].element, self.tr.env[n].shape) == (a.element, a.shape)]
 
@@ -553,7 +559,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return [n for n in names if n in self.held or n[0] == "x" or (n[0] == "a" and self.tr.env[n].py.startswith("l_"))]
 
     def array_variable(self, out, depth):
-        """A var that holds an array, and those that take turns in it."""
+        """A var that holds an array, and vars that exchange their arrays."""
         names = self.holdable()
         several = [n for n in names if len(self.like(n)) > 1]
         if not names:
@@ -607,7 +613,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             out.append(("if", test, yes, no))
 
     def leave(self, body, depth):
-        """A break or continue under a condition."""
+        """A break or continue with a condition."""
         if self.r.random() < 0.5:
             try:
                 body.insert(self.r.randint(0, len(body)) if not body else len(body), ("if", self.test(depth), [(self.r.choice(("break", "continue")),)], []))
@@ -669,7 +675,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.writable.append(name)
 
     def stored(self, t, depth):
-        """A value that an element of type t takes."""
+        """Returns a value that an element of type t accepts."""
         e, ty = self.expr(depth, lambda v: not v.arms)
         if e is None:
             e, ty = self.value(1)
@@ -871,7 +877,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.kernel.attributes = " @strict" if self.is_strict else ""
 
     def together(self):
-        """Blocks with shared memory, barriers, warp operations, atomics."""
+        """Blocks with shared memory, barriers, warp operations and atomics."""
         k, r = self.kernel, self.r
         k.is_straight = False
         program = Program([], self.is_strict, self.is_known)
@@ -913,7 +919,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         return k, program
 
     def attempt(self, out, make):
-        """What make adds, or nothing."""
+        """Adds the lines of make to out, or nothing if the language rejects them."""
         mark, env = len(out), dict(self.tr.env)
         try:
             make(out)
@@ -934,7 +940,8 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.phase(out, depth - 1)
 
     def exchange(self, out, depth):
-        """Each thread writes its element, a barrier, each reads others', a barrier before the next write."""
+        """Each thread writes its element; a barrier; each thread reads other elements; a barrier before the next
+        write."""
         r = self.r
         name, t = self.name("h"), r.choice(SCALARS)
         self.emit(out, ("array", "shared", name, t, (self.block_size,)))
@@ -1012,7 +1019,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         self.emit(out, self.shuffle_of(0xFFFFFFFF, range(32)))
 
     def divergent_warp(self, out, depth):
-        """Warp operations among the lanes of each side of a branch."""
+        """Warp operations among the lanes on each side of a branch."""
         low = self.r.choice((8, 16, 24, 1))
         v = self.name("v")
         self.emit(out, ("var", v, "i64", lit(0)))
@@ -1049,7 +1056,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
             out.append(("for", "range", [name], [bound], inner, ""))
 
     def loaded_loop(self, out, depth):
-        """All threads leave it together, by what they load: nobody sees that beforehand."""
+        """All threads leave the loop together. The loaded values decide this, so the compiler cannot know it."""
         r = self.r
         name = self.name("k")
         inputs = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n[0] == "x" and v.element in INTEGERS]
@@ -1091,7 +1098,8 @@ def bf16_bits(v):
 
 
 def generate(seed, device="cpu", is_known=False):
-    """The kernel of a seed and its functions, tried until the language accepts one. Memory that is mostly not there is the host's."""
+    """Returns the kernel of a seed and its functions, after as many tries as it takes until the language accepts one.
+    Memory that mostly does not exist belongs to the host."""
     is_far = device == "cpu" and random.Random(f"far {seed}").random() < 0.08 and not is_known
     for attempt in range(50):
         g = Generator(seed * 64 + attempt, is_far, is_known)

@@ -19,7 +19,7 @@ def signed(x):
 
 
 class Expression:
-    """A text of the kernel IR, and its value for given operands, as 64 bits."""
+    """Returns an expression in kernel IR, and its value for given operands, in 64 bits."""
 
     def __init__(self, text, value):
         self.text, self.value = text, value
@@ -31,7 +31,7 @@ def draw_leaf(d):
 
 
 def draw_multiple(d, depth):
-    """A multiple of 2^32, mostly."""
+    """Usually a multiple of 2^32."""
     kind = d.choice(("shift", "shift", "multiply") if depth == 0 else ("shift", "multiply", "constant", "join", "join", "join"))
     if kind == "constant":
         number = d.randrange(1, 1 << 20) << d.choice((31, 32, 32, 33, 40))
@@ -69,7 +69,7 @@ def check_values(library, d):
 
 
 def draw_place_step(d, each):
-    """Statements on the elements of a thread, and a function that does the same to a row of them, in Python."""
+    """Returns statements on a thread's elements, and a Python function that does the same to a row of them."""
     first = d.randrange(each)
     last = d.randint(first + 1, each)
     of, less, sign = d.randrange(each), d.randint(1, 9), d.choice((1, -1))
@@ -89,7 +89,7 @@ def draw_place_step(d, each):
 
 
 def check_places(library, d):
-    """Each thread stores to elements of its own, whose indices are 64-bit values."""
+    """Each thread stores to its own elements, whose indices are 64-bit values."""
     name, each = d.choice(("u8", "u8", "i16", "u32")), d.randint(3, 7)
     steps = [draw_place_step(d, each) for _ in range(d.randint(1, 3))]
     body = "".join(text for text, _ in steps)

@@ -35,7 +35,7 @@ def steps(n):
 
 
 class Walled:
-    """n elements with pages without access on both sides: the first one or the last one lies beside such a page."""
+    """n elements between pages without access. The first or the last element is next to such a page."""
 
     def __init__(self, values, is_at_end):
         self.map = mmap.mmap(-1, 3 * PAGE)
@@ -52,7 +52,7 @@ class Walled:
 
 
 class Kernel:
-    """A kernel, its launch, and what it leaves in r and c."""
+    """Returns a kernel, its launch, and the expected contents of r and c."""
 
     def __init__(self, seed):
         self.r = random.Random(f"idle {seed}")
@@ -65,7 +65,7 @@ class Kernel:
         self.names += 1
         return f"v{self.names}"
 
-    # -- blocks behind the end --
+    # -- blocks after the end --
 
     def guarded(self):
         r = self.r
@@ -94,8 +94,8 @@ class Kernel:
         self.wanted_c = [self.n, 0]
 
     def piece(self):
-        """A text that adds to s, and what it adds in a live thread."""
-        n, k, m = self.n or 1, self.name(), self.name()  # where no thread is live, any value does
+        """Returns a statement that adds to s, and the number that it adds in a live thread."""
+        n, k, m = self.n or 1, self.name(), self.name()  # if no thread is live, any value is correct
         x, y = self.x or [0], self.y
         collatz = f"{k} = {k} % 2 == 0 ? {k} // 2 : 3 * {k} + 1"
         pieces = (
@@ -121,7 +121,7 @@ class Kernel:
     # -- grid_ranges --
 
     def ranges(self):
-        """Every thread evaluates once what stands before a grid_range, and the extents."""
+        """Every thread evaluates the code before a grid_range, and the range's extents, once."""
         r = self.r
         self.n, self.x, self.y, self.fails = r.choice((0, 0, 3, 17)), [], [], False
         lines, c0, c1, self.wanted_r = [], 0, 0, [0] * 64

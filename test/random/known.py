@@ -31,7 +31,7 @@ NANS = {"f16": (0x7E00, 0xFE00, 0x7E01, 0xFF55), "bf16": (0x7FC0, 0xFFC0, 0x7FC1
 
 
 def bits_of(value, t):
-    """The nearest float's bits; bf16 cuts off what an f32 has more."""
+    """Returns the nearest float's bits. For bf16, the lower bits of the f32 are dropped."""
     if t == "bf16":
         return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
     value = math.copysign(math.inf, value) if t == "f16" and abs(value) >= 65520 else value
@@ -39,7 +39,7 @@ def bits_of(value, t):
 
 
 class Input:
-    """A number, as bits of its type, or as a plain number of the host (type None)."""
+    """A number as bits of its type, or as an untyped number of the host (type None)."""
 
     def __init__(self, d, name, t):
         self.name, self.type = name, t
@@ -63,7 +63,8 @@ class Input:
 
 
 class Expression:
-    """A tree as text with {name} for inputs, and its type; what the host does not evaluate is left out of extents."""
+    """Returns a tree as text with {name} for inputs, and its type. Extents leave out operations that the host does not
+    evaluate."""
 
     def __init__(self, d, inputs, is_extent):
         self.d, self.inputs, self.is_extent = d, inputs, is_extent
@@ -148,7 +149,7 @@ class Expression:
             x, y = self.make(depth - 1), self.make(depth - 1)
             promote(x[1], y[1])
             both = t if t == u else u if t == "wi" and u != "bool" else t if u == "wi" and t != "bool" else promote(t, u)
-            # one arm alone is typed where the condition is a constant, as `x ** 0` is
+            # only one branch has a type if the condition is a constant, as in `x ** 0`
             if self.is_extent and ("** 0" in x[0] + y[0] or "{" not in x[0] + y[0]):
                 raise TypeMismatch("a constant condition")
             if not self.is_extent:
@@ -168,7 +169,7 @@ class Expression:
 
 
 class Composed(Expression):
-    """With operations on what is made of numbers, and one number of the result. struct: the names and types of its fields."""
+    """Adds operations on aggregates, and takes one number of the result. struct: the names and types of its fields."""
 
     def __init__(self, d, inputs, struct):
         super().__init__(d, inputs, False)
@@ -212,7 +213,7 @@ class Composed(Expression):
         own = PART[a]
         if kind == "conj":
             return f"conj({make(a)}).{which}", own
-        # of a NaN, whose sign is open, products and quotients make a zero with that sign
+        # products and quotients of a NaN, whose sign is not specified, can give a zero with either sign
         if kind == "power":
             return f"(({make(a)} ** {d.choice((2, 3, -1, -2))}).{which} + 0)", own
         if kind == "real":
@@ -229,14 +230,14 @@ class Composed(Expression):
         return f"({', '.join(x)})[{k}]", types[k]
 
 
-# name: numpy's function, operands. The bounds are those that the language states.
+# name: NumPy's function, operands. The bounds are those in the language reference.
 MATH = {"exp": (np.exp, 1), "exp2": (np.exp2, 1), "expm1": (np.expm1, 1), "log": (np.log, 1), "log2": (np.log2, 1), "log10": (np.log10, 1), "log1p": (np.log1p, 1), "sin": (np.sin, 1), "cos": (np.cos, 1),
         "tan": (np.tan, 1), "asin": (np.arcsin, 1), "acos": (np.arccos, 1), "atan": (np.arctan, 1), "sinh": (np.sinh, 1), "cosh": (np.cosh, 1), "tanh": (np.tanh, 1), "asinh": (np.arcsinh, 1),
         "acosh": (np.arccosh, 1), "atanh": (np.arctanh, 1), "cbrt": (np.cbrt, 1), "pow": (np.power, 2), "atan2": (np.arctan2, 2), "hypot": (np.hypot, 2)}
 
 
 def read_bounds():
-    """By name: ULP of f32 and f64 on the CPU, and of f32 and f64 on a GPU, with whichever library."""
+    """By name: the ULP of f32 and f64 on the CPU, and of f32 and f64 on a GPU, for both math libraries."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "ir", "math.def")
     with open(path, encoding="utf-8") as file:
         rows = [line[5:line.rindex(")")].split(", ") for line in file if line.startswith("MATH(")]
@@ -261,11 +262,11 @@ class Function:
         return [of_bits(i.value, self.type) for i in self.inputs]
 
     def literals(self):
-        """By the value; there is none for a NaN of a certain kind."""
+        """Returns each input as a literal with its value. No literal gives a NaN with certain bits."""
         return {i.name: f"({x!r})" for i, x in zip(self.inputs, self.numbers())}
 
     def judge(self, results, bounds):
-        """What is wrong, or None. results: in each way."""
+        """Returns what is wrong, or None. results: in each way."""
         with np.errstate(all="ignore"):
             want = MATH[self.name][0](*map(np.longdouble, self.numbers()))
             for way, got in zip(WAYS, results):
@@ -292,13 +293,13 @@ class Case:
         extent_types = INTEGERS * 2 + ("f16", "f32", None, None)
         self.arguments = [Input(d, name, d.choice(extent_types)) for name in "nmk"]
         self.extents = [self.bounded(Expression(d, self.arguments, True)) for _ in range(2)]
-        d = self.d = random.Random(f"composed {seed}")  # what is above stays as it is
+        d = self.d = random.Random(f"composed {seed}")  # the bits above the type do not change
         self.struct = [(name, d.choice(INTEGERS + FLOATS)) for name in "xyz"]
         self.composed = [self.typed(Composed(d, self.inputs, self.struct), None) for _ in range(4)]
         self.function = Function(d)
 
     def typed(self, expression, wanted):
-        """One that is no literal whatever its inputs are."""
+        """An expression that is not a literal, whatever its inputs are."""
         if self.d.random() < 0.1:
             target = self.d.choice(FLOATS + ("bf16",))
             return f"{target}({{{self.d.choice(self.inputs).name}}})", target
@@ -347,7 +348,7 @@ class Runner(library.Library):
     bounds = read_bounds()
 
     def check(self, case):
-        """What is wrong, or None."""
+        """Returns what is wrong, or None."""
         keep, module = [], self.parse(case.text())
         f, q = np.zeros(25, np.float64), np.zeros(25, np.int64)
         counted, shapes = np.zeros(64, np.int32), np.zeros(5, np.int64)
@@ -367,7 +368,7 @@ class Runner(library.Library):
 
     @staticmethod
     def differ(t, f, q):
-        """What is wrong, or None. Which NaN an operation gives is open."""
+        """Returns what is wrong, or None. The NaN that an operation returns is not specified."""
         words = f.view(np.uint64) if is_float(t) else q.view(np.uint64)
         if all(w == words[0] or (is_float(t) and math.isnan(f[n]) and math.isnan(f[0])) for n, w in enumerate(words)):
             return None

@@ -16,7 +16,7 @@ import library
 TYPES = ("i32", "f32", "f64", "u8", "i16", "i64", "u32", "bool", "f16")
 OPS = {"=": lambda old, x: x, "+=": lambda old, x: old + x, "*=": lambda old, x: old * x, "^=": lambda old, x: old ^ x, "max": np.maximum}
 
-# {to}: the lane, {value}: what is stored. Thread i has place p[i] of all lanes.
+# {to}: the lane; {value}: the stored value. Thread i has position p[i] among all lanes.
 KERNELS = {
     "global": "kernel k(v: vector({t}, {n})[:], x: {t}[:], p: i32[:]) {{ for i in grid_range(len(x)) {{ let at = p[i]; {body} }} }}",
     "blocks": "kernel k(v: vector({t}, {n})[:], x: {t}[:], p: i32[:]) @grid({blocks}) @block({block}) {{ let i = grid(1); if i < len(x) {{ let at = p[i]; {body} }} }}",
@@ -62,7 +62,7 @@ def statement(place, op, t):
 
 
 def make(seed):
-    """Of a random kernel: the text, the type, the vectors, the values and the places."""
+    """Returns for a random kernel: the text, the type, the vectors, the values and the positions."""
     r, rng = random.Random(seed), np.random.default_rng(seed)
     t, n, kind = r.choice(TYPES), r.choice((2, 3, 3, 4, 4, 8, 16)), r.choice(list(KERNELS))
     ops = ["=", "=", "="] + ([] if t == "bool" else ["+=", "*="]) + (["^="] if t in ("i32", "u32", "i64", "bool") else [])

@@ -162,12 +162,13 @@ def join(a, b):
     return promote(a, b)
 
 
-# Whether the compiler knows a value: a condition that is CERTAIN decides what is typed. The source of that is closed.
+# Returns whether the compiler knows a value: a condition that is CERTAIN decides which code is typed. The source of
+# such a value has no free variables.
 NOT, PERHAPS, CERTAIN = 0, 1, 2
 
 
 class Typed:
-    """A typed value: Python source, or a literal's value, or a weak choice."""
+    """A typed value: Python source, a literal's value, or a choice between two values whose type is still open."""
     __slots__ = ("ty", "py", "value", "arms", "is_const")
 
     def __init__(self, ty, py=None, value=None, arms=None, is_const=NOT):
@@ -193,13 +194,13 @@ def wrap_code(py, t):
 
 
 def to_type(e, t):
-    """The Python source of a value as a type."""
+    """Returns the Python source of a value, converted to a type."""
     if e.ty == t:
         return e.py
     if e.arms:
         return f"({to_type(e.arms[1], t)} if {e.arms[0]} else {to_type(e.arms[2], t)})"
     if is_weak(e.ty) and e.value is None:
-        return e.py  # a var that has not met a type yet: this round is not final
+        return e.py  # a var that has no type yet, so this round is not final
     if is_weak(e.ty):
         if t == "bool":
             return str(e.value != 0)
@@ -237,7 +238,7 @@ def convert_code(py, source, t):
 
 
 def concrete(e):
-    """What a literal is that has met nothing."""
+    """Returns the type of a literal without a context."""
     if not is_weak(e.ty):
         return e
     wide = e.ty == "wi" and isinstance(e.value, int) and not -(2**31) <= e.value < 2**31
@@ -253,7 +254,7 @@ def condition(e):
 
 # ---- translation ----
 
-# Of literals: exact integers, and floats of f64.
+# Computes with literals: exact integers, and f64 floats.
 WEAK_OPS = {"wi": {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": values.floor_div, "%": values.floor_mod, "&": operator.and_, "|": operator.or_, "^": operator.xor},
             "wf": {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": values.fdiv, "%": lambda x, y: values.float_mod(x, y, "f64")}}
 WEAK_CALLS = {"min": {"wi": min, "wf": values.fmin}, "max": {"wi": max, "wf": values.fmax}, "abs": {"wi": abs, "wf": abs}, "ceil_div": {"wi": values.ceil_div}, "div_trunc": {"wi": values.trunc_div},
@@ -270,7 +271,7 @@ FLOAT_TESTS = {"isnan": "({0} != {0})", "isinf": "(abs({0}) == INF)", "isfinite"
 
 class Function:
     def __init__(self, name, params, body, identity=None):
-        """identity: the name of a func of one value."""
+        """identity: the name of a func with one parameter."""
         self.name, self.params, self.body, self.identity = name, params, body, identity
 
     def text(self):
@@ -279,7 +280,7 @@ class Function:
 
 
 class Touch:
-    """A func that changes the element it is told of."""
+    """A func that changes the element at the given index."""
 
     def __init__(self, name, ty, op):
         self.name, self.ty, self.op = name, ty, op
@@ -292,7 +293,7 @@ class Touch:
 
 
 class Bound:
-    """A func with its last arguments. Handed to a func, it has their values in a tuple."""
+    """A func with its last arguments bound. If it is passed to a func, a tuple contains their values."""
 
     def __init__(self, name, values):
         self.name, self.values = name, values
@@ -307,10 +308,11 @@ def is_func(a): return isinstance(a, (str, Bound))
 
 
 class Program:
-    """The functions of a kernel, and what has been made of them so far."""
+    """The functions of a kernel, and the functions that have been translated so far."""
 
     def __init__(self, functions, is_strict, has_literals=True):
-        """has_literals: built-ins and most operators may take literals alone. Kernels made without keep the seeds under which documents name them."""
+        """has_literals: whether built-ins and most operators may take only literals. Kernels without such calls keep
+        the seeds under which documents name them."""
         self.functions = {f.name: f for f in functions}
         self.is_strict, self.has_literals = is_strict, has_literals
         self.instances, self.lines = {}, []
@@ -351,7 +353,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         self.program, self.env = program, dict(env or {})
         self.joins = {} if joins is None else joins
         self.is_generating, self.result, self.site = is_generating, None, 0
-        self.join_keys = {}  # the keys of vars in joins: each copy of a loop through a tuple has its own vars
+        self.join_keys = {}  # the keys of vars in joins: each copy of a loop over a tuple has its own vars
 
     # -- expressions --
 
@@ -373,7 +375,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         return Typed(t, py, is_const=is_const)
 
     def perhaps(self, e):
-        """The same, of which nobody says that the compiler knows it."""
+        """Returns the same value, marked as unknown to the compiler."""
         return Typed(e.ty, e.py, e.value, e.arms, min(e.is_const, PERHAPS))
 
     def index_code(self, e):
@@ -417,7 +419,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         return " + ".join(parts) or "0"
 
     def known(self, e):
-        """The value of a constant."""
+        """Returns the value of a constant."""
         if e.py is None:
             return e.value
         try:
@@ -426,13 +428,14 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
             raise TypeMismatch("an open constant") from error
 
     def decided(self, test):
-        """What a condition that is a constant is; None: the kernel finds out. Kernels are made without, and meet them where an input becomes a constant."""
+        """Returns the value of a constant condition, or None if the kernel must evaluate it. Generated kernels contain
+        no constant conditions; they arise if an input becomes a constant."""
         if test.is_const and (self.is_generating or test.is_const == PERHAPS):
             raise TypeMismatch("constant condition")
         return bool(self.known(Typed("bool", condition(test)))) if test.is_const else None
 
     def tested(self, e):
-        """A condition that decides nothing if it is a constant."""
+        """Translates a constant condition that decides nothing."""
         if e.is_const and self.is_generating:
             raise TypeMismatch("constant condition")
         return condition(e)
@@ -458,7 +461,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         return Typed(t, wrap_code(f"{op}{py}", t), is_const=e.is_const)
 
     def stays_open(self, a, b):
-        """An integer beside a var that has met nothing but float literals so far."""
+        """An integer next to a var to which only float literals were assigned so far."""
         is_open = any(x.ty == "wf" and x.value is None and not x.arms and (y.ty in INTEGERS or y.ty == "bool") for x, y in ((a, b), (b, a)))
         return is_open and not self.is_lane
 
@@ -534,7 +537,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         return Typed(t, self.arithmetic_code(op, t, to_type(a, t), to_type(b, t)), is_const=min(is_const, PERHAPS) if t in FLOATS else is_const)
 
     def known_quotient(self, divisor, is_const):
-        """One that has a check, which fails, is not computed beforehand."""
+        """A value with a check that fails is not computed in advance."""
         return PERHAPS if is_const == CERTAIN and self.known(divisor) == 0 else is_const
 
     def arithmetic_code(self, op, t, a, b):
@@ -707,13 +710,13 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
     # -- statements --
 
     def block(self, body, indent, is_thread):
-        """Lines of Python. is_thread: the body of a kernel, whose barriers yield."""
+        """Returns lines of Python. is_thread: whether this is the body of a kernel, whose barriers yield."""
         outer, lines = self.env, []
         self.env = dict(outer)
         for s in body:
             lines += ["  " * indent + line for line in getattr(self, "stmt_" + s[0])(s, is_thread)]
             if lines and lines[-1].startswith(("return", "break", "continue", "raise"), 2 * indent):
-                break  # what follows is not typed
+                break  # the code after it is not typed
         self.env = outer
         return lines or ["  " * indent + "pass"]
 
@@ -764,7 +767,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         return [f"v_{name} = {to_type(e, t) if not is_weak(t) else repr(e.value)}"]
 
     def stmt_open(self, s, _):
-        """Vars without a value: of the type that their assignments join to, and read only where they were assigned."""
+        """Vars without a value have the common type of their assignments, and are read only after an assignment."""
         for name in s[1]:
             key = self.join_keys[name] = name + self.path
             if self.joins.setdefault(key, None):
@@ -772,7 +775,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         return [f"v_{name} = None" for name in s[1]]
 
     def stmt_avar(self, s, _):
-        """A var that holds an array: another name for its elements."""
+        """A var that holds an array is another name for its elements."""
         a = self.env[s[2]]
         self.env[s[1]] = Array("v_" + s[1], a.element, a.shape)
         return [f"v_{s[1]} = {a.py}"]
@@ -789,7 +792,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
                     raise TypeMismatch("weak var")
                 joined = t
             elif self.joins[key] == "wf" and not is_float(t):
-                return "None"  # what float it becomes, another assignment may say
+                return "None"  # another assignment may determine its float type
             elif t == "wf" and self.joins[key] in INTEGERS:
                 joined = "wf"
             else:
@@ -926,7 +929,8 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
 
 
 def translate(program, env, body, is_thread):
-    """A body in rounds, until the vars that start with a literal have their types: the join of what they meet, else the literal's own."""
+    """Translates a body repeatedly until the vars that start with a literal have their types: the common type of their
+    assignments, otherwise the literal's own."""
     joins, is_final = {}, False
     while True:
         t = Translator(program, env, joins)
@@ -951,5 +955,5 @@ def square(x, multiply, n):
     return multiply(x, x) if n == 2 else multiply(x, multiply(x, x))
 
 
-# What the Python of a constant names.
+# Returns the names that the Python source of a constant uses.
 NAMES = {**{name: getattr(values, name) for name in dir(values) if not name.startswith("_")}, "NAN": math.nan, "INF": math.inf, "square": square}

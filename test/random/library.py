@@ -1,4 +1,4 @@
-"""kjit's C interface through ctypes: parse a module, launch a kernel on numpy arrays."""
+"""kjit's C interface through ctypes: parses a module and launches a kernel on NumPy arrays."""
 import ctypes as c
 import glob
 import os
@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-import language  # before records, which it needs and which needs it
+import language  # imported before records, because each needs the other
 from far import Pointer
 from records import Struct
 from values import SCALARS
@@ -35,14 +35,14 @@ class Failure(Exception):
 
 
 def numbers(array, t):
-    """The elements, whose texts tell all values apart, also zeros of both signs, but not NaNs."""
+    """Returns the elements as texts that distinguish all values, also zeros with both signs, but not NaNs."""
     if t == "bf16":
         array = (array.astype(np.uint32) << 16).view(np.float32)
     return array.ravel().tolist()
 
 
 def tensor_arg(array, name, keep, element=0, lanes=1):
-    """lanes: of each element, a vector; they are the last dimension of the array."""
+    """lanes: the number of components if elements are vectors; they are the array's last dimension."""
     rank = array.ndim - (lanes > 1)
     shape = (c.c_int64 * max(rank, 1))(*array.shape[:rank])
     strides = (c.c_int64 * max(rank, 1))(*[s // array.itemsize // lanes for s in array.strides[:rank]])
@@ -59,17 +59,17 @@ def scalar_arg(value, name, keep):
 
 
 def bits_arg(bits, name):
-    """A scalar by its bits."""
+    """A scalar, given by its bits."""
     return Arg(ARG_TYPED, 0, 0, TYPE[name], bits & ((1 << 8 * NUMPY[name]().itemsize) - 1) or None)
 
 
 def number_arg(value):
-    """A plain number of the host, without a type."""
+    """An untyped number of the host."""
     return Arg(ARG_NUMBER, 0, 0, 0, int.from_bytes(struct.pack("<d", value), "little"))
 
 
 class ContextConfig(c.Structure):
-    """The fields of kjit_config up to plain_code: a host may have fewer than kjit."""
+    """The fields of kjit_config up to plain_code: an application may know fewer fields than kjit."""
     _fields_ = [("size_bytes", c.c_uint32), ("executor", c.c_void_p), ("compiler_path", c.c_char_p), ("libdevice_path", c.c_char_p), ("on_diagnostic", c.c_void_p),
                 ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32), ("cpu_threads", c.c_uint32), ("interruptible", c.c_int32),
                 ("reserved", c.c_uint8 * 84), ("plain_code", c.c_int32), ("padding", c.c_uint32)]
@@ -109,7 +109,7 @@ class Library:
         self.compares, self.has_plain, self.plain_runs = plain == "equal", plain != "never", 0
         if self.has_plain:
             self.no_cache = c.create_string_buffer(b"")
-            config.between[0] = c.addressof(self.no_cache)  # cache_directory: its code is never plain
+            config.between[0] = c.addressof(self.no_cache)  # cache_directory: code in it is never plain
         if self.c.kjit_create_context(c.byref(config), c.byref(self.context)):
             raise Failure("no context")
         self.device = c.c_void_p()
@@ -140,7 +140,7 @@ class Library:
         return Arg(ARG_BY_ADDRESS, 0, 0, number.value, cell.ctypes.data)
 
     def bind(self, module, poke):
-        """The module with the host's function for `poke`; the one given is released."""
+        """Binds the application's function `poke` to the module. Releases the given module."""
         bound = c.c_void_p()
         try:
             self.require(self.c.kjit_bind_extern(module, b"poke", poke, None, c.c_size_t(0), c.byref(bound)))
@@ -149,7 +149,7 @@ class Library:
         return bound
 
     def parse(self, text):
-        """A module, to be released with release."""
+        """A module, which must be released with release."""
         module, data = c.c_void_p(), text.encode()
         self.require(self.c.kjit_parse_module(self.context, b"random", data, c.c_size_t(len(data)), c.byref(module)))
         return module
@@ -171,7 +171,8 @@ class Library:
         return found.compilations
 
     def launch_again(self, module, arguments, start, grid, block):
-        """Launches the best code with the values at the start. Its results must have the bits of the plain code that the first launch has run."""
+        """Launches the best code with the initial values. Its results must have the bits of the plain code that the
+        first launch has run."""
         keep = []
         first = [v.copy() if isinstance(v, np.ndarray) else v for _, v in arguments]
         for (_, v), old in zip(arguments, start):
@@ -186,8 +187,8 @@ class Library:
                     raise Failure(f"argument {number}, element {n}: {a}, plain code {b}")
 
     def run(self, text, arguments, grid, block, poke=None):
-        """arguments: (type, numpy array or scalar) in the order of the kernel's parameters. The arrays change in place. poke: what the extern func of that
-        name does, of an index and a value."""
+        """arguments: (type, NumPy array or scalar) in the order of the kernel's parameters. The arrays change in place.
+        poke: the effect of the extern func with this name, for an index and a value."""
         keep, module = [], self.parse(text)
         function = Poke(poke) if poke else None
         if poke:

@@ -28,10 +28,11 @@ NUMPY = {**{t: {"i": "int", "u": "uint", "f": "float", "c": "complex"}[t[0]] + t
 OF_NUMPY = {v: k for k, v in NUMPY.items()}
 
 
-# ---- the rules: for each operator, the types to which operands are converted, and the result type; None: Numba lacks it ----
+# ---- ---- the rules: for each operator, the types to which operands are converted, and the result type; None if Numba
+# lacks it ---- ----
 
 def convert(x, source, target):
-    """A float becomes an integer of 8 or 16 bits through 32 bits."""
+    """A float is converted to an integer of 8 or 16 bits through 32 bits."""
     if source in FLOATS and target in ("i8", "u8", "i16", "u16"):
         return wrap(values.convert(x, source, "i32"), target)
     return values.convert(x, source, target)
@@ -41,7 +42,7 @@ def wide(t): return "u64" if t in UNSIGNED else "i64"
 
 
 def float_bits(t, least):
-    """Of the float that is enough for a number in arithmetic, of the part of a complex one."""
+    """Returns the smallest float in which Numba computes with a number, or with a part of a complex number."""
     needed = {"bool": 16, "i8": 16, "i16": 32, "u8": 32, "c64": 32, "c128": 64}.get(t, 64 if t in INTEGERS else 0)
     return max(least, needed or BITS[t])
 
@@ -72,7 +73,7 @@ def signature(op, a, b):
     if op in COMPARE:
         t = join(a, b) if are_integers else floating(a, b)
         return t, t, "bool"
-    if op == "**" and (a, b) == ("bool", "i32"):  # as it comes out of its search for the nearest signature
+    if op == "**" and (a, b) == ("bool", "i32"):  # as Numba's search for the nearest signature gives it
         return "f32", "i32", "f32"
     if op == "**" and a in FLOATS and b in INTEGERS:
         t = "f64" if a == "f64" else "f32"
@@ -103,7 +104,7 @@ def call_type(name, types):
 
 
 def range_type(types):
-    """Of one number, and of i64 with another."""
+    """The operators of one number, and of i64 with another number."""
     return "i64" if len(types) > 1 or types[0] == "i64" else "u64" if types[0] in UNSIGNED else "i32"
 
 
@@ -114,7 +115,7 @@ KEYS = {"+": "ARITHMETIC", "-": "ARITHMETIC", "*": "ARITHMETIC", "/": "DIVIDE", 
 
 
 def recorded():
-    """{(key, types of the operands): (types that they are converted to, type of the result)} of lib/typing/numba.def."""
+    """Returns {(key, operand types): (converted types, result type)} from lib/typing/numba.def."""
     found = {}
     text = open(os.path.join(ROOT, "lib/typing/numba.def"), encoding="utf-8").read()
     for count, row in re.findall(r"^N([12])\((.*)\)$", text, re.MULTILINE):
@@ -129,7 +130,8 @@ def recorded():
 
 
 def expected():
-    """What recorded() has to be, by the rules; of RANGE, ANGLE, RAISE and the like only what is said here."""
+    """Returns what recorded() has to be by the rules. RANGE, ANGLE, RAISE and similar rows contain only the entries
+    that this file defines."""
     found = {}
     for op, key in KEYS.items():
         found.update({(key, (a, b)): s for a in ALL for b in ALL if (s := signature(op, a, b))})
@@ -140,7 +142,7 @@ def expected():
 
 
 def typed_lines():
-    """(expression, type or None where it is refused) for every operator and pair of types."""
+    """Yields (expression, type, or None if it is rejected) for every operator and pair of types."""
     for op in KEYS:
         for a in ALL:
             for b in ALL:
@@ -227,7 +229,7 @@ def text_of(e):
 
 
 def power(x, n, t):
-    """Multiplied out, as the language has it."""
+    """Multiplies step by step, as the language defines it."""
     if t not in FLOATS:
         return wrap(x**n, t)
     result = None
@@ -238,7 +240,7 @@ def power(x, n, t):
 
 
 def compute(op, x, y, t):
-    """Operands of the type of the result; of shifts the second is an integer."""
+    """The operands have the result type. For shifts, the second operand is an integer."""
     if op in SHIFTS:
         return wrap(x << (y & 63) if op == "<<" else x >> (y & 63), t)
     if op in BITWISE:
@@ -253,7 +255,7 @@ def compute(op, x, y, t):
 
 
 class Machine:
-    """Types and runs statements. types: of the variables, so far."""
+    """Finds the types and runs the statements. types: the types of the variables so far."""
 
     def __init__(self, functions):
         self.functions, self.types, self.is_changed = functions, {}, True
@@ -362,7 +364,7 @@ class Generator:
         return ("lit", self.r.choice((0, 1, 2, 3, 7, 255, 65536, 2**31, 2**40 + 1, 2**53 + 1, 0.5, 1.5, 0.1, 3.0, 1e10)))
 
     def expr(self, depth, names):
-        """One of which Numba has all operators; of the parameters of a func, whatever they are."""
+        """An expression with operators that Numba has for these types; in a func, for any parameter types."""
         if depth == 0 or self.r.random() < 0.1:
             return ("var", self.r.choice(names)) if names == ("a", "b") else self.leaf(names)
         sub = lambda: self.expr(depth - 1, names)
@@ -384,7 +386,8 @@ class Generator:
         return ("func", self.r.choice(list(self.functions)), [sub(), sub()])
 
     def test(self, e, names):
-        """One that is not known at compile time, which would decide before anything has a type."""
+        """An expression whose value is not known at compile time, because a known value would decide before anything
+        has a type."""
         return ("bin", self.r.choice(COMPARE), e, ("var", self.r.choice(names)) if names == ("a", "b") else ("in", self.r.choice(SCALARS)))
 
     def body(self, count, depth, is_top=False):

@@ -59,7 +59,7 @@ def arguments(keep):
 
 
 def judge(context, statement, check, is_evaluated):
-    """What is wrong, or None."""
+    """Returns what is wrong, or None."""
     keep = []
     r, args = arguments(keep)
     failed = None

@@ -15,7 +15,7 @@ import numpy as np
 import library
 
 LOG = 4096  # numbers of effects
-COUNT = 8   # elements of each array
+COUNT = 8  # number of elements in each array
 
 HEAD = """
 struct P {{ a: i32; v: i32x4; t: i32[4]; z: c64 }}
@@ -82,7 +82,7 @@ class State:
 
 
 class Place:
-    """find(state): evaluates what the place is found by; returns an object with the place's key."""
+    """find(state): evaluates the operands that determine the element, and returns an object with the element's key."""
 
     def __init__(self, text, find, is_small=False, is_atomic=False):
         self.text, self.find, self.is_small, self.is_atomic = text, find, is_small, is_atomic
@@ -90,7 +90,7 @@ class Place:
 
 class Generator:
     def __init__(self, seed, has_copies=True):
-        """has_copies: with asynchronous copies and barriers, which some checks do not know."""
+        """has_copies: whether to use asynchronous copies and barriers, which some checks do not support."""
         self.r, self.number = random.Random(seed), 0
         self.has_copies, self.has_warps = has_copies, self.r.random() < 0.3
         self.has_waits = has_copies and self.r.random() < 0.15
@@ -109,7 +109,7 @@ class Generator:
         return (f"({text}) & {count - 1}", lambda s: run(s) & (count - 1)) if count in (2, 4, 8) else (f"(({text}) & 1023) % {count}", lambda s: (run(s) & 1023) % count)
 
     def array(self):
-        """An array of numbers, perhaps through a func that has an effect."""
+        """An array of numbers, sometimes through a func that has a side effect."""
         name = self.r.choice("ggsa")
         if self.r.random() < 0.15:
             k = self.effect()
@@ -120,7 +120,8 @@ class Generator:
         return name, lambda s: getattr(s, name), name
 
     def place(self, depth):
-        """Of a number: an element, a lane by name or number, a field, a part."""
+        """An lvalue for a number: an element, a vector component by name or index, a field, a part of a complex
+        number."""
         r = self.r
         k = r.random()
         if k < 0.35:
@@ -170,7 +171,7 @@ class Generator:
         return (f"i32({place.text})" if place.is_small else place.text), run
 
     def changing(self, depth):
-        """A call that changes memory: a func, an atomic, or the log alone."""
+        """A call that changes memory: a func, an atomic, or only a log entry."""
         r, k = self.r, self.r.random()
         if k < 0.45:
             number, (text, run) = self.effect(), self.value(depth - 1)
@@ -268,7 +269,7 @@ class Generator:
         return f"{name}({x}, {y})", lambda s: make(run(s))
 
     def lanes(self, depth):
-        """A vector of four lanes."""
+        """A vector with four components."""
         k = self.r.random()
         if k < 0.4:
             texts, run = self.some(4, depth)
@@ -479,7 +480,7 @@ class Generator:
         return [f"cp_async(s[t(c, {a}, {to})], g[t(c, {b}, {at})], 1)", "cp_async_commit(); cp_async_wait(0)"], go
 
     def wait(self, depth, _):
-        """An mbarrier that one thread arrives at and waits for."""
+        """An mbarrier at which one thread arrives and waits."""
         (to, first), (at, second), (phase, third) = self.index(depth - 1, 4), self.index(depth - 1, 4), self.value(depth - 1)
         a, b, d = self.effect(), self.effect(), self.effect()
         def go(s):
@@ -494,7 +495,7 @@ class Generator:
         return lines, go
 
     def stage(self, depth, _):
-        """Neighbouring stores to shared memory of what global memory holds."""
+        """Adjacent stores to shared memory of values in global memory."""
         parts = []
         for _ in range(self.r.choice((2, 3))):
             (to, first), (at, second) = self.index(depth), self.index(depth - 1)
@@ -552,7 +553,7 @@ def arrays_of(seed):
 
 
 def judge(context, seed, has_copies):
-    """The kernel's text and what is wrong, or None."""
+    """Returns the kernel's text and what is wrong, or None."""
     text, run = Generator(seed, has_copies).kernel()
     arrays, keep = arrays_of(seed), []
     state = State(arrays)

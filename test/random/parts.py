@@ -13,7 +13,7 @@ LETTERS = "xyzw"
 
 
 class Restart(Exception):
-    """A var that starts with a literal has met a wider type."""
+    """A wider type was assigned to a var that starts with a literal."""
 
 
 class TypeMismatch(Exception):
@@ -39,7 +39,7 @@ def count_of(v):
 
 
 def text(e, text_of):
-    """The text, to be followed by anything that binds as a name does."""
+    """Returns the text in parentheses if it needs them before a subscript or a field."""
     kind, inner = e[0], lambda x: text(x, text_of) if x[0] in VECTORS + COMPLEX else text_of(x, 13)
     free = lambda x: text(x, text_of) if x[0] in VECTORS + COMPLEX else text_of(x)
     if kind == "vec":
@@ -80,7 +80,7 @@ def text(e, text_of):
 
 
 def lane(v, k):
-    """A lane as a tree of numbers; a number is the same in every lane."""
+    """Returns a component as a tree of numbers. A number is the same in every component."""
     kind = v[0]
     if kind not in VECTORS:
         return v
@@ -100,7 +100,7 @@ def lane(v, k):
 
 
 def part(z, k, type_of):
-    """The real (0) or imaginary (1) part as a tree of numbers. type_of: of such a tree."""
+    """Returns the real (0) or imaginary (1) part as a tree of numbers. type_of: the type of such a tree."""
     kind = z[0]
     if kind == "cplx":
         return ("cast", PART[z[1]], z[2 + k])
@@ -127,7 +127,7 @@ def part(z, k, type_of):
 
 
 def swizzled(v):
-    """The vectors that swizzles in this one are taken of."""
+    """Returns the vectors whose components swizzles in this vector select."""
     if v[0] == "vswz":
         return [v[1]]
     operands = v[2] if v[0] == "vcall" else v[2:] if v[0] in ("vbin", "vun", "vcast") else []
@@ -135,14 +135,14 @@ def swizzled(v):
 
 
 class Translation:
-    """What the translator needs for the trees of numbers above."""
-    is_lane = False  # whether the tree is a lane: a vector of integers makes a float literal f64 at once
+    """The translator's methods for the trees of numbers above."""
+    is_lane = False  # whether the tree is a vector component: a vector of integers makes a float literal f64 at once
 
     def type_of(self, e):
         return self.expr(e).ty
 
     def lanes(self, v):
-        """All of them have types, those too that a swizzle drops."""
+        """All of them have types, also those that a swizzle drops."""
         for x in swizzled(v):
             self.lanes(x)
         outer, self.is_lane = self.is_lane, True
@@ -191,7 +191,7 @@ def statement_text(s, text_of):
 
 
 class Generation:
-    """Random ones, for the generator."""
+    """Random trees for the generator."""
 
     def vectors(self, count=None):
         return [n for n, v in self.tr.env.items() if isinstance(v, Vector) and count in (None, v.count)]
@@ -241,7 +241,7 @@ class Generation:
         return ("zcast", r.choice(("c64", "c128")), sub())
 
     def part_expr(self, depth):
-        """A number that is a lane or a part."""
+        """A number that is a vector component or a part of a complex number."""
         r = self.r
         k = r.random()
         names = self.vectors()

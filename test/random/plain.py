@@ -30,7 +30,7 @@ def expression(draw, forms, depth):
 
 
 def kernel(seed):
-    """The text of a kernel, and the types of its arrays."""
+    """Returns the text of a kernel, and the types of its arrays."""
     draw = random.Random(seed)
     forms = EXACT + 4 * draw.choice([SUMS, PRODUCTS, SUMS + PRODUCTS, SUMS + PRODUCTS, SUMS + OTHERS])
     mode = draw.choice(["", "", "", " @strict", " @fastmath"])

@@ -24,13 +24,13 @@ def worker(options, start, run_one, first, count, step, out):
         out.send((seed, "begun", None))
         try:
             out.send((seed, *run_one(state, seed)))
-        except Exception:  # of this tool: what it generates and cannot evaluate
+        except Exception:  # an error in this tool: it cannot evaluate its own kernel
             out.send((seed, "failed", f"--- {seed}\n{traceback.format_exc()}"))
     out.send((None, "done", None))
 
 
 class Job:
-    """One process that works through every step-th program."""
+    """A process that runs every step-th program."""
 
     def __init__(self, options, start, run_one, describe_lost, first, count, step):
         self.options, self.functions, self.describe_lost = options, (start, run_one), describe_lost
@@ -46,7 +46,7 @@ class Job:
         self.begun, self.since = None, time.monotonic()
 
     def died(self, why):
-        """What to report; goes on behind it."""
+        """Returns the text to report, and continues after this program."""
         self.process.kill()
         self.process.join()
         lost, text = self.begun, why

@@ -27,7 +27,8 @@ class Draw:
         self.info = np.finfo(self.part)
 
     def number(self, near=None):
-        """Any finite number: of a random exponent, or of one near another's; often at an end of the range, or 0."""
+        """Returns any finite number: with a random exponent, or one near another number's exponent; often at an end of
+        the range, or 0."""
         d, kind = self.d, self.d.random()
         if kind < 0.1:
             return self.part(0)
@@ -127,7 +128,7 @@ POWERS = (0.5, -1.5, 2.0, -0.25, 3.0)
 
 
 def check_functions(library, name, d, count):
-    """Near, as far as the size of the result goes."""
+    """Whether the error is small relative to the size of the result."""
     draw, keep, wrong = Draw(d, name), [], 0
     z = np.array([draw.complex() for _ in range(count)])
     wide = z.astype(np.clongdouble)

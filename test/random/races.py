@@ -22,7 +22,7 @@ ATOMIC, WRITES = ("add", "load", "store"), ("write", "add", "store")
 
 
 def python(text):
-    """The expression of the kernel IR as one of Python."""
+    """Returns the kernel IR expression as a Python expression."""
     if " ? " in text:
         condition, values = text.removeprefix("u32(").removesuffix(")").split(" ? ")
         return f"({values.split(' : ')[0]}) if {condition} else ({values.split(' : ')[1]})"
@@ -79,7 +79,7 @@ class Kernel:
                 made.append(("barrier",))
             elif kind == "warp":
                 made.append(("warp", d.choice(MASKS)))
-            elif kind == "counter":  # one thread stores the start, all count
+            elif kind == "counter":  # one thread stores the initial value, and all threads count
                 made += [("if", "t == 0", [("write", "0")], []), (d.choice(("barrier", "barrier", "warp")), ""), ("add", "0")]
             elif kind == "if" and depth < 2:
                 made.append(("if", d.choice(CONDITIONS), self.statements(d.randint(1, 4), depth + 1), self.statements(d.choice((0, 0, 2)), depth + 1)))
@@ -117,7 +117,8 @@ class Kernel:
 
 
 class Model:
-    """Runs the statements for all threads; clocks[b][a]: up to which clock of a thread b knows what a did."""
+    """Runs the statements for all threads. clocks[b][a]: the clock of thread a up to which thread b knows its
+    operations."""
 
     def __init__(self, kernel):
         self.n, self.is_racing, self.has_handed_over = kernel.n, False, False

@@ -33,7 +33,8 @@ class Struct:
             offset += math.prod(extents) * (t.size if isinstance(t, Struct) else BYTES[t])
         self.alignment, self.size = alignment, -(-offset // alignment) * alignment
         self.leaves = [name for _, t, extents in fields for name in (t.leaves if isinstance(t, Struct) else [t]) * math.prod(extents)]
-        self.is_whole = "bool" not in self.leaves and sum(BYTES[t] for t in self.leaves) == self.size  # no gaps: it is its bits
+        # no gaps: the value equals its bits
+        self.is_whole = "bool" not in self.leaves and sum(BYTES[t] for t in self.leaves) == self.size
         self.is_atomic = self.is_whole and self.size in (4, 8, 16) and alignment >= self.size
         formats = [(t.dtype if isinstance(t, Struct) else NUMPY[t], extents) for _, t, extents in fields]
         self.dtype = np.dtype({"names": [f[0] for f in fields], "formats": formats, "offsets": offsets, "itemsize": self.size})
@@ -51,7 +52,7 @@ def type_text(t): return t.name if isinstance(t, Struct) else t
 
 
 def fill(array, struct, numbers):
-    """numbers(type, count): of a flat array."""
+    """numbers(type, count): the numbers of a flat array."""
     for name, t, extents in struct.fields:
         part = array[name]
         if isinstance(t, Struct):
@@ -61,7 +62,7 @@ def fill(array, struct, numbers):
 
 
 def to_lists(array, struct, to_list):
-    """The elements of a flat array as lists of their fields."""
+    """Returns the elements of a flat array as lists of their fields."""
     columns = []
     for name, t, extents in struct.fields:
         flat = np.ascontiguousarray(array[name]).reshape(-1)
@@ -73,7 +74,7 @@ def to_lists(array, struct, to_list):
 
 
 def literal_text(value, t):
-    """Of a number or struct as numpy has it."""
+    """Returns a number or struct in NumPy's representation."""
     if not isinstance(t, Struct):
         return values.literal_text(int.from_bytes(value.tobytes(), "little"), t)
     parts = lambda v, u, x: f"({', '.join(parts(e, u, x[1:]) for e in v)}{',' * (len(v) == 1)})" if x else literal_text(v, u)
@@ -81,7 +82,7 @@ def literal_text(value, t):
 
 
 def python_text(value, t):
-    """The same as the evaluation has it."""
+    """Returns the same in the representation of the evaluation."""
     if not isinstance(t, Struct):
         number = values.of_bits(int.from_bytes(value.tobytes(), "little"), t)
         return language.py_float(number) if t in FLOATS else f"({number!r})"
@@ -94,7 +95,7 @@ def copied(v):
 
 
 def with_member(v, keys, value):
-    """A copy in which one number is another."""
+    """Returns a copy in which one number is replaced."""
     result = inner = copied(v)
     for k in keys[:-1]:
         inner = inner[k]
@@ -103,7 +104,7 @@ def with_member(v, keys, value):
 
 
 def shape_code(t, extents=()):
-    """The types of all numbers, nested as the numbers are."""
+    """Returns the types of all numbers, nested as the numbers are."""
     if extents:
         return f"[{', '.join([shape_code(t, extents[1:])] * extents[0])}]"
     return f"[{', '.join(shape_code(u, x) for _, u, x in t.fields)}]" if isinstance(t, Struct) else repr(t)
@@ -142,7 +143,7 @@ class Record:
 
 
 class Records:
-    """An array of structs. Of one that is the thread's own, only its element is reached."""
+    """An array of structs. If it is divided among threads, a thread accesses only its own element."""
 
     def __init__(self, py, element, shape, is_own=False):
         self.py, self.element, self.shape, self.is_own = py, element, shape, is_own
@@ -226,7 +227,7 @@ def statement_text(s, text_of):
 
 
 class Change:
-    """A func that changes a number of a struct: of one that it is given, or of an element of an array."""
+    """A func that changes a number in a struct: in its own copy, or in an element of an array."""
 
     def __init__(self, name, struct, path, read, is_element):
         self.name, self.struct, self.path, self.read, self.is_element = name, struct, path, read, is_element
@@ -250,7 +251,7 @@ def zero_code(t, extents=()):
 
 class Translation:
     def place(self, base, path):
-        """Python, type and extents of what is there."""
+        """Returns the Python source, type and extents of the value at this place."""
         if base[0] == "rname":
             name = self.env[base[1]]
             if not isinstance(name, Record):
@@ -279,7 +280,7 @@ class Translation:
         return self.typed(t, py, language.PERHAPS if is_known else language.NOT)
 
     def record(self, v):
-        """The struct and the Python of a value."""
+        """Returns the struct and the Python source of a value."""
         kind = v[0]
         if kind == "rplace":
             py, t, extents = self.place(v[1], v[2])
@@ -457,7 +458,7 @@ class Generation:
         self.kernel.declarations = [t.text() for t in self.structs] + [c.text() for c in self.changes]
 
     def word_struct(self, name, size):
-        """Of a size that atomics take, without gaps; the alignment is the size, mostly."""
+        """A struct with a size that atomics support, without gaps. Its alignment is usually its size."""
         r, fields, at = self.r, [], 0
         while at < size:
             t = r.choice([t for t in SCALARS[1:] if at % BYTES[t] == 0 and at + BYTES[t] <= size])
@@ -468,7 +469,7 @@ class Generation:
         return Struct(name, fields, False, size if r.random() < 0.9 else 1)
 
     def path(self, t, is_leaf, index):
-        """Steps to a number, or to wherever they stop."""
+        """Steps to a number, or to the point at which they stop."""
         r, path, extents = self.r, [], ()
         while True:
             if extents:
@@ -486,7 +487,7 @@ class Generation:
         return self.path(t, is_leaf, lambda extent: self.index(extent, None, 0))
 
     def bases(self, is_place=False):
-        """What structs can be reached through."""
+        """Returns the expressions through which structs can be accessed."""
         found = []
         for name, v in self.tr.env.items():
             if isinstance(v, Record) and name != "?" and (v.is_var or not is_place):
@@ -601,7 +602,7 @@ class Generation:
         self.emit(out, ("rput", base, path, self.record_of(here, 2)))
 
     def change_whole(self, out, base, t):
-        """An element that no other thread changes meanwhile. Exchanges of 16 bytes are not for every GPU."""
+        """An element that no other thread changes meanwhile. Not every GPU supports exchanges of 16 bytes."""
         r = self.r
         kind = r.choice(("rstore", "rexch", "rexch", "rcas") if t.size < 16 else ("rstore",))
         if kind == "rstore":
@@ -613,7 +614,7 @@ class Generation:
             self.emit(out, ("rcas", self.name("r"), base, expected, self.record_of(t, 1)))
 
     def local_records(self, out, depth):
-        """A local array of structs, filled in a loop."""
+        """A local array of structs that a loop fills."""
         if not self.structs:
             return
         r, name, k = self.r, self.name("a"), self.name("k")
@@ -629,7 +630,8 @@ class Generation:
         self.changeable.add(name)
 
     def exchange_records(self, out, depth):
-        """Each thread writes its element, a barrier, each reads another, or all change a number of a few with atomics."""
+        """Each thread writes its element; a barrier; then each thread reads another element, or all change a number in
+        a few elements with atomics."""
         if not self.structs:
             return self.exchange(out, depth)
         r, name, t = self.r, self.name("h"), self.r.choice(self.structs)

@@ -34,7 +34,7 @@ def rounded(value, to):
 
 
 def expression(draw, depth):
-    """Text and a function of (x, y, z, rank) in exact integers."""
+    """Returns the text and a function of (x, y, z, rank) in exact integers."""
     leaves = [("threadIdx.x", lambda t: t[0]), ("threadIdx.y", lambda t: t[1]), ("threadIdx.z", lambda t: t[2]), ("thread_rank", lambda t: t[3]), ("threadIdx.x", lambda t: t[0])]
     if depth == 0:
         return draw.choice(leaves)

@@ -21,7 +21,7 @@ FORMS = (
 
 
 def draw_loop(d, name, has_zero):
-    """(first, stop, step) of a few iterations."""
+    """Returns (first, stop, step) with a few iterations."""
     info = np.iinfo(NUMPY[name])
     low, high = int(info.min), int(info.max)
     if has_zero:

@@ -11,11 +11,11 @@ def lit(value): return ("lit", value, repr(value), "wf" if isinstance(value, flo
 
 NUMBERS = ("titem", "tdyn", "tcmp")
 STATEMENTS = ("tlet", "each", "positions")
-MOST_COPIES = 64  # of a statement in loops through tuples: a compilation has limits
+MOST_COPIES = 64  # maximum number of statements in loops over tuples, because a compilation has limits
 
 
 class Tuple:
-    """A name for a tuple in the translator's environment: its items, as names for them would be."""
+    """A name for a tuple in the translator's environment, with a name for each item."""
 
     def __init__(self, items):
         self.items = items
@@ -35,7 +35,7 @@ def statement_lines(s, pad, text_of, body_lines):
 
 
 class Translation:
-    path, left = "", None  # the copies that are being translated; what a `break` out of one sets
+    path, left = "", None  # the copies that are being translated, and the flag that a `break` out of one sets
 
     def items(self, name):
         found = self.env.get(name)
@@ -77,7 +77,7 @@ class Translation:
         while True:
             try:
                 return self.copies(s, path, is_thread)
-            except Restart:  # a var of a copy has met another type: all that reads it is translated again
+            except Restart:  # a var of a copy was assigned another type, so all code that reads it is translated again
                 if path or not self.is_generating:
                     raise
             finally:
@@ -103,7 +103,7 @@ class Translation:
 
 
 class Generation:
-    copies_around = 1  # of what a loop through a tuple has for a body, made by such loops around it
+    copies_around = 1  # number of copies of a loop body, for nested loops over tuples
 
     def tuples(self):
         return [n for n, v in self.tr.env.items() if isinstance(v, Tuple)]
@@ -135,7 +135,7 @@ class Generation:
             self.leave(b, 0)
         self.copies_around *= count
         try:
-            for _ in range(4):  # what is typed for one item often is not for another
+            for _ in range(4):  # code that is valid for one item's type may be invalid for another's
                 try:
                     return self.whole(out, lambda: ("each", k, name, self.in_block(body)))
                 except TypeMismatch:
@@ -144,7 +144,8 @@ class Generation:
             self.copies_around = outside
 
     def tuple_sum(self, out, depth):
-        """A number that depends on all that a loop through a tuple, one over positions, an index and a comparison do; what follows uses it often."""
+        """A number that depends on the results of a loop over a tuple, a loop over positions, an index and a
+        comparison. Later code uses it often."""
         r, t, u, acc, v = self.r, self.name("t"), self.name("t"), self.name("a"), self.name("v")
         is_integer = r.random() < 0.6
         kinds = ("i32", "i64", "u8", "i16") if is_integer else ("f32", "f64", "i32", "f32")
@@ -162,7 +163,7 @@ class Generation:
         for at in (0, 1):
             if r.random() < 0.8:
                 body.insert(at * len(body), leaves(r.randint(1, 3)))
-        if r.random() < 0.5:  # a var of its own type in each copy
+        if r.random() < 0.5:  # each copy has a var with its own type
             own = self.name("b")
             body = [("var", own, None, lit(1)), ("set", [("var", own)], "", [("bin", "+", ("var", own), ("var", v))]), add(("var", own)), *body]
         self.emit(out, ("each", v, many, body))
@@ -187,7 +188,7 @@ class Generation:
         self.whole(out, lambda: ("positions", names, extents, self.in_block(body)))
 
     def whole(self, out, make):
-        """A statement that is typed as a whole once it is made."""
+        """A statement that is typed as a whole when it is complete."""
         s = make()
         if s[3]:
             self.emit(out, s)

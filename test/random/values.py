@@ -20,17 +20,17 @@ MOST = {"f16": 65504.0, "bf16": float.fromhex("0x1.fep127"), "f32": float.fromhe
 
 
 class Ambiguous(Exception):
-    """The language leaves this result open."""
+    """The language does not define this result."""
 
 
 class Inexact(float):
-    """A rounded product: added to something it may be fused, and then not rounded."""
+    """A rounded product. If it is added to a number, the product may be fused and is then not rounded."""
 
 
 # ---- rounding ----
 
 def round_float(x, name):
-    """To the nearest value of the type, ties to even, in one step."""
+    """Rounds to the nearest value of the type, ties to even, in one step."""
     if x == 0 or x != x or x - x != 0 or name == "f64":
         return x
     if name == "f32":
@@ -55,7 +55,7 @@ def int_to_float(x, name):
     x = int(x)
     if name == "f64" or abs(x) < 2**53:
         return ROUND[name](float(x))
-    # 60 bits and a sticky one round as the whole number does
+    # 60 bits and a sticky bit round like the whole number
     shift = max(abs(x).bit_length() - 52, 0)
     kept = abs(x) >> shift | (abs(x) & ((1 << shift) - 1) != 0)
     y = math.ldexp(ROUND["f64"](float(kept)), shift)
@@ -128,7 +128,7 @@ def fadd(a, b):
 
 
 def fmul_open(a, b, name):
-    """A product that may be fused: then it neither is rounded nor overflows."""
+    """A product that may be fused, in which case it neither is rounded nor overflows."""
     product = ROUND[name](a * b)
     if product - product != 0:
         return Inexact(product) if a - a == 0 and b - b == 0 else product
@@ -143,7 +143,7 @@ def fmul_open(a, b, name):
 
 
 def round_open(x, name):
-    """A conversion to a narrower float: what is rounded may be a product that is fused."""
+    """Converts to a narrower float. The rounded number may be a product that is fused."""
     rounded = ROUND[name](x)
     return Inexact(rounded) if rounded != x and x - x == 0 else rounded
 
@@ -164,7 +164,7 @@ def fmod(a, b):
 
 
 def float_mod(a, b, name):
-    """Python's %: the remainder with the sign of the divisor."""
+    """Python's %: the remainder has the sign of the divisor."""
     r = fmod(a, b)
     if r != r:
         return r
@@ -247,7 +247,7 @@ def fma(a, b, c, name):
 
 
 def round_ratio(top, bottom, name):
-    """The bottom is a power of two."""
+    """The divisor is a power of two."""
     size, scale = abs(top).bit_length(), bottom.bit_length() - 1
     exponent = max(size - scale - PRECISION[name], LEAST[name])
     shift = exponent + scale
@@ -290,7 +290,8 @@ def of_bits(bits, name):
 
 
 def literal_text(bits, name):
-    """A literal of the type for the value of these bits, to be followed by anything that binds as a name does."""
+    """Returns a literal of the type for the value with these bits, in parentheses if it needs them before a subscript
+    or a field."""
     bits &= (1 << BITS[name]) - 1
     if name == "bool":
         return "true" if bits else "false"
@@ -298,7 +299,7 @@ def literal_text(bits, name):
     if name in FLOATS and value - value != 0:
         return f"bitcast({name}, {bits}u{BITS[name]})"
     if name in ("i8", "i16") and value >= 0:
-        return f"{name}({value})"  # with `-` in front a literal would be another one, and no i32
+        return f"{name}({value})"  # with a `-` before it, the literal would be a different number and not an i32
     text = f"{value!r}{name}"
     return f"({text})" if text[0] == "-" else text
 

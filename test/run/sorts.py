@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sorts.py PROGRAM [cuda]: has sorts.c sort fresh random arrays, and compares with NumPy."""
+"""sorts.py PROGRAM [cuda]: lets sorts.c sort fresh random arrays, and compares the results with NumPy."""
 import os
 import random
 import subprocess
@@ -37,7 +37,7 @@ def make(kind, shape):
 
 
 def order(x, case):
-    """Where the elements of the result come from, along the axis."""
+    """Returns the source index of each result element along the axis."""
     if case["less"] == "by_b":
         x = x["b"]
     elif case["less"] == "by_low_bits":
@@ -86,7 +86,8 @@ def check(folder, number, case, x, v):
     seen = lambda a: a.reshape(x.shape[::-1]).T if case["transposed"] else a.reshape(x.shape)
     way = order(x, case)
     want = np.take_along_axis(x, way, case["axis"])
-    bits = lambda a: a if a.dtype == WIDE else np.ascontiguousarray(a).view("u1")  # the padding of structs is nothing
+    # the padding of structs is not compared
+    bits = lambda a: a if a.dtype == WIDE else np.ascontiguousarray(a).view("u1")
     if case["what"] != "argsort":
         np.testing.assert_array_equal(bits(seen(read("r", case["type"]))), bits(want), err_msg=f"{case}")
     got = seen(read("rv", case["value_type"]))

@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 
 VARIABLES = 4
-EXTENT = 8  # of the local array
+EXTENT = 8  # size of the local array
 
 
 def wrap(x):
@@ -21,7 +21,7 @@ def wrap(x):
 
 
 class Block:
-    """One block's threads: where the interpreter keeps what a generated kernel computes."""
+    """The state of one block's threads: the values that a generated kernel computes, as the interpreter keeps them."""
 
     def __init__(self, shape, index, n):
         self.size = shape[0] * shape[1] * shape[2]
@@ -41,7 +41,7 @@ COMPARISONS = {"<": lambda a, b: a < b, ">": lambda a, b: a > b, "==": lambda a,
 class Maker:
     def __init__(self, rng, dropped=()):
         self.rng = rng
-        self.dropped = dropped  # numbers of statements left out, to make a failing kernel smaller
+        self.dropped = dropped  # numbers of statements that are left out, to reduce a failing kernel
         self.names = self.statements = 0
         self.functions = []
 
@@ -151,7 +151,8 @@ def make_local(m, c):
 
 
 def make_exchange(m, c):
-    """The places of threads that do not come keep what they hold. (Not all of these barriers would be legal on a GPU; under a mask they mean what the interpreter does.)"""
+    """The elements of threads that do not arrive keep their values. (Not all of these barriers would be legal on a GPU.
+    Under a mask they have the effect that the interpreter has.)"""
     name, e, by = m.rng.choice(c.writable), m.expression(c.names), m.rng.randint(0, 40)
 
     def run(block, variables, active, exits):
@@ -198,7 +199,7 @@ def make_vote(m, c):
 
 
 def make_shuffle(m, c):
-    """What an inactive lane hands over is open: it is not used."""
+    """The value that an inactive lane passes is undefined, so it is not used."""
     name, value, mode = m.rng.choice(c.writable), m.rng.choice(c.names), m.rng.choice(["sync", "up_sync", "down_sync", "xor_sync"])
     by = m.expression(c.names, 1) if m.rng.random() < 0.4 else (lambda k: (f"({k})", lambda b, v, t: k))(m.rng.randint(0, 31))
     width = m.rng.choice([32, 32, 16, 4])
@@ -246,7 +247,7 @@ def make_if(m, c):
 
 
 def loop(block, variables, active, exits, body, before):
-    """before(active) -> those that go into the next iteration."""
+    """before(active) -> the threads that start the next iteration."""
     inner = {**exits, "break": set(), "continue": set()}
     left = []
     going = list(active)
@@ -399,7 +400,8 @@ def make_function(m):
     lines.append(f"  local mine: i32[{EXTENT}]")
     lines.append(f"  for z in range({EXTENT}) {{ mine[z] = 0 }}")
     if "s[" in text:
-        lines += ["  for z in range(blockDim.x * blockDim.y * blockDim.z) { s[z] = 0 }", "  syncthreads()"] # also those of threads that have left
+        # also the elements of threads that have left
+        lines += ["  for z in range(blockDim.x * blockDim.y * blockDim.z) { s[z] = 0 }", "  syncthreads()"]
     lines += ["  var x = a", *indent(body), f"  return {value[0]}", "}"]
     zero = lambda block, variables, active, exits: [block.shared.__setitem__(t, 0) for t in range(block.size)] and active
     m.functions.append({"name": name, "lines": lines, "run": [zero, *parts] if "s[" in text else parts, "value": value, "needs_uniform": needs, "shared": {}})
@@ -469,7 +471,7 @@ def check(kjit_run, seed, folder, dropped=()):
 
 
 def make_smaller(kjit_run, seed, folder):
-    """Leaves out statements, each with all in it, as long as the result stays wrong."""
+    """Leaves out statements, each with its nested ones, as long as the result stays wrong."""
     dropped = set()
     message = None
     for number in range(make_kernel(seed)[3], 0, -1):

@@ -27,7 +27,7 @@ SETS = {"floats": (floats, FLOATS), "integers": (integers, INTEGERS)}
 # second number is for expressions with three operands.
 CONSTANTS, TRIPLES = 12, 8
 PAIRS = {"literals": 10, "weak": 10, "constants": 6, "parameters": 6}
-STATEMENTS = 250   # in one kernel of constants
+STATEMENTS = 250  # number of constants in one kernel
 NEAR = 16          # ULP between two versions of one function, about the largest of docs/ir.md
 # x ** n of a constant n is multiplied out: up to an ULP for each factor; a product of so many that others overflow or are a power of two. With an n that is not constant, pow.
 PRODUCTS = {"a ** -2": 4, "a ** -3": 6, "a ** -7": 14, "a ** -140": 280, "a ** i32(b)": 600}
@@ -72,7 +72,7 @@ def insert(expression, **operands):
 
 
 def flags(result, bits):
-    """What put finds out about a value that has these bits."""
+    """Returns the properties that put finds for a value with these bits."""
     if result == "i":
         value = integer("i64", bits)
         return (1 if value < 0 else 2 if value > 0 else 4) | 8
@@ -83,7 +83,8 @@ def flags(result, bits):
 
 
 class Way:
-    """One way to compute: a kernel's text, its launch, and which point of which expression each element of its output is. A point is None where a condition leaves it out."""
+    """One way to compute: a kernel's text, its launch, and the point of the expression that each element of its output
+    belongs to. A point is None if a condition excludes it."""
 
     def __init__(self, name, body, launch, elements, parameters="", arguments=""):
         self.name, self.elements = name, elements
@@ -93,7 +94,7 @@ class Way:
 
 
 class Group:
-    """All expressions of one type with one number of operands."""
+    """Returns all expressions of one type with one number of operands."""
 
     def __init__(self, t, arity, expressions, device):
         self.t, self.arity, self.device = t, arity, device
@@ -150,12 +151,12 @@ class Group:
             self.split(f"{'guarded_' if guarded else ''}constant_{side}", statements, elements, count, f"  let i = i32(grid(1))\n{load}\n{condition}\n", "\n  }", f"[{count}, 1]", ", w", ", w")
 
     def split(self, name, statements, elements, step, before, after, launch, parameters, arguments):
-        """Kernels of a bounded size, each with an output of its own."""
+        """Returns kernels of a limited size, each with its own output."""
         for part, start in enumerate(range(0, len(statements), STATEMENTS)):
             chunk = [re.sub(r"(\(r, q, |r\[)(\d+)", lambda m: f"{m[1]}{int(m[2]) - start * step}", s) for s in statements[start:start + STATEMENTS]]
             self.ways.append(Way(f"{name}_{part}", before + "\n".join(chunk) + after, launch, elements[start * step:(start + STATEMENTS) * step], parameters, arguments))
 
-    # ---- nothing but constants ----
+    # ---- only constants ----
 
     def add_constants(self):
         index = {p: n for n, p in enumerate(self.points)}
@@ -212,11 +213,12 @@ class Group:
         return self.t if self.expressions[e].result == "T" else self.expressions[e].result
 
     def allowed(self, e, way):
-        """ULP between the value from memory and that of another way."""
+        """Returns the ULP between the value from memory and the value of another way."""
         expression = self.expressions[e]
         if expression.exact:
             return 0
-        is_other_power = way.startswith("weak") or expression.text == "a ** i32(b)"  # pow of literals; multiplied out where n is a constant
+        # pow of literals; multiplied out if n is a constant
+        is_other_power = way.startswith("weak") or expression.text == "a ** i32(b)"
         if expression.text in PRODUCTS and is_other_power and way not in ("loop", "single"):
             return PRODUCTS[expression.text]
         has_versions = self.device != "cpu" or (way == "loop" and any(name in expression.text for name in floats.VECTORIZED))

@@ -20,7 +20,8 @@ def kind(x):
 
 
 def written_down(name, z):
-    """What cmath refuses, and two corrections of Annex G (C17's acosh(0 + NaN i), C23's tanh of 0 + infinity i and 0 + NaN i)."""
+    """Arguments that cmath rejects, and two corrections of Annex G (C17's acosh(0 + NaN i), C23's tanh of 0 + infinity
+    i and 0 + NaN i)."""
     x, y = z.real, z.imag
     kinds = kind(x) + kind(y)
     if name in ("log", "log10") and kinds == "00":
@@ -67,7 +68,8 @@ def free_signs(text, z):
 
 
 def agrees(got, want, is_free, tolerance):
-    """Whether a part is the right one: exactly at zeros, infinities and NaNs, which have a sign unless it is free."""
+    """Returns whether a part is correct: exactly at zeros, infinities and NaNs, which must have the sign unless it is
+    free."""
     if math.isnan(want):
         return math.isnan(got)
     if is_free:

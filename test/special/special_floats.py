@@ -1,4 +1,5 @@
-"""Expressions of float operands a, b, c: what each gives, how exactly, and the values that the test knows by another way."""
+"""Expressions of float operands a, b, c: the result type of each, its accuracy, and reference values that the test
+computes independently."""
 import collections
 import math
 from fractions import Fraction
@@ -19,7 +20,8 @@ def finite(*values):
 
 
 def rounded(function):
-    """The reference of an operation that is exact on fractions, with IEEE 754's answers where an operand is infinite or not a number."""
+    """The reference of an operation that is exact on fractions, with IEEE 754's results if an operand is infinite or
+    NaN."""
     def reference(t, *values):
         exact = finite(*values) and function(*map(Fraction, values))
         if exact is False or exact is None or exact == 0:
@@ -118,7 +120,7 @@ def root(t, x):
         return nan_of(t)
     if x == 0 or not finite(x):
         return encode(t, x)
-    shift = 300 + FLOATS[t][0]  # far more bits than the type has, then rounded once; an inexact root keeps a bit that says so
+    shift = 300 + FLOATS[t][0]  # far more bits than the type has, then rounded once; an inexact root has a sticky bit
     scaled = Fraction(x) * 4 ** (shift + 600)
     whole_root = math.isqrt(int(scaled)) * 2 + (math.isqrt(int(scaled)) ** 2 != scaled)
     return encode(t, Fraction(whole_root, 2 ** (shift + 601)))
@@ -155,7 +157,8 @@ def fraction_part(t, x):
 
 
 def power_of_reciprocal(n):
-    """x ** -n of numbers that have one: representable results come out, so the exact value is near."""
+    """x ** -n of numbers that have a reciprocal. Representable results must be exact, so the test uses the exact
+    value."""
     def reference(t, x):
         if not finite(x) or x == 0:
             return encode(t, divide(1.0, x ** n) if x == x else x)
@@ -168,14 +171,16 @@ def whole_power(t, x, n):
     n = to_integer("i32")(t, n)
     if not finite(x) or x == 0 or abs(x) == 1 or n == 0:
         return encode(t, 1.0 if n == 0 else x if x != x else math.copysign(abs(x) ** n if x or n > 0 else math.inf, x if n % 2 else 1.0))
-    exponent = n * math.log2(abs(x))  # of the result: far outside of the type, or few enough digits to be exact
+    # whether the result is far outside of the type's range, or has few enough digits to be exact
+    exponent = n * math.log2(abs(x))
     if abs(exponent) > 1e4:
         return encode(t, math.copysign(math.inf if exponent > 0 else 0.0, x if n % 2 else 1.0))
     return encode(t, Fraction(x) ** n)
 
 
 def of_math(function):
-    """The C library's value in f64, rounded: near the right one, and exactly right where that is infinite, a zero or not a number. Where Python raises: OPEN, test/accuracy knows it."""
+    """The C library's value in f64, rounded: close to the correct value, and exactly correct if this is infinite, a
+    zero or NaN. If Python raises an exception, the value is OPEN; test/accuracy tests it."""
     def reference(t, *values):
         try:
             return encode(t, function(*values))
@@ -246,17 +251,18 @@ THREE = [
     exact("min(max(a, b), c)"), exact("fmod(a, fmod(b, c))"), exact("a % (b % c)"), exact("sqrt(a * b) < c", None, "i"),
 ]
 
-# libmvec's: a vectorized loop may give another number near the right one
+# libmvec's functions: a vectorized loop may give another number close to the correct one
 VECTORIZED = ("cbrt", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "sincos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
               "acosh", "atanh", "erf", "erfc", "pow", "atan2", "hypot", "**", "rsqrt", "fast_")
 
 
 def is_open(expression, t, values, device):
-    """Where docs/ir.md leaves the value open, so that nothing is compared, each with its reason. The payload and the sign of a NaN are open everywhere."""
+    """Cases in which docs/ir.md does not define the value, so that nothing is compared, each with its reason. The
+    payload and the sign of a NaN are never defined."""
     text = expression.text
     both_zero = len(values) > 1 and values[0] == values[1] == 0
     if text in ("min(a, b)", "max(a, b)", "min(max(a, b), c)") and 0 in values:
-        return both_zero or len(values) > 2  # of a 0 and a -0, either
+        return both_zero or len(values) > 2  # either of 0 and -0
     if text == "signbit(a)" or "copysign" in text:
         return math.isnan(values[-1])  # the sign of a NaN is not specified
     if text == "remquo(a, b)[1]":

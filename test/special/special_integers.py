@@ -1,4 +1,4 @@
-"""Expressions of integer operands a, b, c, all of one type, with what the language says they give."""
+"""Expressions of integer operands a, b, c of one type, with their values according to the language reference."""
 from special_floats import Expression
 from special_values import FLOATS, INTEGERS, encode, size_of
 

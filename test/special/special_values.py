@@ -35,7 +35,7 @@ def is_nan(t, bits):
 
 
 def decode(t, bits):
-    """The number as a Python float, which holds every type's exactly; a NaN loses its payload."""
+    """Returns the number as a Python float, which represents every type exactly. A NaN loses its payload."""
     precision, least, _, _ = FLOATS[t]
     size = bits & (sign_bit(t) - 1)
     field, mantissa = size >> (precision - 1), size & ((1 << (precision - 1)) - 1)
@@ -49,7 +49,7 @@ def decode(t, bits):
 
 
 def encode(t, value):
-    """The bits of a float, an integer or a Fraction rounded to nearest even, once."""
+    """Returns the bits of a float, an integer or a Fraction, rounded once to nearest, ties to even."""
     precision, least, _, _ = FLOATS[t]
     if isinstance(value, float) and math.isnan(value):
         return nan_of(t)
@@ -66,12 +66,13 @@ def encode(t, value):
     if exact >= Fraction(2) ** (exponent + 1):
         exponent += 1
     unit = exponent - precision + 1  # the numbers of this magnitude are multiples of 2**unit
-    scaled = round(exact / Fraction(2) ** unit)  # of two equally near ones the even one
+    scaled = round(exact / Fraction(2) ** unit)  # ties to even
     return sign | min(scaled + ((exponent - least) << (precision - 1)), infinity(t))
 
 
 def ulps(t, got, want):
-    """The distance of two numbers in units of the last place, infinite where one is a NaN; zeros of two signs are 0 apart."""
+    """Returns the distance of two numbers in units in the last place, infinite if one is NaN. Zeros with different
+    signs have the distance 0."""
     if is_nan(t, got) or is_nan(t, want):
         return 0 if is_nan(t, got) and is_nan(t, want) else math.inf
     order = [(-(b & (sign_bit(t) - 1)) if b & sign_bit(t) else b) for b in (got, want)]
@@ -79,14 +80,14 @@ def ulps(t, got, want):
 
 
 def class_of(t, bits):
-    """What any two results must have in common that are near each other: NaN, infinite, or finite. With the sign of an infinity."""
+    """Returns the class that two nearby results must share: NaN, infinite (with its sign), or finite."""
     if is_nan(t, bits):
         return "nan"
     return "-inf" if bits == infinity(t) | sign_bit(t) else "inf" if bits == infinity(t) else "finite"
 
 
 def specials(t, count=None):
-    """Bits of the special values, the most telling first."""
+    """Returns the bits of the special values, the most important ones first."""
     if t in INTEGERS:
         width, signed = 8 * size_of(t), t[0] == "i"
         least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
@@ -105,7 +106,7 @@ def integer(t, bits):
 
 
 def literal(t, bits):
-    """The value as it is written in a program. Its type is the one that the context gives it."""
+    """Returns the value as it is written in a program. The context determines its type."""
     if t in INTEGERS:
         return str(integer(t, bits))
     value = decode(t, bits)
@@ -114,10 +115,10 @@ def literal(t, bits):
     return ("-inf" if value < 0 else "inf") if math.isinf(value) else repr(value)
 
 
-# ---- numpy's files, by hand: numpy is not on every machine ----
+# ---- .npy files without NumPy, which not every machine has ----
 
 def write_npy(path, t, bits):
-    """A one-dimensional array of the integers that have these bits."""
+    """A one-dimensional array of the integers with these bits."""
     size = size_of(t)
     header = f"{{'descr': '<u{size}', 'fortran_order': False, 'shape': ({len(bits)},), }}"
     header += " " * (63 - (10 + len(header)) % 64) + "\n"

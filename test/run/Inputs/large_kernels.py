@@ -77,7 +77,8 @@ def check_failing(kjit_run, device, n, failing):
             sys.exit(f"statement {failing} of {n} fails: expected `{expected}` in {done.stderr!r}")
 
 
-# Of an access that would be out of bounds, so that the version with all checks runs, and is not made.
+# The kernel contains an access that would be out of bounds, so the version with all checks runs, and no other version
+# is compiled.
 UNREACHED = "  var c = i32(0)\n  if s > 5 { c += i32(x[n + 64]) }"
 
 for name, made in [("stores", stores(2500)), ("blocks", blocks(1500)), ("50 loops", blocks(150)), ("lets", lets(6000)), ("uses", lets(9000))]:

@@ -1,5 +1,5 @@
-"""press_ctrl_c.py KJIT-RUN FILE.kir DEVICE: an endless kernel, and SIGINT once the launch says that it runs; again and again until it
-has come while the kernel ran."""
+"""press_ctrl_c.py KJIT-RUN FILE.kir DEVICE: runs an endless kernel and sends SIGINT when the launch has reported that
+it runs. Repeats this until the signal has arrived while the kernel ran."""
 import signal
 import subprocess
 import sys
@@ -12,7 +12,7 @@ for wait in (0.5, 1, 2, 4, 8, 16, 32):
     process.send_signal(signal.SIGINT)
     try:
         output = process.communicate(timeout=60)[0]
-    except subprocess.TimeoutExpired:  # before the launch: the second one ends the program
+    except subprocess.TimeoutExpired:  # it arrived before the launch, so a second signal ends the program
         process.send_signal(signal.SIGINT)
         process.communicate()
         continue

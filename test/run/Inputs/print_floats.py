@@ -14,12 +14,12 @@ import sys
 run, compiler, directory, device = sys.argv[1:]
 draw = random.Random(20261128)
 COUNT = 1500
-# Name: bits, bits of precision, exponent of the least number, bits of the mantissa, unsigned integers of numpy.
+# Name: bits, bits of precision, exponent of the smallest number, bits of the mantissa, unsigned integers of NumPy.
 FORMATS = {"f64": (64, 53, -1074, 52, "u8"), "f32": (32, 24, -149, 23, "u4"), "f16": (16, 11, -24, 10, "u2"), "bf16": (16, 8, -133, 7, "u2")}
 
 
 def patterns(name):
-    """Random bits, subnormal numbers, and the numbers at and beside powers of two: all with both signs."""
+    """Random bits, subnormal numbers, powers of two and adjacent numbers, all with both signs."""
     bits, _, _, mantissa, _ = FORMATS[name]
     powers = [(draw.randrange(1 << bits - 1 - mantissa) << mantissa) + draw.choice([-1, 0, 0, 1]) for _ in range(COUNT // 3)]
     tiny = [draw.randrange(1 << draw.randrange(1, mantissa + 1)) for _ in range(COUNT // 6)]
@@ -28,7 +28,7 @@ def patterns(name):
 
 
 def value_of(name, pattern):
-    """The exact value as a float: each format is a part of f64."""
+    """Returns the exact value as a float: f64 can represent each format."""
     bits, precision, least, mantissa, _ = FORMATS[name]
     sign, field, rest = -1 if pattern >> bits - 1 else 1, pattern >> mantissa & (1 << bits - 1 - mantissa) - 1, pattern & (1 << mantissa) - 1
     if field == (1 << bits - 1 - mantissa) - 1:
@@ -37,7 +37,7 @@ def value_of(name, pattern):
 
 
 def ends(name, value):
-    """The decimals between these read back as the value; whether the ends do."""
+    """Returns the decimals between which every decimal reads back as the value, and whether the ends do."""
     _, precision, least, _, _ = FORMATS[name]
     step = max(math.frexp(value)[1] - precision, least)
     whole = int(math.ldexp(value, -step))
@@ -83,7 +83,7 @@ def check(what, name, pattern, text):
     global wrong
     value = value_of(name, pattern)
     if what == "--save" and math.isfinite(value) and text.lstrip("-").isdigit() and float(text) == value:
-        return  # whole numbers are written out in files
+        return  # files contain whole numbers with all digits
     is_right = text == repr(value) if name == "f64" and what == "print" else is_shortest(name, value, text if "n" in text or set(text) & set(".e") else text + ".0")
     if not is_right:
         wrong += 1

@@ -24,7 +24,8 @@ def of_pyarrow(path):
 
 
 def of_kjit(path, names, through_pipe):
-    """Returns the texts of the cells by column. An empty quoted cell is a text, an empty one is a null; csv cannot tell them apart."""
+    """Returns the cells' texts by column. An empty quoted cell is an empty string, and an empty cell is a null; the csv
+    module cannot distinguish them."""
     arguments = []
     for i, name in enumerate(names):
         arguments += ["--arg", f"c{i}=@{'-' if through_pipe else path}:{name}", "--save", f"c{i}=-:{name}"]
@@ -55,18 +56,18 @@ for name in ("none", "some", "all", "empty"):
         for column in table.column_names:
             want, got = table.column(column).to_pylist(), made[column]
             kind = table.column(column).type
-            if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date32(kind):  # as NumPy writes them
+            if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date32(kind):  # in NumPy's notation
                 unit = "D" if pyarrow.types.is_date32(kind) else kind.unit
                 counts = table.column(column).cast(pyarrow.int32() if unit == "D" else pyarrow.int64()).to_pylist()
                 want = [None if n is None else str(numpy.datetime64(n, unit)) for n in counts]
             if pyarrow.types.is_duration(kind):
                 want = table.column(column).cast(pyarrow.int64()).to_pylist()
-            if column == "f4":  # kjit-run prints the fewest digits that give the float of 32 bits
+            if column == "f4":  # kjit-run prints the fewest digits that identify the 32-bit float
                 got = [text and str(float(numpy.float32(text))) for text in got]
             assert len(got) == len(want) and all(map(is_same, got, want)), (path, column, got, want)
 print("the same columns")
 
-# Files with random changes give values or an error, and never a crash.
+# Files with random changes must give values or an error, and never a crash.
 random = numpy.random.default_rng(3)
 for ending in (".parquet", "-plain.parquet", ".arrow", ".arrows"):
     data = bytearray(open(f"{folder}/some{ending}", "rb").read())

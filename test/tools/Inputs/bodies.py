@@ -1,4 +1,5 @@
-"""bodies.py FOLDER: a.npy, what bodies.kir starts with; b.npy, what `move` with 0.1 makes of it; files that differ from that a little, much, and in the padding."""
+"""bodies.py FOLDER: writes a.npy, the input of bodies.kir; b.npy, the result of `move` with 0.1; and files that differ
+from b.npy a little, much, and only in the padding."""
 import sys
 
 import numpy as np

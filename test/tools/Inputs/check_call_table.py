@@ -1,17 +1,19 @@
-"""check_call_table.py KJIT-RUN FILE: compares the table of algorithms and options in a file of documentation with what kjit-run itself says of unknown ones."""
+"""check_call_table.py KJIT-RUN FILE: compares the table of algorithms and options in a documentation file with the
+messages of kjit-run about unknown ones."""
 import re
 import subprocess
 import sys
 
 
 def says(call):
-    """The first line of what is wrong with a call."""
+    """Returns the first line of the error of a call."""
     found = subprocess.run([sys.argv[1], "--device", "cpu", "--call", call], capture_output=True, text=True)
     return found.stderr.splitlines()[0]
 
 
 def names_of(algorithm):
-    """What it takes by name besides operands: each of its results needs a name on the left before it tells."""
+    """Returns the options that the call takes in addition to operands. kjit-run reports them only if each result has a
+    name on the left side."""
     for count in range(6):
         left = ", ".join(f"r{i}" for i in range(count))
         text = says(f"{left}{' = ' if left else ''}{algorithm}(nothing=1)")

@@ -1,5 +1,6 @@
-"""check_sweep.py ROWS.csv PLOT.svg time|bandwidth LINES: what a sweep has written. The plot has as many lines, with a point for each row at which it stands: along both axes the places grow
-with the logarithm of what the table says, as the ticks do. Times themselves are any that are above 0."""
+"""check_sweep.py ROWS.csv PLOT.svg time|bandwidth LINES: checks the output of a sweep. The plot must have this number
+of lines, with a point for each row at its position: along both axes, positions grow with the logarithm of the table's
+values, as the ticks do. Times can have any value above 0."""
 import csv
 import math
 import re
@@ -23,7 +24,8 @@ def value_of(row):
 
 
 def fitted(pairs):
-    """Slope and offset of place = slope * log10(value) + offset through the outer two; all others have to lie on it."""
+    """Returns slope and offset of position = slope * log10(value) + offset through the outermost two. All others must
+    be on this line."""
     pairs = sorted(pairs)
     (a, p), (b, q) = pairs[0], pairs[-1]
     slope = (q - p) / math.log10(b / a)
@@ -75,7 +77,7 @@ for line in lines:
     for path in line.findall(SPACE + "path"):
         places = re.findall(r"[ML]([\d.]+) ([\d.]+)", path.get("d")) if path.get("class") in ("curve", "band") and "L" in path.get("d") else []
         assert all(float(y) < top for _, y in places), path.get("d")
-# an error band lies around its line
+# an error band is around its line
 for line in lines:
     if sum(1 for p in line.findall(SPACE + "path") if p.get("class") == "band"):
         band = re.findall(r"[ML]([\d.]+) ([\d.]+)", next(p for p in line.findall(SPACE + "path") if p.get("class") == "band").get("d"))

@@ -1,4 +1,5 @@
-"""complete.py COMPLETION TOOL: what bash offers, by the file COMPLETION, for a command line's last word; each line of the input is one such line, words apart by blanks, `=` by itself as bash has it."""
+"""complete.py COMPLETION TOOL: prints bash's completions, by the file COMPLETION, for the last word of a command line.
+Each input line is a command line with its words separated by blanks; `=` is a separate word, as in bash."""
 import subprocess
 import sys
 

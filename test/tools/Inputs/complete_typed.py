@@ -1,4 +1,5 @@
-"""complete_typed.py COMPLETION: what an interactive bash makes of typed texts, each line of the input, when the Tab key follows it: the words of the command line."""
+"""complete_typed.py COMPLETION: prints the command line that an interactive bash makes of each input line when the Tab
+key follows it."""
 import os
 import pty
 import re

@@ -1,4 +1,5 @@
-"""expect_status.py STATUS COMMAND...: runs the command, its stderr going to standard output, and fails unless it exits with STATUS."""
+"""expect_status.py STATUS COMMAND...: runs the command with stderr redirected to standard output, and fails unless it
+exits with STATUS."""
 import subprocess
 import sys
 

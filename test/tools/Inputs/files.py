@@ -1,4 +1,5 @@
-"""files.py FIVES FOLDER KJIT_RUN...: arrays in files of each kind, beside what Python makes of the same files; then files that are broken."""
+"""files.py FIVES FOLDER KJIT_RUN...: compares arrays in files of each kind with Python's reading of the same files;
+then tests broken files."""
 import os
 import secrets
 import struct
@@ -42,7 +43,7 @@ def write_png(path, x, broken=False):
 
 
 def read_png(path):
-    """By the specification: chunks, zlib, the five filters."""
+    """Decodes by the specification: chunks, zlib, the five filters."""
     content, at, data = open(path, "rb").read(), 8, b""
     while at < len(content):
         size, name = struct.unpack(">I4s", content[at:at + 8])

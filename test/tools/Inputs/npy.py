@@ -1,4 +1,5 @@
-"""npy.py KJIT_RUN PROGRAMS FOLDER: arrays that numpy wrote go through kjit-run, as they are and as views, and come back bit for bit."""
+"""npy.py KJIT_RUN PROGRAMS FOLDER: kjit-run reads arrays that NumPy wrote, whole and as views, and writes them back
+with the same bits."""
 import os
 import secrets
 import subprocess
@@ -47,14 +48,14 @@ for name in TYPES:
         got = np.load(path)
         assert got.dtype == wanted.dtype and got.shape == wanted.shape and got.tobytes() == np.ascontiguousarray(wanted).tobytes(), where
 
-# What numpy can write and kjit cannot use is refused with status 4.
+# Arrays that NumPy can write and kjit cannot use are rejected with status 4.
 for x, reason in [(np.array([1, 2], dtype=">f4"), "big-endian"), (np.array(["a", 1], dtype=object), "object arrays"), (np.array(["ab"]), "is not supported"),
                   (np.zeros((1,) * 9), "more than 8 dimensions"), (np.zeros(2, dtype="M8[s]"), "is not supported")]:
     np.save(source, x, allow_pickle=True)
     process = subprocess.run([kjit_run, programs, "--device", "cpu", "--arg", f"x=@{source}", "--launch", "fill(x)"], capture_output=True, text=True)
     assert process.returncode == 4 and reason in process.stderr, (reason, process)
 
-# Arrays of structs, which have C's layout in the file too.
+# Arrays of structs, which have C's layout also in the file.
 pair = np.dtype([("x", "f4"), ("y", "f4")], align=True)
 fields = [("id", "i1"), ("pairs", pair, (2, 3)), ("w", "f8"), ("z", "c8")]
 body = np.dtype(fields, align=True)
@@ -74,7 +75,7 @@ for dtype, option, status, reason in [(body, "", 2, "the file holds structs; nam
     process = subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}{option}", "--launch", "f(s)"], capture_output=True, text=True)
     assert process.returncode == status and reason in process.stderr, (reason, process)
 
-# Headers made to cost more than they say: each is refused at once, and in little memory.
+# Headers that claim more data than they have: each is rejected quickly and with little memory.
 LARGEST = "'|V18446744073709551615'"
 for descr, tail, reason in [
         (f"[('a', '<f4'), ('p', {LARGEST}), ('b', '<f4')]", "", "of field 'p' is not supported"),
@@ -96,7 +97,7 @@ for descr, tail, reason in [
     process = subprocess.run(command, capture_output=True, text=True)
     assert process.returncode == 4 and reason in process.stderr, (reason, process.returncode, process.stderr[:300])
 
-# Padding with a shape has the size of all of it: here that of the struct's own.
+# Padding with a shape has the size of the whole shape: here the size of the struct's own padding.
 padded = np.dtype([("id", "i1"), ("p", "V1", (3,)), ("pairs", pair, (2, 3)), ("q", "V2", (2,)), ("w", "f8"), ("z", "c8")])
 x = np.frombuffer(rng.integers(0, 100, 7 * padded.itemsize, np.uint8).tobytes(), padded)
 np.save(source, x)

@@ -1,4 +1,5 @@
-"""npy_fuzz.py NPY_FUZZ FUZZ_FOLDER FOLDER: runs the fuzz target of .npy files and compares each file that it took with what numpy.load makes of it."""
+"""npy_fuzz.py NPY_FUZZ FUZZ_FOLDER FOLDER: runs the fuzz target for .npy files and compares each accepted file with
+numpy.load's result."""
 import os
 import secrets
 import subprocess
@@ -11,12 +12,12 @@ program, source, folder = sys.argv[1:]
 seed = secrets.randbits(31)
 command = [program, f"-seed={seed}", "-runs=60000", "-max_len=4096", "-max_total_time=300", f"-dict={source}/npy.dict", f"{source}/corpus/npy_fuzz"]
 subprocess.run(command, check=True, env={**os.environ, "KJIT_FUZZ_KEEP": folder}, stdout=subprocess.DEVNULL, cwd=folder)
-warnings.simplefilter("ignore")  # of headers as Python 2 wrote them
+warnings.simplefilter("ignore")  # for headers that Python 2 wrote
 NAMES = {"bool": "?", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8", "f16": "f2", "f32": "f4", "f64": "f8", "c64": "c8", "c128": "c16"}
 
 
 def leaves(dtype, path, offset):
-    """The numbers of a struct as kjit lists them: (path, type, offset, count)."""
+    """Lists the numbers of a struct as kjit does: (path, type, offset, count)."""
     for name in dtype.names:
         field, start = dtype.fields[name][:2]
         base, shape = field.base, field.shape

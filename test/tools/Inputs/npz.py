@@ -1,4 +1,5 @@
-"""npz.py FIVES FOLDER KJIT_RUN...: arrays in .npz files, beside what NumPy makes of the same files; then archives that are broken, byte by byte."""
+"""npz.py FIVES FOLDER KJIT_RUN...: compares arrays in .npz files with NumPy's reading of the same files; then tests
+archives that are broken byte by byte."""
 import io
 import os
 import resource
@@ -30,7 +31,7 @@ def draw(dtype):
     return rng.integers(0, 2 if dtype == "?" else 100, shape).astype(dtype)
 
 
-# ---- NumPy writes, kjit reads, and the other way round ----
+# ---- NumPy writes and kjit reads, and vice versa ----
 
 for save in (np.savez, np.savez_compressed):
     arrays = {"x": draw("f4"), "y": draw("?"), "long name": draw("i8"), "größe": draw("c8"), "z": np.asfortranarray(draw("f8"))}
@@ -63,14 +64,15 @@ np.savez("structs.npz", x=body)
 open("struct.kir", "w").write("struct Pair { a: i32\n b: f32 }\nkernel twice(x) { for i in grid_range(len(x)) { x[i].a = 2 * x[i].a } }\n")
 process = subprocess.run([*kjit_run, "struct.kir", "--arg", "x=@structs.npz:as=Pair", "--launch", "twice(x)", "--save", "x=twice.npz"], capture_output=True, text=True)
 assert process.returncode == 0 and np.load("twice.npz")["x"].tolist() == [(2, 2.5)] and np.load("twice.npz")["x"].dtype == body.dtype, process
-large = rng.integers(0, 1 << 60, 3_000_000) # more than the buffers between
+large = rng.integers(0, 1 << 60, 3_000_000)  # more data than the buffers in between can hold
 np.savez_compressed("large.npz", x=large)
 expect("--arg", "x=@large.npz", "--save", "x=again.npz")
 assert np.array_equal(np.load("again.npz")["x"], large), seed
 
 # ---- errors ----
 
-# A limit on the size of files, in the middle of an array and in the archive's directory: the file of before stays.
+# A limit on file sizes is reached in the middle of an array and in the archive's directory. The previous file must
+# remain.
 before = open("again.npz", "rb").read()
 for limit in (1 << 20, len(before) - 30):
     process = subprocess.run([*kjit_run, fives, "--arg", "x=@large.npz", "--arg", "n=zeros:u8[1]", "--launch", "fives(n)", "--save", "x=again.npz"], capture_output=True, text=True,
@@ -128,13 +130,13 @@ refuse(changed, "bad.npz:x: broken .npz file: a wrong checksum")
 changed = bytearray(good)
 changed[directory + 8] |= 1
 refuse(changed, "an entry is encrypted")
-for size in (2**31, 2**32 - 2): # a promise of gigabytes that a few bytes cannot keep
+for size in (2**31, 2**32 - 2):  # a few bytes that claim to contain gigabytes
     changed = archive([("x.npy", npy(x))], zipfile.ZIP_DEFLATED)
     directory = changed.index(b"PK\1\2")
     changed[directory + 24:directory + 28] = struct.pack("<I", size)
     refuse(changed, "the sizes of an entry are impossible")
 
-# An archive with a byte changed is read as NumPy reads it, or is an error: never another array.
+# An archive with one changed byte is read as NumPy reads it, or is rejected, but never gives another array.
 taken = 0
 for draw_number in range(120):
     content = archive([("x.npy", npy(x)), ("w.npy", npy(x[::-1]))], (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)[draw_number % 2])

@@ -1,4 +1,4 @@
-"""output_files.py KJIT_RUN... -- KJIT_COMPILE... -- FIVES FOLDER: files that cannot be written whole."""
+"""output_files.py KJIT_RUN... -- KJIT_COMPILE... -- FIVES FOLDER: output files that cannot be written completely."""
 import os
 import signal
 import stat
@@ -42,7 +42,8 @@ for command, path in [(save("new.npy"), "new.npy"), ([*run, fives, "--arg", "x=z
     assert listed() == [path] and open(path, "rb").read(6) != b"before" and stat.S_IMODE(os.stat(path).st_mode) == 0o640
     os.remove(path)
 
-# a new file has the usual mode; through a link the file that it names is written; a device and standard output's own file are written in place
+# a new file has the usual mode; a link's target is written; devices and the file of standard output are written in
+# place
 assert call(save("new.npy"), "umask 027; ").returncode == 0 and stat.S_IMODE(os.stat("new.npy").st_mode) == 0o640
 os.mkdir("sub")
 os.rename("new.npy", "sub/new.npy")
@@ -52,7 +53,7 @@ assert call(save("/dev/null")).returncode == 0 and not stat.S_ISREG(os.stat("/de
 assert call(save("own.npy", ["--print", "x[:2]"], count=3), "exec >own.npy; ").returncode == 0 and b"[5 5]" in open("own.npy", "rb").read()
 assert sorted(listed()) == ["link.npy", "own.npy", "sub"], listed()
 
-# a folder that nobody may write to: nothing is left (root may)
+# a folder without write permission: no file is left (root may write)
 os.mkdir("locked", 0o500)
 assert os.getuid() == 0 or (call(save("locked/x.npy")).returncode == 4 and os.listdir("locked") == [])
 

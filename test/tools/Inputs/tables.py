@@ -1,4 +1,5 @@
-"""tables.py FOLDER KJIT_RUN...: columns of random tables in all forms of CSV, beside Python's csv module; formulas over columns with nulls, beside NumPy; then broken tables."""
+"""tables.py FOLDER KJIT_RUN...: compares columns of random tables in all forms of CSV with Python's csv module, and
+formulas over columns with nulls with NumPy; then tests broken tables."""
 import csv
 import io
 import os
@@ -57,7 +58,7 @@ def make_table():
 
 
 def read_column(data, separator, column):
-    """What csv and NumPy make of one column: an array, and which cells are empty."""
+    """Returns what csv and NumPy read from one column: an array, and which cells are empty."""
     rows = [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator) if row]
     cells = [row[column] for row in rows[1:]]
     nulls = np.array([cell in ("", *NULLS) for cell in cells])
@@ -133,7 +134,7 @@ def check_pipes():
     os.close(write)
     process = subprocess.run([*kjit_run, "--arg", f"x=@/dev/fd/{read}", "--save", "x=-"], capture_output=True, pass_fds=[read])
     assert np.array_equal(np.load(io.BytesIO(process.stdout)), [[1, 2], [3, 4]]), process
-    # the reader goes away; then a disk is full
+    # the reader closes the pipe; then a disk is full
     with subprocess.Popen([*kjit_run, "--arg", "x=ones:f64[1e6]", "--save", "x=-:x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.read(10)
         process.stdout.close()
@@ -144,7 +145,7 @@ def check_pipes():
 
 
 def check_texts():
-    """Columns of texts: formulas, prints, tables; what takes numbers only refuses them."""
+    """String columns in formulas, prints and tables. Options that take only numbers reject them."""
     words = ["", "Rome", "Oslo", 'a "q", b', "\u00e9t\u00e9", "2024-01-31", "12", "x" * 200]
     rows = [str(rng.choice(words)) for _ in range(300)]
     rows[0] = "Rome"
@@ -182,7 +183,7 @@ def check_texts():
 
 
 def random_dates(unit, count):
-    """Dates of NumPy, and how files write them: with a T or a blank, without seconds of 0, with a Z."""
+    """NumPy dates in all forms of files: with a T or a blank, without seconds of 0, with a Z."""
     low, high = (np.datetime64(text, unit).astype("i8") for text in (("1700-01-01", "2250-01-01") if unit == "ns" else ("0001-01-01", "9999-12-31")))
     dates = rng.integers(low, high, count).astype(f"M8[{unit}]")
     texts = [str(date) for date in dates]
@@ -195,7 +196,7 @@ def random_dates(unit, count):
 
 
 def check_dates():
-    """Columns in which all texts are dates count times in the unit that all of them need, as in NumPy."""
+    """If all strings of a column are dates, they are counts in the unit that all of them need, as in NumPy."""
     for unit in ("D", "s", "ms", "us", "ns"):
         first, texts = random_dates(unit, 30)
         missing = rng.random(30) < 0.2

@@ -1,5 +1,5 @@
-"""after_pass.py KJIT-COMPILE PASSES.DEF FILE.kir TOOLS.md: the typed IR after each pass of the table, for each kind of
-request; and that docs/tools.md lists the passes as the table has them."""
+"""after_pass.py KJIT-COMPILE PASSES.DEF FILE.kir TOOLS.md: checks the typed IR after each pass of the table, for each
+kind of request, and that docs/tools.md lists the same passes as the table."""
 import re
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def emit(request, *more):
 
 
 def check(request, conditions):
-    """The trees after each pass that runs, by name."""
+    """Returns the trees after each pass that runs, by name."""
     runs = [name for name, condition in rows if condition in conditions.split()]
     trees = {}
     for name in names:
@@ -49,9 +49,9 @@ for request, conditions in REQUESTS:
     trees = check(request, conditions)
     seen.update(trees)
     in_order = list(trees.values())
-    # what a pass makes is there after it and not before
+    # the effect of a pass must be present after it and not before
     for mark, maker in [("threads {", "thread-loops"), (" narrow", "narrow-indices")]:
-        narrows = maker != "narrow-indices" or "--arch" in request  # for subscripts alone, only on GPUs
+        narrows = maker != "narrow-indices" or "--arch" in request  # only for subscripts, and only on GPUs
         if maker in trees and "--checks" not in request and narrows:
             at = list(trees).index(maker)
             assert mark in in_order[at] and all(mark not in tree for tree in in_order[:at]), (request, mark)
