@@ -26,11 +26,11 @@ warnings.simplefilter("ignore")
 np.seterr(all="ignore")
 seed = seeds.seed
 generator = np.random.default_rng(seed)
-# a: floats, m: a symmetric matrix, i: integers, j: small unsigned integers, b: bools, c: complex numbers, v: one dimension.
+# a: floats, m: a symmetric matrix, i: integers, j: small unsigned integers, b: bools, c: complex numbers, v: one dimension, n: many integers.
 ARRAYS = {
     "a": generator.normal(size=(3, 4)), "m": np.eye(3) * 4 + np.ones((3, 3)) * generator.random(), "i": generator.integers(-9, 10, 6),
     "j": generator.integers(0, 9, 6).astype("u1"), "b": generator.random(6) < 0.5, "f": generator.random(6).astype("f4"),
-    "c": generator.normal(size=4) + 1j * generator.normal(size=4), "v": generator.random(5),
+    "c": generator.normal(size=4) + 1j * generator.normal(size=4), "v": generator.random(5), "n": np.arange(40000) * 7919,
 }  # fmt: skip
 
 PROGRAMS = r"""
@@ -41,6 +41,8 @@ v.dtype == "float64"; v.dtype == "f8"; f.dtype == float; i.dtype == int; i.dtype
 np.issubdtype(v.dtype, np.floating); xp.issubdtype(i.dtype, xp.integer); xp.result_type(i, f); xp.can_cast(i.dtype, "f8")
 i += f; j += 300; j += -1; f += i.sum()
 i ** -1; i ** 2; 2 ** j; xp.power(i, -1); i ** (i - 20); i ** 2.0; i ** 0.5
+# bools in operations on integers
+b ** b; b // (b | ~b); b % True; True % (b | True); b << b; b >> True; xp.left_shift(b, b); b - True; True - b; b - b; b ** True; True ** b; divmod(b, b | True); xp.square(b); xp.fmod(b, b | True); xp.gcd(b, b); xp.lcm(b, True); xp.conj(b); xp.reciprocal(b | True); b // 2; b **= b; b
 # lists and other operands
 v + [1, 2, 3, 4, 5]; [1, 2, 3, 4, 5] * v; (1, 2, 3, 4, 5) - v; v == [1, 2, 3, 4, 5]; v + [1, 2]; v @ [1, 2, 3, 4, 5]; [0] * i[:1]
 v += [1, 1, 1, 1, 1]; v; v == None; v != None; v == "x"; v + None; v + "x"; divmod(i, 4); divmod(7, j + 1); abs(c)
@@ -87,6 +89,11 @@ xp.sort(xp.asarray([3.0, xp.nan, -xp.inf, 1])); xp.argsort(xp.asarray([xp.nan, 1
 i[[2, 2, 2]] = np.arange(3); i; i[[1, -5]] = [7, 8]; i; i[[1, -5, 1]] = (2.5, 3.5, 4.5); i; v[[True] * 5] = np.arange(5); v
 a[[0, 0]] = [[1], [2]]; a; a[[0, 0, 1]] = [[1, 2, 3, 4]] * 2 + [[5, 6, 7, 8]]; a; i[[1, 1]] = array.array("i", [7, 8]); i; v[[4, 3, 2, 1, 1]] = row; v; a[[2, 2], 1:] = ((1, 2, 3), (4, 5, 6)); a; a[[0, 0]] = [[1], [2, 3]]; a[[0, 1]] = [["1.5"] * 4, ["2"] * 4]; a
 v[::2**62]; v[3::-2**70]; a[1, ::2**63]; a[[0], ::-2**70]; a[:2**62:2**62] = 0; a; a[-2**70::2**62, b[:4]]; v[2**70]; v[::0]; a[[0], ::0]
+# the last of the values for an index is stored
+i[n % 6] = xp.arange(40000); i; a[n % 3, n % 4] = xp.arange(40000.0); a; a[n % 3] = n[:, None]; a; a.T[::-1][n % 4, ::2] = n[:, None] * (1.5, 2); a; a[:, n % 4] = n; a; f[n % 6] = n / 3; f
+t = v * 2; t[n % 5] = t[n[::-1] % 5]; t; c[n % 4] = n * 1j; c; b[n % 6] = n % 3 == 0; b; i[n % 6] = n[::-1]; i; m[n % 3, n[:, None][:200] % 3] = n; m; i[n % 6] = n[:2]; i[n % 6 - 6] = 7; i; i[n % 6 + 1] = n; i[n % 6] = i[n % 5]; i
+# bounds of random numbers
+xp.random.default_rng(1).uniform([1, 5], [2.0, 3]); xp.random.default_rng(1).uniform(v, [[0.0], [2]]).shape; xp.random.default_rng(1).uniform(v + 1, 1); xp.random.default_rng(1).uniform(2, 1); xp.random.default_rng(1).uniform(v, xp.inf); xp.random.default_rng(1).uniform(0, xp.nan); xp.random.default_rng(1).uniform(v, v + 1, (3, 5)).shape; xp.random.default_rng(1).uniform(v[:0], 1)
 # elements are copies, rows are views
 v[1], v[2] = v[2], v[1]; v; t = v[0]; v[0] = 9.0; t; t = v[0]; t += 5; v; m[0, 1], m[1, 2] = m[1, 2], m[0, 1]; m; t = m[0]; m[0, 0] = 9.0; t; t = m[1, ...]; t *= 2; m
 t = v[np.int64(2)]; v[2] = 8.0; t; t = a[1, np.int32(2)]; a *= 0; t; t = [x for x in v]; v *= 0; xp.stack(t); t = v[1, ...]; v[1] = 6.0; t; t = list(a[0]); a += 1; xp.stack(t); t = a[:, 0]; a += 1; t

@@ -322,7 +322,11 @@ def check_launches():
     fixed(b, 1, b)
     raises(kjit.ArgumentError, f"launch is on {name_of(1)}, but the array is on {name_of(0)}", fixed, a, 1, a)
     assert kjit.reduce(b, "add").device == (b + b).device == name_of(1)
-    raises((kjit.Error, ValueError), "cpu|cuda|device", lambda: knp.asarray(a) + knp.asarray(b))
+    one, other = knp.asarray(a), knp.asarray(b)
+    raises(knp.DevicesError, f"on {one.device} and on {other.device}; move one with x.to_device", lambda: one + other)
+    for call in (lambda: one + np.ones(a.size), lambda: np.ones(a.size) + one, lambda: knp.maximum(np.ones(a.size), one)):
+        raises(knp.DevicesError, f"a NumPy array or on the CPU; move it with kjit.numpy.asarray\\(x, device='{one.device}'\\)", call)
+    assert (one + knp.asarray(np.ones(a.size), device=one.device)).device == one.device
 
 
 def check_vectorized():

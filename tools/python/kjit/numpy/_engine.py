@@ -118,11 +118,20 @@ def common_device(operands, what):
         if place is None:
             continue
         if device is not None and place != device:
-            raise DevicesError(f"{what}: the arrays are on {device} and on {place}; move one with x.to_device({device!r})")
+            raise DevicesError(different_devices(what, device, place, x))
         device = place
     if device is None:
         return default_device()
     return device
+
+
+def different_devices(what, device, other, x):
+    """Returns the message for an operand x on another device than the operands before it. A NumPy array cannot be moved,
+    and has no device of its own."""
+    if isinstance(x, Array) and device != "cpu":
+        return f"{what}: the arrays are on {device} and on {other}; move one with x.to_device({device!r})"
+    place = device if device != "cpu" else other
+    return f"{what}: one operand is on {place}, another one is a NumPy array or on the CPU; move it with kjit.numpy.asarray(x, device={place!r})"
 
 
 def broadcast(shapes, what="operands"):
@@ -289,7 +298,7 @@ class Operands:
         if self.device is None:
             self.device = device
         elif device is not None and device != self.device:
-            raise DevicesError(f"{what}: the arrays are on {self.device} and on {device}; move one with x.to_device({self.device!r})")
+            raise DevicesError(different_devices(what, self.device, device, x))
 
 
 # The context whose operations the extension records; see _fusing.

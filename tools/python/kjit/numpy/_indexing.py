@@ -198,6 +198,8 @@ class Selection:
     shape: the result's shape
 
     order: a permutation of the result's dimensions that puts the dimensions of the index arrays first
+
+    may_repeat: whether an element can be selected twice; a mask selects each element once
     """
 
     def __init__(self, x, made):
@@ -215,6 +217,7 @@ class Selection:
         self.shape = before + common + self.rest[made.place :]
         inner = list(range(made.place, made.place + len(common)))
         self.order = inner + [i for i in range(len(self.shape)) if i not in inner]
+        self.may_repeat = any(is_given for _, _, is_given in made.picks)
         for axis, index, is_given in made.picks:
             if is_given:
                 check_bounds(index, view.shape[axis], axis)
@@ -241,8 +244,18 @@ class Selection:
             values = self._values(value, target)
         if not _size(self.shape):
             return
+        if self.may_repeat and self.source.device == "cpu" and isinstance(values, Array):
+            return self._write_in_order(values)
         shape = self.common + self.rest
         to_indices(_scatter(*self._words()), shape, values, (self.source, *self.indices), self.source.device)
+
+    def _write_in_order(self, values):
+        """Stores values on the CPU by NumPy, one after the other: the last value for an index remains. Threads of a kernel
+        store in any order."""
+        source = self.source
+        if source.dtype.text == "bf16":  # a type that NumPy has only with another package; the bits are copied
+            source, values = source.view("u16"), values.view("u16")
+        _engine.host_view(source)[tuple(map(_engine.host_view, self.indices))] = _engine.host_view(values)
 
     def _values(self, value, target):
         from . import _creation
@@ -437,6 +450,8 @@ def _few_set_by_numpy(x, key, value):
             return False
     elif not _dtypes.is_scalar(value) and not _is_few_of_host(value, x):
         return False
+    if not _dtypes.is_scalar(value) and KIND[_dtypes.text_of(value)] == "f" and KIND[x.dtype.text] in "iu":
+        return False  # the results of NumPy's conversion depend on the machine if a float is out of range
     key = _few_key(x, key)
     if key is None:
         return False

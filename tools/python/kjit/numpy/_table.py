@@ -101,6 +101,11 @@ _WIDER = {"f16": "f32", "bf16": "f32"}
 # Operations whose result depends on the precision of the type, so that they are not computed in a
 # wider one.
 _BY_SPACING = ("nextafter", "spacing")
+# Operations that compute bools in int8, as NumPy does. NumPy rejects bools in the other operations without the kind b, such
+# as subtract.
+_BOOLS_AS_INT8 = frozenset(
+    "bitwise_left_shift bitwise_right_shift conj floor_divide fmod pow reciprocal remainder square".split()
+)
 # Operations that cost less than reading an element from memory.
 _CHEAP = frozenset(
     "abs add bitwise_and bitwise_invert bitwise_or bitwise_xor ceil clip conj copysign equal floor greater greater_equal imag isnan "
@@ -150,8 +155,8 @@ class Row:
             return text
         if KIND[text] in "biu" and "f" in self.kinds and "i" not in self.kinds:
             return "f64"
-        if KIND[text] == "b" and "i" in self.kinds and len(texts) < len(key):
-            return "i64"
+        if KIND[text] == "b" and self.name in _BOOLS_AS_INT8:
+            return "i8"
         raise PromotionError(f"{self.name} does not support arrays of {BY_TEXT[text].name}")
 
     def result_type(self, text):

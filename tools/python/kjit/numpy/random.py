@@ -1,5 +1,6 @@
 """Random numbers with the methods of NumPy's Generator, computed on any device."""
 
+import math
 import operator
 import threading
 from collections.abc import MutableSequence
@@ -55,6 +56,14 @@ def _check_all(holds, tell):
     """Raises ValueError(tell()) unless all elements of a bool array are true."""
     if not reduce(holds, "and").item():
         raise ValueError(tell())
+
+
+def _check_range(differences, tell):
+    """Raises NumPy's errors for bounds of `uniform` unless all the differences high - low are finite and not negative."""
+    if not all(map(math.isfinite, differences)):
+        raise OverflowError("uniform: the difference of high and low is not finite")
+    if any(d < 0 for d in differences):
+        raise ValueError(f"uniform: {tell()}")
 
 
 def _disorder(endpoint):
@@ -345,10 +354,16 @@ class Generator:
         return self._stream(name, function, size, "f64", None, *parameters)
 
     def uniform(self, low=0.0, high=1.0, size=None):
-        """Returns uniform numbers in [low, high). Raises ValueError if both are numbers and low is above high."""
-        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
-            raise ValueError(f"uniform: low, {low}, is above high, {high}")
-        return self._stream_or_draw("uniform", random_uniform, (low, high), size)
+        """Returns uniform numbers in [low, high). Raises ValueError if an element of low is above that of high, and
+        OverflowError if their difference is not finite."""
+        bounds = [parameter_of("uniform", word, x, self._device) for word, x in (("low", low), ("high", high))]
+        if any(isinstance(x, _kjit.Array) for x in bounds):
+            shape_of("uniform", size, bounds)
+            _check_range(_extremes(_map(lambda a, b: f64(b) - f64(a), *bounds)), lambda: "an element of low is above that of high")
+        else:
+            low, high = bounds
+            _check_range([float(high) - float(low)], lambda: f"low, {low}, is above high, {high}")
+        return self._stream_or_draw("uniform", random_uniform, tuple(bounds), size)
 
     def normal(self, loc=0.0, scale=1.0, size=None):
         """Returns normally distributed numbers with mean loc and standard deviation scale."""
