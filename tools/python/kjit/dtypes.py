@@ -18,6 +18,8 @@ class DType:
     def __init__(self, text):
         self.text = text
 
+    __iter__ = None  # the indexing of types would make them iterable otherwise
+
     def __getitem__(self, key):
         parts = key if isinstance(key, tuple) else (key,)
         dims = []

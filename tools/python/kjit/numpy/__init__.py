@@ -31,7 +31,7 @@ from ._creation import (
 from ._dtypes import DTYPES as _DTYPES
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from ._engine import Array
-from ._errors import BoundsError, DevicesError, PromotionError, ShapeError
+from ._errors import BoundsError, DevicesError, ElementTypeError, PromotionError, ShapeError
 from ._fusing import compute, fuse
 from ._info import Info as _Info
 from ._methods import astype

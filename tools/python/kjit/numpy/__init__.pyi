@@ -36,6 +36,7 @@ from ._gradients import value_and_grad as value_and_grad
 from ._axis_errors import AxisError as AxisError
 from ._errors import BoundsError as BoundsError
 from ._errors import DevicesError as DevicesError
+from ._errors import ElementTypeError as ElementTypeError
 from ._errors import PromotionError as PromotionError
 from ._errors import ShapeError as ShapeError
 from ._indexing import take as take

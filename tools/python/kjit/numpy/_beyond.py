@@ -15,6 +15,7 @@ from .. import _kjit
 from .._traced import is_traced
 from . import _dtypes, _operands
 from ._engine import LISTS, Array
+from ._errors import ElementTypeError
 
 
 def _numpy():
@@ -125,14 +126,19 @@ def _widened(function, module=_numpy):
 
     @functools.wraps(function)
     def call(*args, **options):
+        given = args
         try:
             args = _arrays(name, args)
             return function(*args, **options)
-        except TypeError:
+        except TypeError as error:
             if is_traced(args):
                 return _call_traced(name, args, options)
             found = getattr(module(), name, None)
-            if found is None or _binds(signature(), args, options):
+            if isinstance(error, ElementTypeError):  # strings, objects and dates: NumPy computes with them
+                args = given
+            elif _binds(signature(), args, options):
+                found = None
+            if found is None:
                 raise
         return by_numpy(found, args, options)
 

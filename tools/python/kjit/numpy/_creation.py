@@ -7,7 +7,7 @@ from .. import _arrays, _kjit, _state
 from . import _dtypes, _engine
 from ._dtypes import DEFAULTS, KIND
 from ._engine import Array, elementwise, from_indices, quick, shape_of, typed
-from ._errors import DevicesError, PromotionError, ShapeError
+from ._errors import DevicesError, ElementTypeError, PromotionError, ShapeError
 from ._funcs import Func, func
 from ._table import ROWS
 
@@ -96,7 +96,7 @@ def _from_host(obj, text, place):
     if text is None:
         found = _dtypes.dtypes.name_of(made.dtype)
         if found not in KIND:
-            raise TypeError(f"asarray: a {type(obj).__name__} of type {made.dtype} cannot be converted: kjit has no such element type")
+            raise ElementTypeError(f"asarray: a {type(obj).__name__} of type {made.dtype} cannot be converted: kjit has no such element type")
         text = found
     if _dtypes.KIND[text] in "iu" and made.dtype.kind not in "biu" and not made.size:
         made = made.astype("i8")

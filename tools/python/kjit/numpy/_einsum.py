@@ -45,6 +45,30 @@ def compute(expression, arrays, optimize=False):
         raise ShapeError(str(error)) from None
 
 
+def view(expression, x):
+    """Returns the view of an array that an expression without sums describes, such as "ij->ji" and "ii->i". Returns None
+    for other expressions, and for those that do not fit the array."""
+    terms, result = _parts(expression)
+    if len(terms) != 1 or not x.ndim:
+        return None
+    letters, kept = (_axes(term, x.ndim, terms[0]) for term in (terms[0], result))
+    if len(letters) != x.ndim or len(set(kept)) != len(kept) or set(kept) != set(letters):
+        return None
+    extents, strides = {}, dict.fromkeys(letters, 0)
+    for letter, extent, stride in zip(letters, x.shape, x._strides):
+        if extents.setdefault(letter, extent) != extent:
+            return None
+        strides[letter] += stride
+    return x._view([extents[letter] for letter in kept], [strides[letter] for letter in kept], 0)
+
+
+def _axes(term, rank, given):
+    """Returns the letters of a term, with a number for each axis that ... stands for in the term of the operand, given."""
+    before, dots, after = term.partition("...")
+    missing = rank - len(given.replace("...", ""))
+    return [*before, *(range(missing) if dots else ()), *after]
+
+
 def _in_steps(expression, arrays, optimize):
     """Multiplies a few of the arrays at a time, in the order that NumPy chooses."""
     import numpy
@@ -64,7 +88,9 @@ def _in_steps(expression, arrays, optimize):
 
 def _parts(expression):
     """Returns the terms of the operands and the term of the result. An expression without an arrow
-    has a result term with the letters that occur once, in alphabetical order."""
+    has a result term with ... if an operand has it, and the letters that occur once, in alphabetical order."""
     given, arrow, result = expression.partition("->")
-    letters = given.replace(",", "")
-    return given.split(","), result if arrow else "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
+    if arrow:
+        return given.split(","), result
+    letters = given.replace(",", "").replace(".", "")
+    return given.split(","), "..." * ("..." in given) + "".join(sorted(x for x in set(letters) if letters.count(x) == 1))

@@ -565,6 +565,10 @@ def to_indices(function, shape, values, arrays, device):
 def reduce_axes(x, operator, axes, text, keepdims=False, accumulator=None, initial=None):
     """Reduces an array along the tuple `axes` by a kjit operator, and returns a new array of
     type `text`. All reductions end here."""
+    if not axes and x.ndim:  # for the extension, no axes are all axes
+        line = x.reshape(-1)
+        rows = line._view((x.size, 1), (line._strides[0], 1), 0, True)
+        return reduce_axes(rows, operator, (1,), text, False, accumulator, initial).reshape(tuple(x.shape))
     options = {} if accumulator is None else {"accumulator": accumulator}
     if initial is not None:
         options["initial"] = initial

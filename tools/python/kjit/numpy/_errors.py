@@ -16,6 +16,12 @@ class PromotionError(Error, TypeError):
     __module__ = "kjit.numpy"
 
 
+class ElementTypeError(PromotionError):
+    """Raised if kjit has no arrays with the element type of an operand, such as strings and objects."""
+
+    __module__ = "kjit.numpy"
+
+
 class BoundsError(Error, IndexError):
     """Raised if an index is out of bounds, or if an object cannot be an index."""
 

@@ -16,7 +16,7 @@ from .. import _kjit
 from . import _beyond, _creation, _dtypes, _einsum, _engine, _indexing, _manipulation, _orders, _products, _reductions
 from ._elementwise import effective_bounds
 from ._engine import Array
-from ._errors import ShapeError
+from ._errors import ElementTypeError, ShapeError
 from ._functions_folds import (
     _cumulative,
     _extreme,
@@ -67,7 +67,10 @@ def array_function(self, func, types, args, kwargs):
     found = TABLE.get(name) or _of_extension(func, self.device)
     if found is not None and _takes(found, args, kwargs):
         device = device_of(list(_arrays_in((args, tuple(kwargs.values())))), name)
-        made = found(*_own_arrays(args, device), **{key: _own_option(key, value, device) for key, value in kwargs.items()})
+        try:
+            made = found(*_own_arrays(args, device), **{key: _own_option(key, value, device) for key, value in kwargs.items()})
+        except ElementTypeError:  # strings, objects and dates: NumPy computes with them
+            made = NotImplemented
         if made is not NotImplemented:
             return made
     return on_host(name, func, args, kwargs)
@@ -211,7 +214,7 @@ def compress(condition, a, axis=None):
 
 def where(condition, x=None, y=None):
     if (x is None) != (y is None):
-        raise ShapeError(f"where: {'y' if y is None else 'x'} is missing; give both x and y, or neither of them")
+        return NotImplemented  # None is an object of which NumPy makes an array
     return nonzero(condition) if x is None else chosen(condition, x, y)._mark_array()
 
 
@@ -339,7 +342,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 def diag(v, k=0):
     v = array_of(v)
     if v.ndim == 2:
-        return _engine.copied(diagonal(v, k))
+        return diagonal(v, k)
     if v.ndim != 1:
         raise ShapeError(f"diag: the array has {v.ndim} dimensions, not one or two")
     size = v.size + abs(k)

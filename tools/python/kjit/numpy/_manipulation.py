@@ -174,9 +174,10 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_arrays(*arrays):
-    """Returns read-only views of the arrays, broadcast to their common shape."""
+    """Returns views of the arrays, broadcast to their common shape. A view is read-only if several of its elements are the
+    same element of the array."""
     shape = _engine.broadcast([tuple(x.shape) for x in arrays], "arrays")
-    return [broadcast_view(x, shape) for x in arrays]
+    return [x if x.ndim and tuple(x.shape) == shape else broadcast_view(x, shape) for x in arrays]
 
 
 def flip(x, /, axis=None):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from .. import _kjit
 from . import _dtypes
 from ._dtypes import BY_TEXT, KIND
-from ._errors import PromotionError
+from ._errors import ElementTypeError, PromotionError
 
 Array = _kjit.Array
 # Sequences that are operands in the place of arrays.
@@ -114,7 +114,7 @@ def operand(x, what):
     number. Raises PromotionError for other objects."""
     if isinstance(x, Array) or _dtypes.is_scalar(x) or is_numpys(x):
         return x
-    raise PromotionError(f"{what}: an operand must be an array or a number, not {type(x).__name__}")
+    raise (ElementTypeError if x is None or isinstance(x, (str, bytes)) else PromotionError)(f"{what}: an operand must be an array or a number, not {type(x).__name__}")
 
 
 def operator_operands(reflected, operands):

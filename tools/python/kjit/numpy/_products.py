@@ -137,12 +137,16 @@ def outer(x1, x2, /):
 def einsum(*operands, optimize=False):
     """Returns the sum of products that the operands describe, like `numpy.einsum`: an expression
     such as "ij,jk->ik" and arrays, or arrays and their lists of axes in turn. optimize: whether
-    three or more arrays are multiplied two at a time, or NumPy's name or list for the order."""
+    three or more arrays are multiplied two at a time, or NumPy's name or list for the order. The
+    result is a view of a single array if nothing is added up: einsum("ii->i", x)[...] = 0."""
     from . import _creation, _einsum
 
     expression, given = _einsum.read(operands)
     device = next((x.device for x in given if isinstance(x, Array)), None)
     arrays = [x if isinstance(x, Array) else _creation.asarray(x, device=device) for x in given]
+    found = _einsum.view(expression, arrays[0]) if len(arrays) == 1 else None
+    if found is not None:
+        return found
     text = _dtypes.promote([_dtypes.text_of(x) for x in arrays], "einsum")
     if text == "bool":
         return _stored_bools(_einsum.compute(expression, _as_numbers(arrays), optimize))

@@ -10,7 +10,7 @@ from .. import _kjit, _state
 from ..frontend import ufuncs
 from . import _dtypes, _engine, _folding
 from ._engine import Array
-from ._errors import DevicesError, PromotionError, ShapeError
+from ._errors import DevicesError, ElementTypeError, PromotionError, ShapeError
 from ._loops import HAS_FUNC, find_loop
 from ._operands import compared_in_range
 
@@ -72,7 +72,7 @@ def shared(host, device="cpu"):
     another byte order, or the device is not the first CPU device. Raises PromotionError for types
     that kjit arrays do not have."""
     if _dtypes.dtypes.name_of(host.dtype) not in _dtypes.KIND:
-        raise PromotionError(f"a NumPy array has the dtype {host.dtype}, and kjit has no arrays of this type")
+        raise ElementTypeError(f"a NumPy array has the dtype {host.dtype}, and kjit has no arrays of this type")
     if device == "cpu" and host.flags.aligned and host.dtype.isnative:
         return _kjit.wrap_buffer(_state.context(), host)
     return _kjit.copy_of(_state.context(), numpy.require(host, host.dtype.newbyteorder("="), "A"), device)
