@@ -29,6 +29,7 @@ enum { SIGNALS = sizeof signals / sizeof *signals };
 /* held while kjit's handlers are installed */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction previous[SIGNALS];
+static bool is_installed;
 static _Thread_local sigjmp_buf *target;
 
 void kg_fault_guarded(void)
@@ -59,16 +60,41 @@ static bool run_guarded(void (*run)(void *data), void *data)
   return has_returned;
 }
 
-bool kg_run_guarded(void (*run)(void *data), void *data)
+static void install(void)
 {
   struct sigaction ours = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER };
+  sigemptyset(&ours.sa_mask);
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &previous[i]);
+  is_installed = true;
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &ours, NULL);
+}
+
+static void uninstall(void)
+{
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &previous[i], NULL);
+  is_installed = false;
+}
+
+/* Runs in a child process after a fork. Another thread of the parent may have held the mutex and
+ * installed the handlers. This thread does not exist in the child. */
+static void begin_child(void)
+{
+  pthread_mutex_init(&mutex, NULL);
+  if (is_installed && !target) uninstall();
+}
+
+static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, begin_child); }
+
+bool kg_run_guarded(void (*run)(void *data), void *data)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   stack_t stack = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES }, outer;
   bool has_stack = stack.ss_sp && sigaltstack(&stack, &outer) == 0;
-  sigemptyset(&ours.sa_mask);
+  pthread_once(&once, watch_forks);
   pthread_mutex_lock(&mutex);
-  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &ours, &previous[i]);
+  install();
   bool has_returned = run_guarded(run, data);
-  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &previous[i], NULL);
+  uninstall();
   pthread_mutex_unlock(&mutex);
   if (has_stack) sigaltstack(&outer, NULL);
   free(stack.ss_sp);
