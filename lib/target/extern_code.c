@@ -37,14 +37,15 @@ void kg_fault_guarded(void)
   if (target) siglongjmp(*target, 1);
 }
 
-static void on_fault(int signal)
+static void on_fault(int signal, siginfo_t *info, void *context)
 {
+  (void)context;
   kg_fault_guarded();
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
-  /* signals other than SIGABRT are raised by an instruction, which raises them again when the
-   * handler has returned */
-  if (signal == SIGABRT) raise(signal);
+  /* an instruction that has raised a signal raises it again when the handler has returned, but a
+   * call such as abort, raise or kill does not */
+  if (info->si_code <= 0) raise(signal);
 }
 
 static bool run_guarded(void (*run)(void *data), void *data)
@@ -62,16 +63,22 @@ static bool run_guarded(void (*run)(void *data), void *data)
 
 static void install(void)
 {
-  struct sigaction ours = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER };
+  struct sigaction ours = { .sa_sigaction = on_fault,
+                            .sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO };
   sigemptyset(&ours.sa_mask);
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], NULL, &previous[i]);
   is_installed = true;
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &ours, NULL);
 }
 
+/* Leaves a handler in place that another thread has set meanwhile. */
 static void uninstall(void)
 {
-  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &previous[i], NULL);
+  struct sigaction now;
+  for (int i = 0; i < SIGNALS; i++)
+    if (!sigaction(signals[i], NULL, &now) && (now.sa_flags & SA_SIGINFO) &&
+        now.sa_sigaction == on_fault)
+      sigaction(signals[i], &previous[i], NULL);
   is_installed = false;
 }
 
