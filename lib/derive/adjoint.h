@@ -1,8 +1,8 @@
 /* Adjoint kernels: declarations that the files adjoint*.c share. A kernel consists of grid loops
- * (loops over a grid_range) and of statements between them that compute values. The adjoint of a
- * kernel consists of parts, each of which belongs to one grid loop of the kernel. Each part is made
- * from its own copy of the kernel's body, prepared for differentiation (prepare.c), and uses its
- * own variables.
+ * (loops over a grid_range) and of statements between them that compute values. A kernel's adjoint
+ * consists of parts, each of which belongs to one grid loop in the kernel. Each part is made from
+ * its own copy of the kernel's body, prepared for differentiation (prepare.c), and uses its own
+ * variables.
  *
  * The files are:
  *

@@ -43,8 +43,8 @@ typedef struct ki_text {
   const ki_named_type *types; /* the structs that the text uses, under these names */
   size_t type_count;
   const ki_expression *expression; /* NULL means that the text is a module */
-  /* If it is not NULL, the module consists of this func of the source `name` of lib/library, which
-   * is the code of a built-in, and of the funcs that it uses. The text is not read. */
+  /* If it is not NULL, the module consists of this func, which is the code of a built-in in the
+   * source `name` of lib/library, and the funcs that it uses. The text is not read. */
   const char *builtin_func;
 } ki_text;
 /* Returns whether code with this trust is guest code (untrusted). is_default is the result for
@@ -159,8 +159,8 @@ typedef struct ki_meaning {
 } ki_meaning;
 enum { KI_MOST_MEANINGS = 16 };
 /* derive_module.c: creates a copy of the module, changes the copy, and publishes it. The copy
- * contains the declarations of library, which can be NULL; a func of library with the name of an
- * open extern func provides the code of that func. change, which can be NULL, modifies the copy; it
+ * contains the declarations of library, which can be NULL. If a func in library has the name of an
+ * open extern func, it provides that func's code. change, which can be NULL, modifies the copy; it
  * can report errors and jump through the copy's arena. Reports errors. */
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,

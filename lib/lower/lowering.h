@@ -48,8 +48,8 @@ typedef struct kl_variable_state {
   LLVMValueRef shadow; /* the variable's memory for a debugger; used only by debug.c */
 } kl_variable_state;
 
-/* An activation of an instance: of the kernel, of an LLVM function, or of a call that is
- * inlined. */
+/* An activation of an instance. The instance is the kernel, an LLVM function, or an inlined
+ * call. */
 typedef struct kl_frame kl_frame;
 struct kl_frame {
   kl_frame *caller; /* for an inlined call, the frame of its caller */

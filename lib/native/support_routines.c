@@ -62,8 +62,8 @@ typedef struct parallel_cell {
   uintptr_t word;
   uint64_t loop;
   uint32_t writers[8], readers[8];
-  uint8_t moves; /* one bit for each byte: the write to this byte can be moved across other accesses
-                  * of its iteration */
+  uint8_t moves; /* a bit for each byte: 1 if a write to this byte can move across the other
+                    accesses in its iteration */
 } parallel_cell;
 
 /* Limits of the memory for these cells. If a loop accesses more words, only some of the words are

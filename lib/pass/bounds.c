@@ -350,8 +350,8 @@ static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
   kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kt_expr *)array;
   e->dimension = d;
-  /* the size of memory limits only the extents of arguments and of shared arrays; it does not limit
-   * those of views, of memory at pointers, and of arrays that the kernel makes */
+  /* the memory size limits only the extents of arguments and shared arrays; it does not limit the
+   * extents of views, of memory at pointers, and of arrays that the kernel creates */
   bool is_given = array->var->kind == KJ_V_SHARED ||
                   (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
   return of_uniform(e, is_given ? kp_extent_interval(p->c, array->type)

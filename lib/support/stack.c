@@ -34,8 +34,8 @@ static _Thread_local struct {
 } own;
 
 /* Finds the limits for the main thread, whose stack grows down from the program's name. For this
- * thread, pthread_getattr_np reads the list of all mappings of the process, which can take longer
- * than kjit's part of a first call. */
+ * thread, pthread_getattr_np reads the process's list of all mappings, which can take longer than
+ * kjit's part of a first call. */
 static void find_main_stack(void)
 {
   uintptr_t end = getauxval(AT_EXECFN);

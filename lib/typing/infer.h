@@ -254,8 +254,8 @@ const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr);
 const ki_expr *kt_array_of_fields(kt_scope *s, const ki_expr *expr, uint32_t most_rank);
 /* Reads the field from one element of the array that kt_array_of_fields has returned. */
 kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element);
-/* If the value of a let is a field of all elements of an array of structs, makes the let an alias
- * of this field. Returns false for any other value, and if the array is a variable that can be
+/* If a let's value is a field of all elements in an array of structs, makes the let an alias of
+ * this field. Returns false for any other value, and if the array is a variable that can be
  * reassigned. */
 bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value);
 /* If expr is a field of an array of structs, such as the argument a.x, sets *base to the array and

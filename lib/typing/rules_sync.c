@@ -74,8 +74,7 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
   return lane;
 }
 
-/* Maximum sizes of the values that the lanes of a warp can exchange, and of the values that they
- * can compare. */
+/* Maximum sizes of values that a warp's lanes can exchange, and of values that they can compare. */
 enum { MOST_SHUFFLED_BYTES = 128, MOST_MATCHED_BYTES = 16 };
 
 static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most_bytes)

@@ -214,7 +214,8 @@ const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
  * is unique in the source, because another struct, or a declaration of the source, can have the
  * struct's own name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
-/* Returns the name of a func in the kernel's source. For `count` and `what` see ka_check_arity. */
+/* Returns the name of a func in the kernel's source. ka_check_arity describes `count` and
+ * `what`. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
 /* Like ka_use_function, for the func of an operand. */

@@ -83,9 +83,9 @@ typedef struct kj_recent_slot {
   char padding[64]; /* ensures that two slots are on different cache lines */
 } kj_recent_slot;
 
-/* Counts the uses of a specialization by the threads with one slot: `begun` is the number of uses
- * that have begun, `launched` the number of uses that ended with a launch, and `passed` the number
- * of uses that ended without a launch. The code is in use while begun > launched + passed. */
+/* Counts how often the threads that share a slot use a specialization: `begun` counts uses that
+ * have begun, `launched` uses that ended with a launch, and `passed` uses that ended without one.
+ * The code is in use while begun > launched + passed. */
 typedef struct kj_hold_slot {
   _Atomic uint64_t begun, launched, passed;
   char padding[KJ_SLOT_BYTES - 3 * sizeof(uint64_t)];

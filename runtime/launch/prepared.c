@@ -48,7 +48,7 @@ static void set_ready(kjit_prepared *prepared)
   ready->shape.specialization = NULL; /* the inputs of the shape are not recorded */
 }
 
-/* After an argument was replaced: tests whether the tables of the current code (see
+/* Tests, after an argument was replaced, whether the tables of the current code (see
  * kj_follow_table) apply to the new arguments. */
 static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {

@@ -11,11 +11,10 @@ def adjoint(kernel, wrt=None):
     """Returns the adjoint of a kernel: a kernel that propagates derivatives from the arrays that
     the kernel stores to back to the arrays and numbers that it loads.
 
-    The body of the kernel must consist of loops over a grid_range, or its threads must work on
-    different elements. The adjoint has the kernel's parameters, followed by an array of derivatives
-    for each chosen parameter. A launch reads the derivatives of the stored arrays, and adds the
-    derivatives of the loaded values to the elements of the other arrays. The derivative of a number
-    is an array with one element.
+    The body of the kernel must consist of loops over a grid_range, or its threads must work on different elements. The
+    adjoint has the kernel's parameters, followed by an array of derivatives for each chosen parameter. A launch reads
+    the derivatives with respect to the stored arrays, and adds the derivatives with respect to the loaded values to the
+    other arrays. The derivative of a number is an array with one element.
 
     wrt: the names or positions of the chosen parameters, which must include the stored arrays.
     Without wrt, each launch chooses the arrays of floats among its arguments. Raises TypeError if

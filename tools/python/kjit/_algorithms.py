@@ -18,7 +18,7 @@ EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
 _OPTIONS = ("accumulator", "device", "plan", "stream")
 
 
-# Functions of one and of two elements, by the NumPy ufunc that they replace.
+# Functions that take one or two elements, by the NumPy ufunc that they replace.
 _of_ufuncs: dict = {}
 
 

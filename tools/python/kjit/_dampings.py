@@ -197,8 +197,8 @@ def _iterate(np, w, damps, numbers, limit):
 
 
 def solve(a, b, damps, numbers, limit, x0, transposed, out, options):
-    """Solves the problem for each damping factor. Returns a Solution with one row of x, and one
-    element of the other fields, for each factor."""
+    """Solves the problem for each damping factor. Returns a Solution that has, for each factor, a row of x and an
+    element of each other field."""
     import numpy as np
 
     a, b = _matrix_of(a), _operand(b)

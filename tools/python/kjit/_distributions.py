@@ -608,7 +608,8 @@ _OF_ARRAYS: dict = {}
 
 @functools.cache
 def _tables(has_numpy):
-    """Returns {function of np.random or random: (its name, the functions of this module for it)}."""
+    """Returns a dictionary that maps each function of np.random and random to (its name, the functions in this module
+    that replace it)."""
     import random
 
     found = {getattr(random, name): (name, functions) for name, functions in _PYTHON.items()}
@@ -660,7 +661,7 @@ def is_known(thing):
 
 
 def _caller(function, count):
-    """Returns a Python function of `count` parameters that calls a function of this module."""
+    """Returns a Python function with `count` parameters that calls a function in this module."""
 
     def call_without_result(a):
         function(a)

@@ -77,9 +77,9 @@ def scan_with_index(x, operator="max", *, axis=None, out=None, **options):
     """Computes the running maximum or minimum along one axis, by default the last, and its index along the axis.
     Returns (values, indices), both in the shape of x; the indices are i64. operator is "max" or "min". If several
     elements are equal, the index is that of the first element. A NaN takes precedence over numbers, and the first NaN
-    over the following ones. out is a tuple of two arrays, and one of them can be None.
-    options: see `kjit.reduce`. Raises ArgumentError for axes or shapes, TypingError for elements without an order, and
-    UnsupportedError for another operator."""
+    over the following ones. out is a tuple with two arrays, one of which can be None. options: see `kjit.reduce`.
+    Raises ArgumentError for axes or shapes, TypingError for elements without an order, and UnsupportedError for another
+    operator."""
     arguments = x, Plain(operator_of(operator, False))
     return perform_with_omitted("scan_with_index", arguments, out, axes=axes_of(axis), options=options)
 
@@ -157,8 +157,8 @@ def search_sorted(sorted, values, less=None, *, right=False, out=None, **options
 @recorded
 def bincount(x, bins, weights=None, *, out=None, **options):
     """Counts how many elements of x, integers in any shape, equal i, for i from 0 to bins - 1. With weights, which have
-    the shape of x, the result is the sum of the weights of these elements. Raises KernelError for an element outside 0
-    to bins - 1. options: see `kjit.reduce`."""
+    x's shape, the result is the sum of these elements' weights. Raises KernelError for an element outside 0 to bins -
+    1. options: see `kjit.reduce`."""
     return one(perform("bincount", 1, (x, Plain(bins), perhaps(weights)), listed(out), options=options))
 
 

@@ -94,7 +94,7 @@ def _check_function(function, word):
 
 
 class _Compiled:
-    """Common part of kernels and funcs: the function, its options and its module of kernel IR."""
+    """Common base class for kernels and funcs: the function, its options and its kernel IR module."""
 
     # code that is linked with the function, in addition to the linked code of the functions that it
     # calls

@@ -145,7 +145,7 @@ def _moment(name):
 
 def _quantile(name):
     def quantile(array, *args, **keywords):
-        """Computes quantiles of integers and bools as floats, also those that are elements of the array."""
+        """Computes quantiles of integers and bools as floats, also if a quantile is an element of the array."""
         import numpy
 
         is_integer = isinstance(array, numpy.ndarray) and array.dtype.kind in "biu"
@@ -175,7 +175,7 @@ def _as_int(*values):
 
 
 def _as_float(*values):
-    """Python's float, which leaves the type of a float of NumPy as it is."""
+    """Python's float. It does not change the type of a NumPy float."""
     numpy = sys.modules.get("numpy")
     _refuse_array("float", values)
     is_float = len(values) == 1 and numpy is not None and isinstance(values[0], numpy.floating)

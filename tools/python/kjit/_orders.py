@@ -54,7 +54,7 @@ def merge(x, y, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0
 def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Returns (elements, indices): the first k elements in the order of `kjit.sort` along one axis, by default the
     last, and their indices along the axis. Both have the shape of x with extent k along the axis. With descending, they
-    are the largest elements. out must be a tuple of two arrays, one of which can be None. Raises ArgumentError if k is
+    are the largest elements. out is a tuple with two arrays, one of which can be None. Raises ArgumentError if k is
     negative or too large. Other parameters: see `kjit.sort`."""
     arguments = x, Plain(k), Plain(less_of(less))
     return perform_with_omitted("top_k", arguments, out, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
@@ -123,9 +123,9 @@ def nonzero(x, *, out=None, **options):
 
 
 def unique_consecutive(x, values=None, equal=None, *, out=None, **options):
-    """Returns the first element of each run of equal consecutive elements of x, an array with one dimension. equal(a,
-    b) compares two elements; the default is ==. With `values`, an array with the same size, the result is a pair with
-    the corresponding elements of values. out is (result, count) or (result, values, count). Other parameters: see
+    """Returns the first element in each run of equal consecutive elements. x has one dimension. equal(a, b) compares
+    two elements; the default is ==. With `values`, an array with the same size, the result is a pair with the
+    corresponding elements of values. out is (result, count) or (result, values, count). Other parameters: see
     `kjit.select_where`."""
     if values is None:
         return counted(perform("unique", 2, (x, Plain(equal_of(equal))), out, options=options), out)

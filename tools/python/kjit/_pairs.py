@@ -50,8 +50,8 @@ def pairs(
     arguments are further arrays and numbers.
 
     chunk is the number of rows of y to read at a time; 0 means all rows. With a chunk, y can be in host memory and
-    larger than the device memory. devices is a tuple of devices of one kind that share the rows of x, such as
-    ("cuda:0", "cuda:1"). The arrays can be in any memory, and the call returns when the work is done.
+    larger than the device memory. devices is a tuple such as ("cuda:0", "cuda:1"). The devices have the same kind and
+    share the rows of x. The arrays can be in any memory, and the call returns when the work is done.
 
         kjit.pairs(lambda x, y, i, j, s: kjit.exp(-s * (x - y) ** 2), x, y, arguments=(0.5,))
 

@@ -206,7 +206,7 @@ def _pairs(results, derivatives, traced, name):
 
 
 def _jacobian_of(result, traced):
-    """Returns the derivatives of each element of a result with respect to one argument, with the axes of the result first."""
+    """Returns the derivative of each result element with respect to one argument, with the result's axes first."""
     _tape = _tape_module()
     is_constant = getattr(result, "level", None) != traced[0].level
     shape = tuple(getattr(result, "shape", ()))
@@ -215,7 +215,7 @@ def _jacobian_of(result, traced):
 
 
 def jacobian(function, numbers, args, name):
-    """Returns the derivatives of each element of the result with respect to each element of one argument."""
+    """Returns the derivative of each result element with respect to each element of one argument."""
     chosen = _one(_chosen(numbers, args, name), name)
     result, traced = _tape_module().run(function, args, chosen)
     if isinstance(result, tuple):

@@ -248,9 +248,9 @@ _REFUSED = ("plan", "out", "needed")
 def pullback(algorithm, *operands, **keywords):
     """Returns `(result, back)`: the result of an algorithm, and the function that computes derivatives backwards.
 
-    `back(g)` takes the derivative of some number with respect to the result. It returns the derivatives of this number with
-    respect to the operands, in their order: None for an operand without a derivative. The operands of an epilogue and
-    `arguments` of pairs follow the operands of the algorithm.
+    `back(g)` takes the derivative of some number with respect to the result. It returns the derivatives of this number
+    with respect to the operands, in their order: None for an operand without a derivative. The algorithm's operands
+    come first, followed by an epilogue's operands or the `arguments` of pairs.
 
         total, back = kjit.pullback(kjit.reduce, x, "logaddexp")
         dx, = back(1.0)

@@ -3,8 +3,9 @@ are converted to their types, as in Numba."""
 
 from .cuda import types
 
-# The costs of conversions. Each cost is a tuple of three counts: of conversions that can lose values, of other conversions to
-# another kind of type, and of conversions to a wider type of the same kind. Costs are compared as tuples.
+# The costs of conversions. Each cost is a tuple that counts three kinds of conversions: conversions that can lose
+# values, other conversions to another kind of type, and conversions to a wider type of the same kind. Costs are
+# compared as tuples.
 _EXACT, _WIDER, _SAFE, _UNSAFE = (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)
 
 
@@ -151,6 +152,6 @@ def _text(kind):
 
 
 def parameter_texts(signature):
-    """Returns the number types of a signature's parameters by position, as text of the kernel IR;
-    None for parameters of other types."""
+    """Returns for each parameter of a signature its number type in kernel IR, or None if the parameter is not a
+    number."""
     return tuple(k.text if isinstance(k, (types.Number, types.Boolean)) else None for k in signature.args)

@@ -1,9 +1,9 @@
 """Products of two sparse matrices, computed in the memory of the matrices: with NumPy for NumPy
 arrays, otherwise with kjit.numpy on the device.
 
-Each entry of the left matrix is multiplied by the entries of one row of the right matrix. The
-products are coordinates, which `kjit.csr` sorts; it also adds products at the same position. The
-rows are processed in blocks, which bounds the memory for the products.
+Each entry of the left matrix is multiplied by the entries in one row of the right matrix. The products are coordinates,
+which `kjit.csr` sorts; it also adds products at the same position. The rows are processed in blocks, which bounds the
+memory for the products.
 """
 
 from . import _kjit
@@ -71,8 +71,8 @@ class _Products:
 
 def product(first, second):
     """Returns the matrix product of two sparse matrices as `kjit.CSR`, with sorted columns. As in
-    SciPy, it has no entries that are 0. Raises ArgumentError if the number of columns of the left
-    matrix differs from the number of rows of the right one."""
+    SciPy, it has no entries that are 0. Raises ArgumentError unless the left matrix has as many columns as the right
+    matrix has rows."""
     first, second = csr(first), csr(second)
     if first.shape[1] != second.shape[0]:
         raise ArgumentError(f"the shapes {first.shape} and {second.shape} do not match for a product", "KJIT_ERROR_ARGUMENT")

@@ -226,7 +226,7 @@ def taken(matrix, key, word="row"):
 
 
 def _rows(xp, key, count, indptr, word):
-    """Returns the indices of the rows, none of them negative, as an array of the same library as the matrix."""
+    """Returns the row indices, which are nonnegative, as an array of the matrix's library."""
     import numpy
 
     if not isinstance(key, _kjit.Array):

@@ -252,11 +252,10 @@ def function(thing, *, outputs=None, derivative=None, launch=None):
     maker `"x"` in `{"r": "x"}` makes a tensor of zeros like the input x. A maker that is a function
     is called with all inputs and returns a tensor.
 
-    derivative: a kernel with the parameters of `thing`, followed by a tensor of derivatives for
-    each tensor of floats, in the order of the parameters. The tensors for outputs hold the
-    derivatives of the results. The kernel adds derivatives to the tensors for inputs, which are 0
-    at first. The default is kjit.adjoint(thing); if this kernel has no adjoint, the backward pass
-    raises an error that names the statement. Numbers among the inputs are constants.
+    derivative: a kernel that takes the parameters of `thing`, followed by a derivative tensor for each float tensor, in
+    parameter order. The tensors for outputs hold the derivatives of the results. The kernel adds derivatives to the
+    tensors for inputs, which are 0 at first. The default is kjit.adjoint(thing); if this kernel has no adjoint, the
+    backward pass raises an error that names the statement. Numbers among the inputs are constants.
 
     launch: (grid, block) of both kernels; None is for kernels with a grid_range. Calls run on
     PyTorch's current stream. PyTorch raises an error if an input is changed between the forward and

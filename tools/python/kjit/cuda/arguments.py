@@ -40,8 +40,8 @@ def warn_of_copies(args):
 
 
 def _characters(value):
-    """Returns a view of an array of strings as an array of its characters, with one more dimension.
-    Raises TypeError if the array is not C-contiguous or not in the machine's byte order."""
+    """Returns a view of a string array as an array of characters, with one more dimension. Raises
+    TypeError if the array is not C-contiguous or not in the machine's byte order."""
     size = 1 if value.dtype.kind == "S" else 4
     if not value.flags.c_contiguous or not value.dtype.itemsize or not value.dtype.isnative:
         raise TypeError(f"the array of {value.dtype} has gaps or another byte order than the machine; copy it first")

@@ -23,8 +23,8 @@ class _OptLevel(int):
         return super().__new__(cls, 3 if value == "max" else int(value))
 
 
-# Whether kjit warns of launches with small grids and of copies of host arrays. None means only on a
-# GPU, where both cost time.
+# Whether kjit warns about launches with small grids and about copies of host arrays. None means
+# only on a GPU, where both cost time.
 CUDA_LOW_OCCUPANCY_WARNINGS = _number("CUDA_LOW_OCCUPANCY_WARNINGS", None)
 CUDA_WARN_ON_IMPLICIT_COPY = _number("CUDA_WARN_ON_IMPLICIT_COPY", None)
 DISABLE_PERFORMANCE_WARNINGS = _number("DISABLE_PERFORMANCE_WARNINGS", 0)

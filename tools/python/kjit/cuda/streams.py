@@ -12,7 +12,7 @@ _of_cpu: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
 class Stream:
-    """A queue of launches and copies of one device."""
+    """A queue for one device's launches and copies."""
 
     def __init__(self, own=None, kind="created"):
         self._own, self._kind = own, kind

@@ -173,8 +173,8 @@ def _has_map(node, found):
 
 
 def _is_map(node, found):
-    """Returns whether an expression is a call of map, or a comprehension without a condition, which is the same. It has an item
-    for each item of its arguments, so none of them can be a call of filter or a comprehension with a condition."""
+    """Returns whether an expression is a call of map, or a comprehension without a condition, which is the same. It has
+    an item for each item of its arguments, so no argument can be a filter call or a comprehension with a condition."""
     if isinstance(node, _COMPREHENSIONS):
         is_plain = len(node.generators) == 1 and not node.generators[0].ifs
         return is_plain and _is_lazy(node, found) and _is_source(node.generators[0].iter, found)

@@ -1,9 +1,10 @@
 """Types of variables in functions that the interpreter runs.
 
-If a variable is an int64 in one branch and a float64 in the other branch, Numba makes the variable a float64 after the branches. The same
-holds for the rounds of a loop and for results. The interpreter would keep the integer, and `//` or the result would differ. This pass
-inserts conversions at the points where Numba converts. It knows the types of literals, of arguments and of expressions of these. A variable
-with an unknown type is converted only if it meets a float64."""
+If a variable is an int64 in one branch and a float64 in the other branch, Numba makes the variable a float64 after the
+branches. The same holds for the rounds of a loop and for results. The interpreter would keep the integer, and `//` or
+the result would differ. This pass inserts conversions at the points where Numba converts. It knows the types of
+literals and arguments, and of expressions that combine them. A variable with an unknown type is converted only if it
+meets a float64."""
 
 import ast
 import math
@@ -351,7 +352,7 @@ def _is_float(kinds):
 
 
 def _join(kinds):
-    """Returns the kind of a variable or value that has one of several kinds."""
+    """Returns the common kind for a variable or value that can have several kinds."""
     found = set(kinds)
     if len(found) == 1:
         return found.pop()

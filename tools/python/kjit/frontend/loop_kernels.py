@@ -71,7 +71,7 @@ def copy(node):
 
 
 class _Body:
-    """Translates the statements of a loop body to the body of one part of the loop.
+    """Translates a loop body's statements to a body that runs one part of the loop.
 
     pools maps id(statement that makes an array) to (the name of the array whose rows replace it, the expression that fills it). row is the
     expression for the row number. arrays are reductions that are arrays. flags maps a name to the variable that says whether the name is

@@ -199,7 +199,7 @@ class Builder:
         """Returns a function in which some parameters have known values: numbers, types, functions or strings. The function treats them as
         constants, like its global variables.
 
-        shapes: the shapes of the parameters that take tuples with named items
+        shapes: the shapes of parameters that take named tuples
         spread: the number of arguments that *args takes
         functions: the parameters that take functions which read variables of the caller
         ranges: the parameters that take ranges

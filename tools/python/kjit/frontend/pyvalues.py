@@ -104,7 +104,7 @@ func divmod_of(a, b) @numba {
 
 
 def _least(name, operator):
-    """Returns min or max of the items of a tuple or of the elements of a one-dimensional array."""
+    """Returns min or max over a tuple's items or a one-dimensional array's elements."""
     return words.Text(
         f"{name}_of_items",
         f"""

@@ -148,8 +148,8 @@ class Names:
         return UNKNOWN
 
     def value(self, node):
-        """Returns the object to which an expression evaluates, or UNKNOWN. The only code of the program that this runs is attribute access
-        of modules."""
+        """Returns the object to which an expression evaluates, or UNKNOWN. This runs no code of the program except
+        attribute access on modules."""
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):

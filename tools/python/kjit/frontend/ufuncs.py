@@ -171,8 +171,8 @@ def _arithmetic(name, operator):
     )
 
 
-# A product of complex numbers by the formula that NumPy and Numba use. The operator of the kernel IR
-# follows Annex G of the C standard instead, in which a product of an infinity is an infinity.
+# A product of complex numbers by the formula that NumPy and Numba use. The kernel IR's operator instead follows Annex G
+# of the C standard, in which a product with an infinity is an infinity.
 _PRODUCT = Text(
     "np_product",
     """

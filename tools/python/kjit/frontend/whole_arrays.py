@@ -53,7 +53,7 @@ def is_random(thing):
 
 
 def random_of(thing, call):
-    """Returns the function that compiled code calls in place of a function of np.random or of the module random, or None."""
+    """Returns the function that compiled code calls in place of a function in np.random or random, or None."""
     if not is_known_random(thing) or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     from .. import _distributions

@@ -88,9 +88,9 @@ class Text:
 
 
 class External(Text):
-    """A function of linked code. `symbol` is its name in that code. write(builder, extern) returns the text of a func that calls it;
-    `extern` is the name of the extern func in this text. inputs(more) returns the code to link in the form that Module.bind_linked
-    takes; more is the code that the kernel links."""
+    """A function of linked code. `symbol` is its name in that code. write(builder, extern) returns the text of a func
+    that calls the linked function; `extern` is the extern func's name in this text. inputs(more) returns the code to
+    link in the form that Module.bind_linked takes; more is the code that the kernel links."""
 
     def __init__(self, symbol):
         super().__init__(f"call_{symbol}", "")

@@ -362,9 +362,9 @@ def triu(x, /, k=0):
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Returns the coordinate arrays of a grid, one for each of the arrays, which are flattened. Each
-    result has as many dimensions as there are arrays. Raises ValueError for another indexing than
-    "xy" and "ij"."""
+    """Returns the coordinate arrays of a grid, one for each given array. The given arrays are
+    flattened. Each result has as many dimensions as there are arrays. Raises ValueError for another
+    indexing than "xy" and "ij"."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f'meshgrid: indexing must be "xy" or "ij", not {indexing!r}')
     lines = [x if x.ndim == 1 else x.reshape(-1) for x in arrays]

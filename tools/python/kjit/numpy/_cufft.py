@@ -5,8 +5,7 @@ import ctypes
 from . import _engine, _manipulation, _nvidia
 from ._errors import ShapeError
 
-# The type of the cuFFT plan and the function that executes it, by the kind of transform and the
-# type of the real numbers.
+# The cuFFT plan type and the function that executes it, by transform kind and real number type.
 _PLANS = {
     ("c2c", "f32"): (0x29, "cufftExecC2C"), ("c2c", "f64"): (0x69, "cufftExecZ2Z"), ("r2c", "f32"): (0x2A, "cufftExecR2C"),
     ("r2c", "f64"): (0x6A, "cufftExecD2Z"), ("c2r", "f32"): (0x2C, "cufftExecC2R"), ("c2r", "f64"): (0x6C, "cufftExecZ2D"),

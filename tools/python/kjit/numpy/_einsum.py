@@ -1,4 +1,4 @@
-"""NumPy's forms of the arguments of einsum: lists of axes instead of letters, and products of a few
+"""NumPy's forms of einsum arguments: axis lists instead of letters, and products that combine a few
 arrays at a time."""
 
 import string

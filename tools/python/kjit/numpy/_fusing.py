@@ -2,8 +2,8 @@
 implements `kjit.explain`.
 
 The extension records element-wise operations as expressions (tools/python/src/expression.c). When
-it computes an expression, it asks `choose` for a func. The key of an expression consists of its
-operations, the positions of their operands, and the layout of its arrays.
+it computes an expression, it asks `choose` for a func. An expression's key consists of its
+operations, the positions of their operands, and the array layouts.
 """
 
 import atexit

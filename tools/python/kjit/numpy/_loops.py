@@ -31,8 +31,8 @@ def _text(code):
 
 @functools.cache
 def _loops(ufunc):
-    """Returns the loops of a ufunc whose types kjit has: pairs of the type characters of the inputs
-    and of the results."""
+    """Returns a ufunc's loops whose types kjit supports, as pairs (type characters of the inputs,
+    type characters of the results)."""
     split = (loop.split("->") for loop in ufunc.types)
     return [(inputs, outputs) for inputs, outputs in split if all(code in _CODES for code in inputs + outputs)]
 

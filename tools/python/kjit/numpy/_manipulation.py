@@ -398,8 +398,8 @@ def _pairs_of_widths(widths, rank):
 
 def pad(x, widths, /, value=0):
     """Returns x with padding elements before and after it along each dimension. widths: a number, a
-    pair (before, after), or a pair for each dimension. value: the value of the padding elements, or
-    the name of a mode of `numpy.pad`, for which NumPy computes the result."""
+    pair (before, after), or a pair for each dimension. value: the padding value, or the name of a
+    `numpy.pad` mode, for which NumPy computes the result."""
     if isinstance(value, str):
         return _beyond.method("pad")(x, widths, value)
     widths = _pairs_of_widths(widths, x.ndim)

@@ -125,7 +125,7 @@ def _astype_method(self, dtype, order="K", casting="unsafe", subok=True, copy=Tr
 
 
 def _order_of(x, order):
-    """Returns "C" or "F", the order of a copy of x, for one of NumPy's orders."""
+    """Returns "C" or "F": the order that a copy of x has, given NumPy's order argument."""
     from . import _manipulation
 
     if order not in ("C", "F", "K", "A"):

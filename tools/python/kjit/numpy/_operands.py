@@ -1,5 +1,5 @@
-"""The objects that operators and functions accept in place of kjit arrays: numbers, NumPy arrays, lists, and other
-objects of which `numpy.asarray` makes an array of numbers."""
+"""The objects that operators and functions accept in place of kjit arrays: numbers, NumPy arrays,
+lists, and other objects that `numpy.asarray` converts to an array of numbers."""
 
 import array
 import sys
@@ -39,8 +39,8 @@ def is_operand(x):
 
 
 def is_array_like(x):
-    """Returns whether `numpy.asarray` makes an array of an object of another class: it has a buffer, one of NumPy's
-    protocols for arrays, or is a sequence."""
+    """Returns whether `numpy.asarray` converts an object of another class to an array. This is so
+    if the object has a buffer or one of NumPy's array protocols, or is a sequence."""
     if isinstance(x, (str, bytes, Array)) or getattr(type(x), "__kjit_traced__", False):
         return False
     if isinstance(x, (*_BUFFERS, Sequence)) or any(hasattr(x, name) for name in _ARRAY_NAMES):
@@ -151,8 +151,8 @@ _MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal"
 
 
 def compared_in_range(name, operands):
-    """Returns (comparison, operands) for a comparison of an array of integers with a Python integer out of the range of
-    its type, or None for other operations. The returned number is in the range."""
+    """Returns (comparison, operands) if an integer array is compared with a Python integer that its
+    type cannot represent, or None for other operations. The returned number is in the range."""
     if name not in _ABOVE or len(operands) != 2:
         return None
     if type(operands[0]) is int:

@@ -310,9 +310,9 @@ def bincount(x, /, weights=None, minlength=0):
 def histogram(x, /, bins=10, range=None, weights=None):
     """Returns (counts, edges), like `numpy.histogram`.
 
-    bins: the number of bins of equal width, an array of ascending edges, or the name of a rule of
-    NumPy that chooses the number of bins. range: the lowest and the highest edge; the default is the
-    minimum and maximum of x. weights: replaces the counts by sums of weights.
+    bins: the number of equally wide bins, an array of ascending edges, or the name of a NumPy rule
+    that chooses the number. range: the lowest and the highest edge; the default is the minimum and
+    maximum of x. weights: replaces the counts by sums of weights.
     """
     from . import _beyond, _creation, _reductions
 

@@ -26,8 +26,8 @@ def _prepared(x1, x2, what):
 def matmul(x1, x2, /, *, out=None):
     """Returns the matrix product of the last two dimensions; the other dimensions broadcast. A
     one-dimensional array is a row on the left and a column on the right. Raises ShapeError if the
-    inner extents differ. An element of a product of bools is true if both factors of one of its
-    products are."""
+    inner extents differ. An element of a bool product is true if both operands are true in at least
+    one of its terms."""
     x1, x2, text = _prepared(x1, x2, "matmul")
     if text == "bool":
         return _stored_bools(matmul(*_as_numbers((x1, x2))), out)
@@ -60,8 +60,8 @@ def _stored_bools(sums, out=None):
 
 
 def tensordot(x1, x2, /, axes=2):
-    """Returns the sum of products over axes of both arrays. axes: the number of last axes of x1 and
-    first axes of x2, or a pair of sequences of axes."""
+    """Returns the sum of products over axes of both arrays. axes: a number n, for the last n axes
+    of x1 and the first n axes of x2, or a pair of axis sequences."""
     x1, x2, text = _prepared_any(x1, x2, "tensordot")
     if _engine.is_index(axes):
         count = int(axes)

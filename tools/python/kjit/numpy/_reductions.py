@@ -12,7 +12,7 @@ from ._table import ROWS
 
 
 def _sum_type(text, dtype):
-    """Returns the type of a sum or product of elements of type `text`."""
+    """Returns the result type of a sum or product whose elements have the type `text`."""
     if dtype is not None:
         return _dtypes.dtype_of(dtype).text
     return {"b": "i64", "i": "i64", "u": "u64"}.get(KIND[text], text)

@@ -67,7 +67,7 @@ def level_of(operands):
 
 
 def at_level(x, level):
-    """Returns an operand with the values of its traced arrays of this level."""
+    """Returns an operand in which values replace the traced arrays of this level."""
     if isinstance(x, (tuple, list)):
         return type(x)(at_level(item, level) for item in x)
     return x.value if is_traced(x) and x.level == level else x
@@ -241,7 +241,7 @@ def units(shape, like):
 
 
 def stacked(rows, shape):
-    """Returns rows as one array, with the axes of `shape` before those of the rows."""
+    """Returns rows as one array, with the axes of `shape` before the rows' own axes."""
     if not shape:
         return rows[0]
     from . import stack

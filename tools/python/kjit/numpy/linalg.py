@@ -48,8 +48,7 @@ class QRResult(typing.NamedTuple):
 
 
 class SlogdetResult(typing.NamedTuple):
-    """The result of `slogdet`: the sign of the determinant, and the logarithm of its absolute
-    value."""
+    """The result of `slogdet`: the determinant's sign, and the logarithm of its absolute value."""
 
     sign: Array
     logabsdet: Array
@@ -177,8 +176,8 @@ def det(x, /):
 
 
 def slogdet(x, /):
-    """Returns the signs of the determinants of square matrices, and the logarithms of their
-    absolute values."""
+    """Returns the determinants' signs, and the logarithms of their absolute values, for square
+    matrices."""
     return SlogdetResult(*_call(_matrices(x, "slogdet", True), "slogdet", "slogdet"))
 
 

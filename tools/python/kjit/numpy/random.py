@@ -328,7 +328,8 @@ class Generator:
         return bytes(self.integers(0, 256, index(length), "uint8").to_host())
 
     def spawn(self, n_children):
-        """Returns a list of generators that are independent of this one."""
+        """Returns a list of new generators. They are independent of this generator and of each
+        other."""
         return [Generator(self._take_key(), self._device) for _ in range(n_children)]
 
     # ---- floats from the stream ----

@@ -95,9 +95,8 @@ GIVES_WAY = ("give way", None, None)
 
 def wait(name, taking_part=None, value=None):
     """Suspends the current thread until all threads of a group have called this function, and
-    returns the answer for the thread. taking_part: a mask of lanes of the warp, None for all
-    threads of the block, or "grid" for all threads of the grid. Raises TypeError outside of a
-    kernel."""
+    returns the answer for the thread. taking_part: a mask of the warp's lanes, None for all threads
+    in the block, or "grid" for all threads in the grid. Raises TypeError outside of a kernel."""
     thread = NOW.thread
     if thread is None:
         raise TypeError(f"cuda.{name} can be used in a kernel only")

@@ -29,11 +29,11 @@ class _Over:
 
         window: a number of rows, or a span of time: a string such as "3s", "2D" or "1h30min", or a
         timedelta. on: the column of the times, which must be in order; the default for a pandas
-        table is its index. min_periods: a window with fewer non-missing values has a missing result.
-        The default is the number of rows of the window, and 1 for spans of time. For "count",
-        min_periods counts rows, as in pandas. center: whether the row is in the middle of its window
-        instead of at the end. closed: which ends belong to the window, "right" (the default), "left",
-        "both" or "neither".
+        table is its index. min_periods: a window with fewer non-missing values has a missing
+        result. The default is the window's number of rows, or 1 for a time span. For "count",
+        min_periods counts rows, as in pandas. center: whether the row is in the middle of its
+        window instead of at the end. closed: which ends belong to the window, "right" (the
+        default), "left", "both" or "neither".
 
         Raises TypeError and ValueError for invalid arguments, and ValueError for times that are
         missing or not in order.
@@ -116,9 +116,10 @@ class Table(_Over):
         return ordering.sort(self, by, descending)
 
     def top_k(self, k, by, *, smallest=False):
-        """Returns the k rows with the largest values of a column or of a function of a row, largest
-        first, in the order of `sort`. smallest: returns the rows with the smallest values instead.
-        Raises ValueError for an invalid k, and the same errors as `sort`."""
+        """Returns the k rows with the largest values, largest first, in the order of `sort`. The
+        values are a column, or a function's results for the rows. smallest: returns the rows with
+        the smallest values instead. Raises ValueError for an invalid k, and the same errors as
+        `sort`."""
         from . import ordering
 
         return ordering.top_k(self, k, by, smallest)

@@ -30,7 +30,7 @@ def _chunks(rows, extent):
 
 
 class Folds:
-    """The folds of all columns of a call, which one pass over the rows computes."""
+    """The folds for all columns in a call. One pass over the rows computes them."""
 
     def __init__(self, groups):
         self.groups, self.columns, self.is_done = groups, [], False

@@ -58,8 +58,8 @@ MOST_DIGITS = 15  # the maximum number of digits of decimals for which different
 
 
 class Decimal(NamedTuple):
-    """The type of decimals whose elements are integers: the number of digits, the number of digits
-    after the point, and the number of bits in Arrow."""
+    """A decimal type whose elements are stored as integers: the number of digits, how many follow
+    the decimal point, and Arrow's number of bits."""
 
     precision: int
     scale: int

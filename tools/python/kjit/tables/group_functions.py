@@ -59,7 +59,7 @@ for e.i in range(group.rows):
         e.found = e.v
 return e.found
 """
-# The extremum of integers of which at least one counts.
+# The minimum or maximum of integers, at least one of which is not missing.
 _EXTREMUM_OF_COUNTED = """
 e.found, e.count = FIRST, 0
 for e.i in range(group.rows):

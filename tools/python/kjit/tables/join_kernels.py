@@ -140,7 +140,7 @@ def compact(found, begins, left, right, chunks):
 
 @jit(device="cpu")
 def count_pairs(codes, counts, least, totals, chunks):
-    """Computes the number of pairs of each chunk of left rows. Each left row has at least `least`
+    """Computes the number of pairs for each chunk of left rows. Each left row has at least `least`
     pairs."""
     for c in grid_range(chunks):
         total = 0

@@ -348,7 +348,7 @@ class Matches:
 
     @functools.cached_property
     def codes(self):
-        """The codes of the left rows, those of the right rows, and the number of codes."""
+        """The left rows' codes, the right rows' codes, and the number of codes."""
         return _paired_codes(self.pairs, self.nulls_equal)
 
     def swapped(self):
@@ -367,8 +367,8 @@ class Matches:
         return is_there[left]
 
     def rows(self, keeps_all):
-        """Returns (Picks of left rows, Picks of right rows) of all pairs, in the order of the left
-        rows. keeps_all: a left row without a match forms a pair with the right row -1."""
+        """Returns (Picks of left rows, Picks of right rows) for all pairs, ordered by left row.
+        keeps_all: a left row without a match forms a pair with the right row -1."""
         lookup = self._lookup()
         return self._paired(keeps_all) if lookup is None else lookup.rows(keeps_all)
 

@@ -82,7 +82,7 @@ class Groups:
 
 
 class RangeGroups:
-    """Groups of integers in a small range, in which each key is the number of its slot.
+    """Groups of integer keys in a small range. Each key is its own slot number.
 
     dtype: the type of the keys
     ranks: for each number in the range, its position in the order of the groups, or None if the groups are in ascending order
@@ -210,7 +210,7 @@ def code_type(count):
 
 
 def _of_integers(keys, there, dtype):
-    """Returns the groups of integers as groups of keys of another type, dtype."""
+    """Returns the groups with their integer keys converted to the type dtype."""
     import numpy
 
     if not len(keys) or there is not None and not there.any():

@@ -4,8 +4,8 @@ from .columns import Chunk, Column, Data, Refused, check_numpy
 
 
 def columns_of(arrays):
-    """Returns the columns of a dictionary of one-dimensional arrays of equal length. Raises
-    TypeError for other objects."""
+    """Returns the columns from a dictionary whose values are one-dimensional arrays with equal
+    lengths. Raises TypeError for other objects."""
     import numpy
 
     for name, array in arrays.items():

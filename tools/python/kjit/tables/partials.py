@@ -116,8 +116,8 @@ def _squares(made, name):
 
 
 def _moments(table, name, codes, count, parts):
-    """Returns the means, and the sums of squared deviations from them, of groups of partial
-    results."""
+    """Combines groups of partial results. Returns the means, and the sums of squared deviations
+    from the means."""
     is_in = codes >= 0
     codes, weights = codes[is_in], _numbers(table, f"{name}:count")[is_in]
     means = _numbers(table, f"{name}:mean")[is_in]

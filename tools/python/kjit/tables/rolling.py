@@ -87,8 +87,8 @@ class Rolling:
         return {name: times if name == self._on else made[name] for name in self._table._columns if name in made or name == self._on}
 
     def apply(self, function):
-        """Returns the results of a function of the array of a window's values, see `agg`. Raises
-        TypeError if function is not callable."""
+        """Returns the results of a function that takes the array of a window's values, see `agg`.
+        Raises TypeError if function is not callable."""
         if not callable(function):
             raise TypeError(f"apply() takes a function that is called with the array of a window's values, not {type(function).__name__}")
         return self.agg(function)
@@ -135,8 +135,8 @@ class Rolling:
         return None if self._closed == "right" else rolling_times.of_rows(self._window, self._center, self._closed, offsets)
 
     def _values(self, column, chosen):
-        """Returns (the values, which of them are there or None, the kind of the column). chosen: the
-        aggregations of the column by name."""
+        """Returns (the values, an array of bools that is True for values that are not missing or
+        None, the column's kind). chosen: the aggregations of the column by name."""
         if callable(column) and hasattr(self._table, "columns"):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
@@ -234,8 +234,8 @@ class _Windows:
         return tasks, numpy.searchsorted(numpy.append(tasks[:, 0], self.offsets[-1]), wanted)
 
     def _present(self):
-        """Returns (the values as floats of 64 bits in the order of the windows, which of them are there
-        or None)."""
+        """Returns (the values as 64-bit floats in window order, an array of bools that is True for
+        values that are not missing, or None)."""
         values = numpy.asarray(self.values, "f8")
         there = self.there
         if self.skips_nan:
@@ -252,7 +252,7 @@ class _Windows:
         return numpy.maximum(firsts, rows - self.before), numpy.minimum(ends, rows + self.after + 1)
 
     def own(self, function, least):
-        """Returns the Result of a Python function of the array of a window's values."""
+        """Returns the Result of a Python function that takes the array of a window's values."""
         (values, there), (starts, stops) = self._present(), self._bounds()
         if there is not None:
             places = numpy.concatenate([[0], numpy.cumsum(there)])

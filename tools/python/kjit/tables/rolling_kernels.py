@@ -1,8 +1,8 @@
 """The kernels for rolling windows, on the cores of the CPU. The kernel for windows of one length
 divides the rows into blocks as long as the window. A window consists of the end of one block and the
 beginning of the next, so its result combines two partial results, and nothing is subtracted. The
-kernel for windows with different lengths keeps the partial results of the ends of the rows before a
-middle row, and one partial result of the rows after it."""
+kernel for windows with different lengths keeps one partial result for each end of the rows before a
+middle row, and one for the rows after it."""
 
 import math
 import typing
@@ -57,8 +57,8 @@ def corrected(total, error):
 @func
 @typing.no_type_check
 def combined(kind: const, first, second):
-    """Returns the result of a window from the partial results of its two parts: (number of values,
-    sum, minimum, maximum, mean, sum of squared deviations). kind: not COUNT."""
+    """Returns a window's result, which combines the partial results of its two parts: (number of
+    values, sum, minimum, maximum, mean, sum of squared deviations). kind: not COUNT."""
     n, m = first[0], second[0]
     found = first[1] + second[1]
     if kind == 2:
