@@ -250,26 +250,15 @@ static bool is_passed_otherwise(LLVMValueRef function, unsigned parameter)
   return false;
 }
 
-/* Makes the calls of the function use the calling convention of its definition. For LLVM, a call
- * with another convention is undefined behaviour, and LLVM deletes the code that reaches such a
- * call. */
-static void adopt_convention(linking *k, LLVMValueRef function)
+/* Rejects a function that cannot be called, or not with the values of its declaration. */
+static void check_passing(linking *k, LLVMValueRef function)
 {
-  LLVMValueRef declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
-  unsigned convention = LLVMGetFunctionCallConv(function);
-  if (convention == LLVMPTXKernelCallConv)
+  if (LLVMGetFunctionCallConv(function) == LLVMPTXKernelCallConv)
     fail(k, "is a kernel (`__global__` in CUDA C), which no function can call", "");
   for (unsigned i = 0; i < LLVMCountParams(function); i++)
     if (is_passed_otherwise(function, i))
       fail(k, "has another type than its declaration",
            kj_format(k->c->arena, "parameter %u is passed as a copy of a struct", i + 1));
-  if (!declared) return;
-  LLVMSetFunctionCallConv(declared, convention);
-  for (LLVMUseRef use = LLVMGetFirstUse(declared); use; use = LLVMGetNextUse(use)) {
-    LLVMValueRef user = LLVMGetUser(use);
-    if (LLVMIsACallInst(user) && LLVMGetCalledValue(user) == declared)
-      LLVMSetInstructionCallConv(user, convention);
-  }
 }
 
 /* Removes the attributes that specify the processor for which the code was compiled. LLVM would not
@@ -365,7 +354,7 @@ static void show_function(linking *k)
   if (!function || LLVMIsDeclaration(function))
     fail(k, "does not define a function with that name", "");
   check_types(k, function);
-  adopt_convention(k, function);
+  check_passing(k, function);
   LLVMSetValueName2(function, symbol, strlen(symbol));
   LLVMSetLinkage(function, LLVMExternalLinkage);
 }

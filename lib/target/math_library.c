@@ -411,6 +411,32 @@ static void check_variables(const kg_emission *e)
   }
 }
 
+static bool is_call_of(LLVMValueRef user, LLVMValueRef function)
+{
+  return (LLVMIsACallInst(user) || LLVMIsAInvokeInst(user)) && LLVMGetCalledValue(user) == function;
+}
+
+/* Makes each call use the calling convention of the function that it calls. On GPUs all conventions
+ * pass values alike, but for LLVM a call with another convention is undefined behaviour, and LLVM
+ * deletes the code that reaches such a call. A kernel cannot be called. */
+static void adopt_conventions(const kg_emission *e)
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
+    unsigned convention = LLVMGetFunctionCallConv(f);
+    for (LLVMUseRef use = LLVMGetFirstUse(f); use; use = LLVMGetNextUse(use)) {
+      LLVMValueRef user = LLVMGetUser(use);
+      size_t length;
+      const char *name = LLVMGetValueName2(f, &length);
+      if (!is_call_of(user, f)) continue;
+      if (convention == LLVMPTXKernelCallConv)
+        kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+                "the code bound to an extern function calls the kernel `%s`",
+                kj_copy_string(e->c->arena, name, length));
+      LLVMSetInstructionCallConv(user, convention);
+    }
+  }
+}
+
 static void check_calls(kg_emission *e, bool has_externs)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
@@ -439,7 +465,10 @@ bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_l
   state->calls_library = true;
   state->has_branches |= has_externs;
   check_calls(e, has_externs);
-  if (has_externs) check_variables(e);
+  if (has_externs) {
+    check_variables(e);
+    adopt_conventions(e);
+  }
   answer_reflection(e->module, arch);
   return has_externs;
 }
