@@ -314,9 +314,12 @@ static bool is_used_by(LLVMValueRef value, const char *name, unsigned steps)
   return false;
 }
 
+/* The number of steps is limited, because an instruction in a block that is never reached may
+ * depend on itself. */
 static bool is_made_by(LLVMValueRef value, const char *name)
 {
-  while (is_resized(value)) value = LLVMGetOperand(value, 0);
+  enum { MOST_STEPS = 16 };
+  for (int i = 0; i < MOST_STEPS && is_resized(value); i++) value = LLVMGetOperand(value, 0);
   return is_call_of(value, name);
 }
 
