@@ -147,14 +147,17 @@ KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
 /* Replaces the arguments of the operations by the arguments in another graph, which must have the
  * same operations in the same order. Later launches use the new arguments.
  *
- * On the CPU other threads can launch the executable graph during the call. On a GPU the
- * application has to prevent this, because the driver does not.
+ * Other threads can launch the executable graph during the call. Each launch uses either the
+ * earlier or the new arguments for all operations.
  *
- * Errors: ARGUMENT if the operations differ, in which case nothing changes; DEVICE. */
+ * Errors: ARGUMENT if the operations differ, in which case nothing changes; MISUSE (the CUDA driver
+ * has called the caller while it launches or updates this graph, for example for a profiler);
+ * DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_update_graph(kjit_executable_graph *executable,
                                                   const kjit_graph *graph);
 /* Queues all work in the graph once. If stream is NULL, the device's default stream is used.
- * Errors: DEVICE. On the CPU, KERNEL and the errors of the operations. */
+ * Errors: DEVICE, and MISUSE as kjit_update_graph. On the CPU, KERNEL and the errors of the
+ * operations. */
 KJIT_API KJIT_CHECK kjit_status kjit_launch_graph(kjit_executable_graph *executable,
                                                   kjit_stream *stream);
 /* Destroys an executable graph, which can be NULL. Running launches continue. */

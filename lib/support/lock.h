@@ -28,6 +28,7 @@ typedef enum kj_lock_order {
   KJ_LOCK_POOL,            /* a memory pool; it is never held during a driver call */
   KJ_LOCK_PRINTS,          /* kj_prints.mutex */
   KJ_LOCK_INTERRUPTS,      /* kj_interrupts.mutex */
+  KJ_LOCK_STACK_LIMIT,     /* the stack limit of GPU threads (cuda_device.c) */
   KJ_LOCK_DEVICE,          /* kjit_device.mutex */
   KJ_LOCK_LINES,           /* kj_runtime.print_mutex */
   KJ_LOCK_OBJECTS,         /* kj_runtime.objects_mutex */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
+#include "support/lock.h"
 
 /* ---- entering and leaving the context ---- */
 
@@ -257,14 +258,32 @@ static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bo
 
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
 
+/* Raises the limit unless it is large enough. Two threads that raise the limit at the same time
+ * must not replace the larger value by the smaller one. All contexts of the process share the
+ * limit, because it belongs to the primary context. Returns the driver's result. *is_raised:
+ * whether it is the result of cuCtxSetLimit. */
+static int raise_limit(const kj_driver *driver, uint32_t bytes, bool *is_raised)
+{
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  size_t current = 0;
+  kj_lock(&mutex, KJ_LOCK_STACK_LIMIT);
+  int result = driver->cuCtxGetLimit(&current, LIMIT_STACK_SIZE);
+  *is_raised = !result && current < bytes;
+  if (*is_raised) result = driver->cuCtxSetLimit(LIMIT_STACK_SIZE, bytes);
+  kj_unlock(&mutex, KJ_LOCK_STACK_LIMIT);
+  return result;
+}
+
 static kjit_status provide(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
 {
-  size_t current = 0;
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuCtxGetLimit, &current, LIMIT_STACK_SIZE));
-  if (current >= bytes) return KJIT_OK;
-  int result;
-  KJ_ASK_TWICE(result, device, cuCtxSetLimit(LIMIT_STACK_SIZE, bytes));
-  return kj_check_driver(device->driver, device, result, "cuCtxSetLimit", diagnostics);
+  bool is_raised;
+  int result = raise_limit(device->driver, bytes, &is_raised);
+  if (is_raised && result == KJ_CU_OUT_OF_MEMORY) {
+    kj_relieve_device(device);
+    result = raise_limit(device->driver, bytes, &is_raised);
+  }
+  return kj_check_driver(device->driver, device, result,
+                         is_raised ? "cuCtxSetLimit" : "cuCtxGetLimit", diagnostics);
 }
 
 static kjit_status provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
