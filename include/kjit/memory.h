@@ -136,8 +136,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_transpose_array(kjit_array *array, const ui
  * shape and strides have rank values. A stride is a number of elements and may be 0 or negative.
  * offset is the distance, in elements, from the first element of the array to the first element of
  * the view. A kernel must not write to a view in which two indices refer to the same element.
- * Errors: ARGUMENT if an extent is negative, or if an element of the view is before the array's
- * first or after its last element in memory. */
+ * Errors: ARGUMENT if an extent is negative, if an element of the view is before the array's first
+ * or after its last element in memory, or if the view has 2^63 bytes or more. */
 KJIT_API KJIT_CHECK kjit_status kjit_restride_array(kjit_array *array, const int64_t *shape,
                                                     const int64_t *strides, uint32_t rank,
                                                     int64_t offset, kjit_array **view);

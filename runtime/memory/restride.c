@@ -3,36 +3,63 @@
 
 #include "memory/array.h"
 
+/* Returns whether the number of bytes fits 63 bits, as in every array. The elements of a view can
+ * have the same addresses, so its number of bytes may exceed that of the viewed array. */
+static bool is_countable(const int64_t *shape, uint32_t rank, uint32_t element_bytes)
+{
+  uint64_t bytes = element_bytes;
+  for (uint32_t i = 0; i < rank; i++)
+    if (__builtin_mul_overflow(bytes, (uint64_t)shape[i], &bytes) || bytes > INT64_MAX)
+      return false;
+  return true;
+}
+
 /* Computes the lowest and the highest element index of an array with this shape and these strides,
- * relative to its first element. */
+ * relative to its first element. Returns false if an index does not fit 64 bits. The sum of eight
+ * products could exceed 128 bits, so the function stops there. */
 static bool find_span(const int64_t *shape, const int64_t *strides, uint32_t rank, __int128 *low,
                       __int128 *high)
 {
   *low = *high = 0;
   for (uint32_t i = 0; i < rank; i++) {
-    if (!shape[i]) return false;
     __int128 last = (__int128)(shape[i] - 1) * strides[i];
     if (last < 0) *low += last;
     else *high += last;
+    if (*low < INT64_MIN || *high > INT64_MAX) return false;
   }
+  return true;
+}
+
+static bool has_elements(const int64_t *shape, uint32_t rank)
+{
+  for (uint32_t i = 0; i < rank; i++)
+    if (!shape[i]) return false;
   return true;
 }
 
 static kjit_status check_span(const kjit_array *array, const int64_t *shape, const int64_t *strides,
                               uint32_t rank, int64_t offset, kj_diagnostics *diagnostics)
 {
-  __int128 low, high, own_low = 0, own_high = 0;
+  __int128 low, high, own_low, own_high;
+  uint32_t own_rank = (uint32_t)array->tensor.rank;
   for (uint32_t i = 0; i < rank; i++)
     if (shape[i] < 0)
       return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "extent %lld of dimension %u is negative",
                       (long long)shape[i], i);
-  if (!find_span(shape, strides, rank, &low, &high)) return KJIT_OK;
-  bool has_elements =
-    find_span(array->shape, array->strides, (uint32_t)array->tensor.rank, &own_low, &own_high);
-  if (has_elements && low + offset >= own_low && high + offset <= own_high) return KJIT_OK;
-  return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                  "the view contains elements outside of the array: all its elements must be "
-                  "between the first and the last element of the array");
+  if (!has_elements(shape, rank)) return KJIT_OK;
+  bool is_inside = has_elements(array->shape, own_rank) &&
+                   find_span(array->shape, array->strides, own_rank, &own_low, &own_high) &&
+                   find_span(shape, strides, rank, &low, &high) && low + offset >= own_low &&
+                   high + offset <= own_high;
+  if (!is_inside)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the view contains elements outside of the array: all its elements must be "
+                    "between the first and the last element of the array");
+  const ki_types *types = array->object.device->context->types;
+  if (!is_countable(shape, rank, kj_element_bytes(types, array->element)))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the extents of the view do not fit the address space");
+  return KJIT_OK;
 }
 
 static kjit_status restride(kjit_array *array, const int64_t *shape, const int64_t *strides,
@@ -45,8 +72,7 @@ static kjit_status restride(kjit_array *array, const int64_t *shape, const int64
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array has at most %d dimensions, not %u",
                     KJ_MAX_RANK, rank);
   KJ_TRY(check_span(array, shape, strides, rank, offset, diagnostics));
-  bool is_empty = false;
-  for (uint32_t i = 0; i < rank; i++) is_empty = is_empty || !shape[i];
+  bool is_empty = !has_elements(shape, rank);
   if (is_empty) kj_fill_strides(own, shape, rank);
   else if (rank) memcpy(own, strides, rank * sizeof *own);
   return kj_make_view(array, array->element, shape, own, rank, is_empty ? 0 : offset, diagnostics,

@@ -201,6 +201,23 @@ static void test_restride(void **state)
   expect_refused(*state,
                  kjit_restride_array(part, (int64_t[9]){ 0 }, (int64_t[9]){ 0 }, 9, 0, &again),
                  KJIT_ERROR_ARGUMENT, "an array has at most 8 dimensions, not 9");
+  /* eight reaches of -2^125 + 2^63 + ..., whose sum in 128 bits is a small positive number: the
+   * view of one index would be outside of the array */
+  int64_t shape[8], strides[8];
+  for (int i = 0; i < 8; i++) {
+    shape[i] = INT64_MAX;
+    strides[i] = -((int64_t)1 << 62) + 1024;
+  }
+  expect_refused(*state, kjit_restride_array(array, shape, strides, 8, 0, &again),
+                 KJIT_ERROR_ARGUMENT, outside);
+  for (int i = 0; i < 8; i++) strides[i] = -strides[i];
+  expect_refused(*state, kjit_restride_array(array, shape, strides, 8, 0, &again),
+                 KJIT_ERROR_ARGUMENT, outside);
+  /* 2^64 elements with the same address, whose number would be 0 */
+  expect_refused(*state,
+                 kjit_restride_array(array, (int64_t[]){ (int64_t)1 << 32, (int64_t)1 << 32 },
+                                     (int64_t[]){ 0, 0 }, 2, 0, &again),
+                 KJIT_ERROR_ARGUMENT, "the extents of the view do not fit the address space");
 }
 
 static void test_retype(void **state)
