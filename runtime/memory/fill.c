@@ -119,8 +119,8 @@ static kjit_status copy_words(kjit_device *device, const kj_view *to, const kj_v
                 diagnostics);
 }
 
-/* Returns the size of the widest word that divides elements and addresses; a packed struct may not
- * be aligned. */
+/* Returns the size of the widest word that divides elements and addresses. A packed struct may not
+ * be aligned, and a complex number is aligned to its real part. */
 static uint32_t word_bytes(const kj_view *to, const kj_view *from)
 {
   uint64_t all = to->element_bytes | to->address | from->address | WIDEST;
@@ -186,16 +186,28 @@ static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t b
                 diagnostics);
 }
 
+/* Copies the word number `index` of a value. */
+static uint64_t read_word(const uint64_t value[2], uint32_t index, uint32_t bytes)
+{
+  uint64_t word = 0;
+  KJ_ASSERT(bytes <= sizeof word && (index + 1) * bytes <= 2 * sizeof *value);
+  memcpy(&word, (const char *)value + index * bytes, bytes);
+  return word;
+}
+
+/* Fills each word of the elements separately. */
 kjit_status kj_fill_strided(kjit_device *device, const kj_view *to, const uint64_t bits[2],
                             kjit_stream *stream, kj_diagnostics *diagnostics)
 {
-  if (to->element_bytes <= WIDEST) return fill_words(device, to, bits[0], stream, diagnostics);
+  uint32_t bytes = word_bytes(to, to), words = to->element_bytes / bytes;
   kj_view part = *to;
-  part.element_bytes /= 2;
-  for (uint32_t i = 0; i < part.rank; i++) part.strides[i] *= 2;
-  KJ_TRY(fill_words(device, &part, bits[0], stream, diagnostics));
-  part.address += part.element_bytes;
-  return fill_words(device, &part, bits[1], stream, diagnostics);
+  part.element_bytes = bytes;
+  for (uint32_t i = 0; i < part.rank; i++) part.strides[i] *= words;
+  for (uint32_t i = 0; i < words; i++) {
+    KJ_TRY(fill_words(device, &part, read_word(bits, i, bytes), stream, diagnostics));
+    part.address += bytes;
+  }
+  return KJIT_OK;
 }
 
 /* ---- kjit_fill ---- */
@@ -282,19 +294,20 @@ static kjit_status set_words(const fill_job *job, uint64_t address, uint64_t bit
 
 static kjit_status fill_device_line(const fill_job *job, kj_diagnostics *diagnostics)
 {
-  enum { WORD = 4 };
+  enum { MOST_BYTES = 4 };
   const kj_view *to = &job->to;
-  uint32_t words[4], word_count = to->element_bytes / WORD;
-  KJ_ASSERT(to->element_bytes <= sizeof words && kj_is_line(to));
-  memcpy(words, job->bits, sizeof words);
-  if (to->element_bytes <= WORD)
-    return set_words(job, to->address, job->bits[0], to->element_bytes, to->count, diagnostics);
+  uint32_t aligned = word_bytes(to, to), bytes = aligned < MOST_BYTES ? aligned : MOST_BYTES,
+           words = to->element_bytes / bytes;
+  KJ_ASSERT(to->element_bytes <= sizeof job->bits && kj_is_line(to));
   bool is_uniform = true;
-  for (uint32_t i = 1; i < word_count; i++) is_uniform = is_uniform && words[i] == words[0];
+  for (uint32_t i = 1; i < words; i++)
+    is_uniform = is_uniform && read_word(job->bits, i, bytes) == read_word(job->bits, 0, bytes);
   if (is_uniform)
-    return set_words(job, to->address, words[0], WORD, to->count * word_count, diagnostics);
-  for (uint32_t i = 0; i < word_count; i++)
-    KJ_TRY(set_words(job, to->address + i * WORD, words[i], WORD, 1, diagnostics));
+    return set_words(job, to->address, read_word(job->bits, 0, bytes), bytes, to->count * words,
+                     diagnostics);
+  for (uint32_t i = 0; i < words; i++)
+    KJ_TRY(set_words(job, to->address + i * bytes, read_word(job->bits, i, bytes), bytes, 1,
+                     diagnostics));
   for (uint64_t done = 1, more; done < to->count; done += more) {
     more = done < to->count - done ? done : to->count - done;
     const kj_transfer transfer = { .to = to->address + done * to->element_bytes,

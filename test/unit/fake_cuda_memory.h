@@ -117,6 +117,7 @@ static void fake_set(uint64_t address, const void *value, size_t value_bytes, si
   static int fake_##name(uint64_t address, type value, size_t count, void *stream) \
   { \
     FAKE_CALL(); \
+    if (address % sizeof value) return CUDA_INVALID_VALUE; \
     if (fake_is_captured(stream)) \
       return fake_capture(FAKE_SET, address, sizeof value, count, &value); \
     fake_set(address, &value, sizeof value, count); \

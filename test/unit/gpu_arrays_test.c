@@ -318,9 +318,41 @@ static void test_overlap(void **state)
   kjit_release_array(array);
 }
 
+/* Fills elements at addresses that are not multiples of their size: the real part of a complex
+ * number determines its alignment, and tensors of other libraries can have any address. */
+static void check_unaligned_fills(kjit_context *context, kjit_device *device)
+{
+  static const kjit_type types[] = { KJIT_I16, KJIT_F32, KJIT_F64, KJIT_C64, KJIT_C128 };
+  enum { LENGTH = 37, MOST_BYTES = 16 };
+  int64_t length = (LENGTH + 1) * MOST_BYTES, elements = LENGTH;
+  const char value[MOST_BYTES] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+  kjit_array *room, *typed;
+  expect_ok(context, kjit_create_array(device, KJIT_I8, &length, 1, &room));
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    expect_ok(context, kjit_create_array(device, types[t], &elements, 1, &typed));
+    kjit_tensor tensor = *kjit_get_tensor(typed);
+    size_t bytes = tensor.bits / 8u;
+    kjit_arg element = kjit_arg_value(types[t], value);
+    for (size_t shift = 1; shift < bytes; shift++) {
+      char *data = address_of(room);
+      memset(data, 0, (size_t)length);
+      tensor.data = data + shift;
+      kjit_arg destination = kjit_arg_tensor(&tensor);
+      expect_ok(context, kjit_fill(context, &destination, &element, NULL));
+      for (size_t i = 0; i < LENGTH; i++)
+        assert_memory_equal(data + shift + i * bytes, value, bytes);
+      for (size_t i = 0; i < shift; i++) assert_int_equal(data[i], 0);
+      for (size_t i = shift + LENGTH * bytes; i < (size_t)length; i++) assert_int_equal(data[i], 0);
+    }
+    kjit_release_array(typed);
+  }
+  kjit_release_array(room);
+}
+
 static void test_fills(void **state)
 {
   kjit_device *device = gpu(*state, 0);
+  check_unaligned_fills(*state, device);
   static const kjit_type types[] = { KJIT_BOOL, KJIT_U8,  KJIT_I16, KJIT_F16, KJIT_F32,
                                      KJIT_I64,  KJIT_F64, KJIT_C64, KJIT_C128 };
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
