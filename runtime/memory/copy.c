@@ -93,19 +93,25 @@ static bool are_rows(const copy_job *job, kj_transfer *rows)
 
 typedef struct host_step {
   kj_view to, from;
+  void *buffer;   /* see kj_take_copy_buffer */
   kj_block *give; /* block to release afterwards, or NULL */
   kj_waited passed;
 } host_step;
 
-/* Called by the driver in the order of the stream. The views do not overlap, so the copy cannot
- * fail. */
+static void free_host_step(host_step *step)
+{
+  free(step->buffer);
+  free(step);
+}
+
+/* Called by the driver in the order of the stream, where an error could not be reported. */
 static void run_host_step(void *user)
 {
   host_step *step = user;
-  (void)kj_copy_host(&step->to, &step->from, NULL);
+  kj_copy_host_through(&step->to, &step->from, step->buffer);
   if (step->give) kj_note_waited(&step->give->use, step->passed);
   kj_release_block(step->give);
-  free(step);
+  free_host_step(step);
 }
 
 static kjit_status queue_host_step(const copy_job *job, const kj_view *to, const kj_view *from,
@@ -117,9 +123,11 @@ static kjit_status queue_host_step(const copy_job *job, const kj_view *to, const
   if (from) step->from = *from;
   step->give = give;
   step->passed = kj_passed_in_order(id_of(job));
-  kjit_status status = job->device->operations->call_host(job->device, kj_native(job->stream),
-                                                          run_host_step, step, diagnostics);
-  if (status != KJIT_OK) free(step);
+  kjit_status status = kj_take_copy_buffer(&step->to, &step->from, diagnostics, &step->buffer);
+  if (status == KJIT_OK)
+    status = job->device->operations->call_host(job->device, kj_native(job->stream), run_host_step,
+                                                step, diagnostics);
+  if (status != KJIT_OK) free_host_step(step);
   return status;
 }
 

@@ -252,31 +252,51 @@ static void copy_apart(const kj_view *to, const kj_view *from)
   else copy_dimension(to, from, 0, to_address, from_address);
 }
 
-kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
-                         kj_diagnostics *diagnostics)
+/* Returns the size of the buffer that a copy needs, or 0 if it needs none. */
+static size_t buffer_bytes(const kj_view *destination, const kj_view *source)
 {
-  if (!destination->count) return KJIT_OK;
+  bool is_direct = !destination->count ||
+                   (kj_is_row_major(destination) && kj_is_row_major(source)) ||
+                   !kj_do_overlap(destination, source);
+  return is_direct ? 0 : destination->count * destination->element_bytes;
+}
+
+void kj_copy_host_through(const kj_view *destination, const kj_view *source, void *buffer)
+{
+  if (!destination->count) return;
   KJ_ASSERT(kj_is_on_host(destination) && kj_is_on_host(source));
   KJ_ASSERT(destination->count == source->count && destination->rank == source->rank);
   KJ_ASSERT(destination->element_bytes == source->element_bytes);
-  size_t size_bytes = destination->count * destination->element_bytes;
-  if (kj_is_row_major(destination) && kj_is_row_major(source)) {
+  KJ_ASSERT(buffer || !buffer_bytes(destination, source));
+  if (buffer) {
+    const kj_view between = kj_dense_view(source, (uint64_t)(uintptr_t)buffer);
+    copy_apart(&between, source);
+    copy_apart(destination, &between);
+  } else if (kj_is_row_major(destination) && kj_is_row_major(source)) {
     memmove((void *)(uintptr_t)destination->address, (const void *)(uintptr_t)source->address,
-            size_bytes);
-    return KJIT_OK;
-  }
-  if (!kj_do_overlap(destination, source)) {
+            destination->count * destination->element_bytes);
+  } else {
     copy_apart(destination, source);
-    return KJIT_OK;
   }
-  void *memory = malloc(size_bytes);
-  if (!memory)
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                    "out of memory: a copy between overlapping views needs %zu bytes", size_bytes);
-  const kj_view between = kj_dense_view(source, (uint64_t)(uintptr_t)memory);
-  copy_apart(&between, source);
-  copy_apart(destination, &between);
-  free(memory);
+}
+
+kjit_status kj_take_copy_buffer(const kj_view *destination, const kj_view *source,
+                                kj_diagnostics *diagnostics, void **buffer)
+{
+  size_t size_bytes = buffer_bytes(destination, source);
+  *buffer = size_bytes ? malloc(size_bytes) : NULL;
+  if (*buffer || !size_bytes) return KJIT_OK;
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                  "out of memory: a copy between overlapping views needs %zu bytes", size_bytes);
+}
+
+kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
+                         kj_diagnostics *diagnostics)
+{
+  void *buffer;
+  KJ_TRY(kj_take_copy_buffer(destination, source, diagnostics, &buffer));
+  kj_copy_host_through(destination, source, buffer);
+  free(buffer);
   return KJIT_OK;
 }
 
