@@ -118,7 +118,10 @@ static bool order_uses(kj_block *block)
   if (is_alive && kj_is_only_use(&block->use, stream)) return true;
   if (kj_is_gone(block)) return true; /* after a reset, the block's streams no longer exist */
   stream = block->stream;
-  if (!block->kind->is_in_order || kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
+  /* memory of the CPU has no stream that could wait for a GPU's stream, for example for a copy from
+   * an array of another library */
+  if (!block->kind->is_in_order || !memory ||
+      kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
     return false;
   KJ_ASSERT(stream);
   block->stream = stream;

@@ -42,6 +42,29 @@ static bool measure(kj_view *view)
          (is_empty || count <= INT64_MAX / (view->element_bytes ? view->element_bytes : 1));
 }
 
+/* Stores the distances in bytes from the first element to the first byte and to the byte after the
+ * last one. measure has checked that they fit. */
+static void find_reaches(const kj_view *view, uint64_t *before, uint64_t *after)
+{
+  *before = 0;
+  *after = view->element_bytes;
+  for (uint32_t i = 0; i < view->rank; i++) {
+    int64_t reach = (view->shape[i] - 1) * view->strides[i] * (int64_t)view->element_bytes;
+    if (reach < 0) *before += (uint64_t)-reach;
+    else *after += (uint64_t)reach;
+  }
+}
+
+/* Returns whether no address of the elements exceeds 64 bits. A tensor of another library can have
+ * any address. */
+static bool is_addressable(const kj_view *view)
+{
+  uint64_t before, after, end;
+  if (!view->count) return true;
+  find_reaches(view, &before, &after);
+  return before <= view->address && !__builtin_add_overflow(view->address, after, &end);
+}
+
 kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,
                            const char *what, kj_diagnostics *diagnostics, kj_view *view)
 {
@@ -79,6 +102,9 @@ kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type
                     "%s: the extents and strides do not fit the address space", what);
   if (view->count && (!tensor->data || view->address < tensor->byte_offset))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no data", what);
+  if (!is_addressable(view))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "%s: the addresses of the elements exceed the address space", what);
   return KJIT_OK;
 }
 
@@ -94,17 +120,13 @@ bool kj_is_row_major(const kj_view *view)
 
 void kj_view_range(const kj_view *view, uint64_t *low, uint64_t *high)
 {
-  int64_t least = 0, most = 0;
+  uint64_t before, after;
   KJ_ASSERT(view->rank <= KJ_MAX_RANK);
   *low = *high = view->address;
   if (!view->count) return;
-  for (uint32_t i = 0; i < view->rank; i++) {
-    int64_t reach = (view->shape[i] - 1) * view->strides[i];
-    if (reach < 0) least += reach;
-    if (reach > 0) most += reach;
-  }
-  *low = view->address + (uint64_t)(least * (int64_t)view->element_bytes);
-  *high = view->address + (uint64_t)((most + 1) * (int64_t)view->element_bytes);
+  find_reaches(view, &before, &after);
+  *low -= before;
+  *high += after;
   KJ_ASSERT(*low <= view->address && (*high > view->address || !view->element_bytes));
 }
 

@@ -129,6 +129,16 @@ static void test_impossible_tensors(void **state)
   tensor.byte_offset = UINT64_MAX;
   expect_refused(*state, kjit_wrap_tensor(*state, &tensor, &array), KJIT_ERROR_ARGUMENT,
                  "the tensor: the tensor has no data");
+  /* elements after the last address, and before the first one */
+  static const char beyond[] = "the tensor: the addresses of the elements exceed the address space";
+  int64_t ways[] = { INT64_MAX / 8, -(INT64_MAX / 8) }, three = 3;
+  tensor = host_vector(data, &three);
+  tensor.strides = &ways[0];
+  tensor.data = (char *)(uintptr_t)-64; /* NOLINT(performance-no-int-to-ptr) */
+  expect_refused(*state, kjit_wrap_tensor(*state, &tensor, &array), KJIT_ERROR_ARGUMENT, beyond);
+  tensor.data = data;
+  tensor.strides = &ways[1];
+  expect_refused(*state, kjit_wrap_tensor(*state, &tensor, &array), KJIT_ERROR_ARGUMENT, beyond);
   tensor = host_vector(data, shape);
   tensor.rank = 3;
   tensor.strides = strides;
@@ -253,12 +263,35 @@ static void test_stream_order(void **state)
   kjit_destroy_stream(consumer);
 }
 
+/* A stream of a GPU reads memory of another library that is on the host. The host waits for the
+ * stream, because the memory has no stream of its own. */
+static void test_host_memory(void **state)
+{
+  enum { LENGTH = 4 };
+  kjit_device *device = gpu(*state, 0);
+  kjit_stream *stream;
+  float data[LENGTH] = { 1, 2, 3, 4 };
+  int64_t length = LENGTH;
+  kjit_managed_tensor managed = { .tensor = host_vector(data, &length), .deleter = delete_plain };
+  kjit_array *host, *copied = make_vector(device, LENGTH, NULL);
+  expect_ok(*state, kjit_create_stream(device, &stream));
+  expect_ok(*state, kjit_take_dlpack(*state, &managed, NULL, &host));
+  kjit_arg to = kjit_arg_array(copied), from = kjit_arg_array(host);
+  deleted = 0;
+  expect_ok(*state, kjit_copy_async(*state, &to, &from, stream));
+  kjit_release_array(host);
+  assert_int_equal(deleted, 1);
+  assert_memory_equal(address_of(copied), data, sizeof data);
+  kjit_release_array(copied);
+  kjit_destroy_stream(stream);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
   const struct CMUnitTest tests[] = {
-    TEST(test_taking),    TEST(test_odd_tensors), TEST(test_impossible_tensors),
-    TEST(test_read_only), TEST(test_giving),      TEST(test_stream_order),
+    TEST(test_taking), TEST(test_odd_tensors),  TEST(test_impossible_tensors), TEST(test_read_only),
+    TEST(test_giving), TEST(test_stream_order), TEST(test_host_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
