@@ -158,13 +158,18 @@ static void attribute_of_func(void **state)
                  "}\n");
 }
 
-static void every_statement(void **state)
+/* The nodes of a kernel that its later statements use. */
+typedef struct {
+  kjit_node tile, own, acc, rows;
+} built_values;
+
+/* Begins the kernel k: its parameters, its attributes and declarations of every kind. */
+static built_values build_declarations(kjit_builder *b, kjit_context *context)
 {
-  fixture *f = *state;
-  kjit_builder *b = f->b;
+  built_values values;
   kjit_build_begin_kernel(b, "k");
   kjit_node x =
-    kjit_build_parameter(b, "x", kjit_get_array_type(f->context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
+    kjit_build_parameter(b, "x", kjit_get_array_type(context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
   kjit_node op = kjit_build_parameter(b, "op", KJIT_FUNC);
   kjit_node n = kjit_build_const_parameter(b, "N", kjit_build_integer(b, 16));
   kjit_node sixteen[2] = { kjit_build_integer(b, 16),
@@ -172,18 +177,24 @@ static void every_statement(void **state)
   kjit_node block = kjit_build_integer(b, 64);
   (void)op;
   kjit_build_attribute(b, "block", &block, 1);
-  kjit_node tile = kjit_build_shared(b, "tile", KJIT_F32, sixteen, 2);
+  values.tile = kjit_build_shared(b, "tile", KJIT_F32, sixteen, 2);
   kjit_build_shared(b, "rest", KJIT_U8, NULL, 1);
   kjit_node four = kjit_build_integer(b, 4);
-  kjit_node own = kjit_build_local(b, "own", KJIT_I32, &four, 1);
-  kjit_node acc = kjit_build_var(b, "acc", KJIT_F64, kjit_build_float(b, 0.5));
+  values.own = kjit_build_local(b, "own", KJIT_I32, &four, 1);
+  values.acc = kjit_build_var(b, "acc", KJIT_F64, kjit_build_float(b, 0.5));
   kjit_node late = kjit_build_var(b, "late", KJIT_ANY, 0);
-  kjit_build_var(b, "held", kjit_get_array_type(f->context, KJIT_F32, 1, KJIT_LAYOUT_C, 1), 0);
-  kjit_build_assign(b, late, KJIT_OP_STORE, acc);
-  kjit_node rows =
+  kjit_build_var(b, "held", kjit_get_array_type(context, KJIT_F32, 1, KJIT_LAYOUT_C, 1), 0);
+  kjit_build_assign(b, late, KJIT_OP_STORE, values.acc);
+  values.rows =
     kjit_build_let(b, "rows",
                    at(b, kjit_build_select_field(b, x, "shape"), kjit_build_integer(b, 0)));
-  kjit_node i = kjit_build_for_range(b, "i", 0, rows, kjit_build_integer(b, 2));
+  return values;
+}
+
+/* Adds a loop over a range that holds a branch with an else branch, and a while loop. */
+static void build_loops(kjit_builder *b, const built_values *values)
+{
+  kjit_node i = kjit_build_for_range(b, "i", 0, values->rows, kjit_build_integer(b, 2));
   kjit_build_attribute(b, "unroll", NULL, 0);
   kjit_build_if(b, kjit_build_binary(b, KJIT_OP_LT, i, kjit_build_call(b, "threadIdx.x", NULL, 0)));
   kjit_build_continue(b);
@@ -192,31 +203,51 @@ static void every_statement(void **state)
   kjit_build_break(b);
   kjit_build_end(b);
   kjit_build_end(b);
-  kjit_build_assign(b, acc, KJIT_OP_ADD,
+  kjit_build_assign(b, values->acc, KJIT_OP_ADD,
                     kjit_build_conditional(b, kjit_build_bool(b, 0),
-                                           kjit_build_cast(b, KJIT_F32, at(b, own, i)),
+                                           kjit_build_cast(b, KJIT_F32, at(b, values->own, i)),
                                            kjit_build_integer(b, -3)));
   kjit_build_end(b);
-  kjit_build_while(b, kjit_build_binary(b, KJIT_OP_GT, acc, kjit_build_integer(b, 0)));
-  kjit_build_assign(b, acc, KJIT_OP_STORE,
-                    kjit_build_call(b, "op",
-                                    (kjit_node[]){ acc, kjit_build_call(b, "later", &acc, 1) }, 2));
+  kjit_build_while(b, kjit_build_binary(b, KJIT_OP_GT, values->acc, kjit_build_integer(b, 0)));
+  kjit_build_assign(
+    b, values->acc, KJIT_OP_STORE,
+    kjit_build_call(b, "op",
+                    (kjit_node[]){ values->acc, kjit_build_call(b, "later", &values->acc, 1) }, 2));
   kjit_build_end(b);
+}
+
+/* Adds a loop whose elements the threads of a block divide among them, and ends the kernel. */
+static void build_end_of_kernel(kjit_builder *b, const built_values *values)
+{
   kjit_node variables[2];
-  kjit_build_for_block(b, (kjit_node[]){ rows, kjit_build_integer(b, 3) }, 2, variables);
+  kjit_build_for_block(b, (kjit_node[]){ values->rows, kjit_build_integer(b, 3) }, 2, variables);
   kjit_build_evaluate(b, kjit_build_call(b, "atomic_add",
-                                         (kjit_node[]){ kjit_build_index(b, tile, variables, 2),
-                                                        kjit_build_integer(b, 1) },
+                                         (kjit_node[]){
+                                           kjit_build_index(b, values->tile, variables, 2),
+                                           kjit_build_integer(b, 1) },
                                          2));
   kjit_build_end(b);
   kjit_build_evaluate(b, kjit_build_call(b, "syncthreads", NULL, 0));
   kjit_build_return(b, 0);
   kjit_build_end(b);
+}
+
+static void build_later(kjit_builder *b)
+{
   kjit_build_begin_function(b, "later", KJIT_ANY);
   kjit_node v = kjit_build_parameter(b, "v", KJIT_ANY);
   kjit_build_return(b, kjit_build_binary(b, KJIT_OP_POW, kjit_build_unary(b, KJIT_OP_NEG, v),
                                          kjit_build_integer(b, 2)));
   kjit_build_end(b);
+}
+
+static void every_statement(void **state)
+{
+  fixture *f = *state;
+  const built_values values = build_declarations(f->b, f->context);
+  build_loops(f->b, &values);
+  build_end_of_kernel(f->b, &values);
+  build_later(f->b);
   expect_text(f, "kernel k(x: f32[:, :] C, op: func, const N = 16) @block(64) {\n"
                  "  shared tile: f32[16, N + 1]\n"
                  "  shared rest: u8[]\n"
