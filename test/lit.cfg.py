@@ -68,7 +68,7 @@ features = {
     "cuda-gdb": cuda_gdb,
     "ncu": ncu,
     "nsys": nsys,
-    # Not where ptrace is refused.
+    # gdb needs ptrace, which some systems forbid.
     "gdb": "exited normally" in (answers("gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run", "/bin/true") or ""),
     "build": config.kjit_build_dir,
     "clangxx": shutil.which("clang++"),
@@ -78,7 +78,7 @@ features = {
     "git": shutil.which("git"),
     "chromium": shutil.which("chromium"),
     "dpkg": shutil.which("dpkg-shlibdeps"),
-    # A test may have mounts of its own.
+    # A test can have its own mounts.
     "namespaces": answers("unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt") is not None,
     "mpi": shutil.which("mpirun") and os.path.exists(os.path.join(config.kjit_example_dir, "diffusion_mpi")),
     "sanitizer": sanitizers,
@@ -86,7 +86,7 @@ features = {
     "hostile": config.kjit_hostile,
 }
 config.available_features.update(name for name, present in features.items() if present)
-# cuda-sm80: the first GPU has what came with sm_80; cuda-sm90a: it is an sm_90, whose own instructions others lack.
+# cuda-sm80: the first GPU supports at least sm_80. cuda-sm90a: it is an sm_90, which has instructions that other GPUs lack.
 arch = next((int(found[1]) for found in [re.search(r"^cuda:0\s+sm_(\d+)", devices, re.MULTILINE)] if found), 0)
 config.available_features.update(f"cuda-sm{least}" for least in (75, 80, 86, 89, 90, 100, 120) if arch >= least)
 config.available_features.update([f"cuda-sm{arch}a"] if arch >= 90 else [])
@@ -122,27 +122,27 @@ for name, value in [
     ("%programs", os.path.join(config.kjit_test_dir, "run")),
     ("%fuzz", os.path.join(config.kjit_test_dir, "fuzz")),
     ("%examples", os.path.join(source_dir, "examples")),
-    # As many ranks as a test wants, all on this host; as root too: a container.
+    # Starts any number of ranks on this host, also as root, as in a container.
     ("%mpirun", "mpirun --oversubscribe --allow-run-as-root --mca btl self,vader --mca plm isolated -n"),
 ]:
     config.substitutions.append((name + r"\b", value))
 
 environment = {
-    # lit runs a test on every core: few threads each, that do not spin while they wait.
+    # lit runs a test on every core, so each test uses few threads, which do not spin while they wait.
     "OMP_NUM_THREADS": "2",
     "OMP_WAIT_POLICY": "passive",
     "PATH": os.pathsep.join([bin_dir, os.path.dirname(config.kjit_filecheck), os.environ.get("PATH", "")]),
     "KJIT_RUN": kjit_run,
     "KJIT_SOURCE_DIR": source_dir, # unit tests that read the project's programs
     "PYTHONDONTWRITEBYTECODE": "1",
-    "XDG_CACHE_HOME": "/dev/null", # no directory: nothing is compiled by another test, or before. Tests of the disk cache have directories of their own
+    "XDG_CACHE_HOME": "/dev/null",  # no cache directory, so no test finds code from another test or run; tests of the disk cache have their own directories
     "FILECHECK_OPTS": "--dump-input-context=8",
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:allocator_may_return_null=1:detect_odr_violation=0:intercept_tls_get_addr=0",
     "LSAN_OPTIONS": "suppressions=%s:print_suppressions=0" % os.path.join(config.test_source_root, "leaks.supp"),
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "suppressions=%s:halt_on_error=1:history_size=7" % os.path.join(config.test_source_root, "races.supp"),
 }
-# --param share=K/N/SEED: tests of many rows take part K of N of them, divided at random by the seed (share.py).
+# --param share=K/N/SEED: a test with many rows runs part K of the N parts into which SEED divides the rows (share.py).
 share = lit_config.params.get("share")
 if share:
     if not re.fullmatch(r"\d+/[1-9]\d*/\d+", share):

@@ -1,8 +1,8 @@
 # REQUIRES: numba
 # RUN: %numba-python %s 20261129 60
-"""njit beside Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types. Results have the
-same type and the same value. The suite has one seed, so that a change decides and not chance; `beside_numba.py [SEED [COUNT]]`
-draws others."""
+"""Compares njit with Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types.
+Results have the same type and the same value. The suite has one seed, so that a change decides and not chance;
+`beside_numba.py [SEED [COUNT]]` draws others."""
 import collections
 import copy
 import math

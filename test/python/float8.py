@@ -155,7 +155,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
     file.flush()
     subprocess.run([sys.executable, file.name], check=True)
 
-# ---- beside NVIDIA's header ----
+# ---- compared with NVIDIA's header ----
 
 headers = [os.path.dirname(path) for path in glob.glob("/usr/local/cuda*/include/cuda_fp8.h")]
 compiler = shutil.which("g++") or shutil.which("clang++")

@@ -1,6 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu JAX_PLATFORMS=cpu %kjit-python %s
-"""kjit.jax.function: values, gradients and second derivatives beside JAX's own functions, under jit and vmap, with operands
-that broadcast. Skipped without JAX."""
+"""kjit.jax.function: values, gradients and second derivatives, compared with JAX's own functions, under jit and vmap,
+with operands that broadcast. Skipped without JAX."""
 
 import sys
 

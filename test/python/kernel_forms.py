@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
 # ruff: noqa: E711, E721, E731, PLE0643
-"""Forms of Python in kernels of kjit.cuda, each beside the same function in Python; and in kernels of kjit.jit."""
+"""Python syntax in kernels of kjit.cuda, each compared with the same function in Python, and in kernels of kjit.jit."""
 
 import cmath
 import enum

@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Calls that the extension runs without Python code, beside the Python functions for the same calls: the same elements, types, shapes, strides,
-memory and errors. Values are compared with NumPy's as well.
+"""Compares calls that the extension runs without Python code with the Python functions for the same calls: the same
+elements, types, shapes, strides, memory and errors. Values are compared with NumPy's as well.
 
     KJIT_TEST_SEED=7 python3 test/python/quick_calls.py     # repeats a run"""
 import gc

@@ -1,6 +1,7 @@
 # RUN: %kjit-python %s
-"""kjit.numpy.random beside NumPy's Generator: distributions by the Kolmogorov-Smirnov distance of two samples and by chi-square,
-dtypes, shapes, bounds and refusals. All seeds are fixed, so that the outcomes are the same in each run on one device."""
+"""Compares kjit.numpy.random with NumPy's Generator: distributions by the Kolmogorov-Smirnov distance of two samples
+and by chi-square, dtypes, shapes, bounds and refusals. All seeds are fixed, so that the outcomes are the same in each
+run on one device."""
 import array
 import collections
 import os

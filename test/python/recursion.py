@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s 20261129
-"""Functions that call themselves, alone and through others, in njit, kjit.func and kernels of kjit.cuda, beside Python: programs that
-people write, and random ones. `recursion.py [SEED [COUNT]]` draws others."""
+"""Functions that call themselves, alone and through others, in njit, kjit.func and kernels of kjit.cuda, compared with
+Python: programs that people write, and random ones. `recursion.py [SEED [COUNT]]` draws others."""
 import glob
 import importlib.util
 import math

@@ -1,8 +1,8 @@
 # REQUIRES: greenlet
 # RUN: %kjit-python %s 20261129 30
-"""The simulator beside the CPU target: random kernels have the same results in both, bit for bit, in one process. Then what only a
-simulator has: a debugger that stops in a line of a kernel, the thread and the block of an exception, threads that wait for each
-other forever. `simulator.py [SEED [COUNT]]` draws other kernels."""
+"""Compares the simulator with the CPU target: random kernels have the same results in both, bit for bit, in one
+process. Then what only a simulator has: a debugger that stops in a line of a kernel, the thread and the block of an
+exception, threads that wait for each other forever. `simulator.py [SEED [COUNT]]` draws other kernels."""
 import os
 import random
 import subprocess

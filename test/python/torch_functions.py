@@ -1,6 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 """kjit.torch.function: torch.autograd.gradcheck and gradgradcheck of functions of elements and of a kernel, values and
-derivatives beside torch's own functions, and what it refuses. Skipped without PyTorch."""
+derivatives compared with torch's own functions, and rejected functions. Skipped without PyTorch."""
 
 import sys
 

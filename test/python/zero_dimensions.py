@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
-"""Arrays without dimensions beside NumPy: each function of kjit.numpy, each method of arrays and each kind of key, called with numbers,
-arrays without dimensions, results, elements and vectors.
+"""Compares arrays without dimensions with NumPy: each function of kjit.numpy, each method of arrays and each kind of
+key, called with numbers, arrays without dimensions, results, elements and vectors.
 
 NumPy has two kinds of objects without dimensions, arrays and scalars. A kjit array without dimensions stands for one of them: an operator
 in place changes an array, and it makes a new array of a scalar. The test compares this kind, the shape, the data type, whether the result

@@ -386,8 +386,8 @@ class Generator:
         return ("func", self.r.choice(list(self.functions)), [sub(), sub()])
 
     def test(self, e, names):
-        """An expression whose value is not known at compile time, because a known value would decide before anything
-        has a type."""
+        """An expression whose value is not known at compile time. A known value would decide a condition before
+        anything has a type."""
         return ("bin", self.r.choice(COMPARE), e, ("var", self.r.choice(names)) if names == ("a", "b") else ("in", self.r.choice(SCALARS)))
 
     def body(self, count, depth, is_top=False):

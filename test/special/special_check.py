@@ -213,7 +213,7 @@ class Group:
         return self.t if self.expressions[e].result == "T" else self.expressions[e].result
 
     def allowed(self, e, way):
-        """Returns the ULP between the value from memory and the value of another way."""
+        """Returns the distance in ULP between the value from memory and the value that another way gives."""
         expression = self.expressions[e]
         if expression.exact:
             return 0
