@@ -100,3 +100,27 @@ thread = threading.Thread(target=fill, args=(r, 3))
 thread.start()
 thread.join()
 assert (r == 3).all()
+
+# Ctrl-C while numpy.asarray computes an array of kjit.numpy raises KeyboardInterrupt, although NumPy discards the exceptions of
+# the buffer protocol. The signal may also arrive before or after the computation.
+PROGRAM_OF_ARRAYS = """
+import os, signal, sys, threading, time, kjit.numpy as knp, numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = knp.linspace(0, 1, 4_000_000)
+for convert in (np.asarray, np.array, memoryview, lambda y: y.__array__()):
+    y = x
+    for _ in range(40):
+        y = knp.sin(y) + knp.cos(y) * 1.5
+    try:
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        convert(y)
+        time.sleep(200)
+        sys.exit("Ctrl-C is lost")
+    except KeyboardInterrupt:
+        pass
+    first = np.asarray(y[:1])  # computes the array again, without Ctrl-C
+    assert first.shape == (1,) and np.isfinite(first).all() and y.__array__().shape == x.shape
+"""
+environment = {**os.environ, "KJIT_DEVICE": "cpu"}
+done = subprocess.run([sys.executable, "-c", PROGRAM_OF_ARRAYS], env=environment, stderr=subprocess.PIPE, text=True, timeout=280)
+assert done.returncode == 0, done.stderr

@@ -129,8 +129,9 @@ typedef struct array_object {
   /* true for a copied element whose memory no view, launch or other library has used, so that
    * quick_scalars.c can reuse the memory */
   int is_alone;
-  int is_result; /* true for a result without dimensions, for which NumPy returns a scalar; an
-                    operator such as += then makes a new array */
+  int is_result;      /* true for a result without dimensions, for which NumPy returns a scalar; an
+                         operator such as += then makes a new array */
+  int is_interrupted; /* true if Ctrl-C ended the last request for a buffer */
   binding_producer producer; /* producer of an imported array */
   binding_block *block; /* the memory block that the array shares with its views; NULL if the array
                            has no views and no pending array reads it */

@@ -80,7 +80,11 @@ int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
   array_object *self = (array_object *)object;
   view->obj = NULL;
-  if (self->pending && binding_evaluate(self)) return -1;
+  self->is_interrupted = 0;
+  if (self->pending && binding_evaluate(self)) {
+    self->is_interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+    return -1;
+  }
   const kjit_tensor *t = kjit_get_tensor(self->array);
   kjit_type element = kjit_get_array_element(self->array);
   const char *problem = NULL;

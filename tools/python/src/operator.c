@@ -266,6 +266,18 @@ static PyObject *is_pending(PyObject *module, PyObject *object)
                          ((array_object *)object)->pending);
 }
 
+/* Returns whether Ctrl-C has ended the last request for a buffer of an array that is still pending,
+ * and forgets it. NumPy discards every exception of such a request, and then calls __array__. */
+static PyObject *take_interrupt(PyObject *module, PyObject *object)
+{
+  (void)module;
+  if (Py_TYPE(object) != binding_array_type) Py_RETURN_FALSE;
+  array_object *array = (array_object *)object;
+  int is_interrupted = array->is_interrupted && array->pending;
+  array->is_interrupted = 0;
+  return PyBool_FromLong(is_interrupted);
+}
+
 static PyObject *set_mode(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -353,6 +365,7 @@ static PyMethodDef functions[] = {
   { "collect", collect, METH_O, NULL },
   { "mark", mark, METH_O, NULL },
   { "is_pending", is_pending, METH_O, NULL },
+  { "take_interrupt", take_interrupt, METH_O, NULL },
   { "tell", tell, METH_O, NULL },
   { "set_fusing", set_mode, METH_VARARGS, NULL },
   { "compute", compute, METH_O, NULL },

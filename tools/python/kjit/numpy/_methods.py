@@ -293,7 +293,14 @@ def _as_numpys(self, dtype=None, *, copy=None):
 
     if self.device != "cpu" or self.dtype.text == "bf16":
         return _refused_array(self)
-    made = numpy.asarray(memoryview(self))
+    if _kjit.take_interrupt(self):  # in the request for a buffer by numpy.asarray
+        raise KeyboardInterrupt
+    try:
+        elements = memoryview(self)
+    except KeyboardInterrupt:
+        _kjit.take_interrupt(self)
+        raise
+    made = numpy.asarray(elements)
     if copy is False and dtype is not None and made.dtype != dtype:
         raise ValueError(f"numpy.asarray: the conversion from {made.dtype} to {dtype} needs a copy, but copy is False")
     return made.copy() if copy and (dtype is None or made.dtype == dtype) else made if dtype is None else made.astype(dtype, copy=False)
