@@ -267,6 +267,11 @@ void kt_receive_fields(kt_scope *s, const ki_decl *param, const ki_expr *fields,
 /* If expr is `a.x.shape`, `.size` or `.ndim` and a.x is a field of an array of structs, returns
  * this property of the array. Returns NULL for any other expr. */
 const ki_expr *kt_move_property(kt_scope *s, const ki_expr *expr);
+/* Returns a view of the field with this name in all elements of an array of structs. Returns NULL
+ * if the array has no such field, or if the size of the struct is not a multiple of the field's
+ * size. The second function does the same for a chain of fields. */
+kt_expr *kt_view_of_field(kt_scope *s, kt_expr *array, const char *name, kj_location location);
+kt_expr *kt_view_of_named_fields(kt_scope *s, const ki_expr *fields);
 
 /* ---- infer_index.c ---- */
 
@@ -342,6 +347,7 @@ void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place);
 kt_expr *kt_load_place(kt_scope *s, const kt_place *place);
 void kt_store_place(kt_scope *s, const kt_place *place, kt_expr *value, kj_location location);
 kt_expr *kt_make_extent(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location);
+kt_expr *kt_make_stride(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location);
 kt_expr *kt_make_shape(kt_scope *s, kt_expr *array, kj_location location);
 kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location);
 /* Returns whether the index is a negated literal, which counts from the end. If so, sets *distance

@@ -284,6 +284,18 @@ static void end_first(kt_scope *s, kt_order *order, const kt_operands *operands)
     kt_end_operand(s, order, operands->extents.items[i]);
 }
 
+/* Returns the call of `pointer` in `bitcast(u64, pointer(a[i]))`, otherwise NULL. */
+static const ki_expr *find_address_call(const kt_scope *s, const kt_operands *o,
+                                        const ki_exprs *values)
+{
+  bool is_number = o->builtin->id == KJ_BUILTIN_BITCAST && values->count == 1 &&
+                   kt_is_integer(s->c, o->type_argument);
+  const ki_expr *call = is_number ? values->items[0] : NULL;
+  bool is_pointer = call && call->kind == KJ_EXPR_CALL && call->x->kind == KJ_EXPR_BUILTIN &&
+                    call->x->builtin->id == KJ_BUILTIN_POINTER;
+  return is_pointer ? call : NULL;
+}
+
 static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
                                    const kt_captured *captured)
 {
@@ -320,7 +332,10 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
     rest.items++;
     rest.count--;
   }
+  const ki_expr *outer_address = s->address_call;
+  s->address_call = find_address_call(s, &operands, &rest);
   infer_values(s, &rest, &order, &operands);
+  s->address_call = outer_address;
   add_captured(s, captured, expr, &operands);
   return kt_apply_rule(s, &operands);
 }

@@ -305,12 +305,15 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   if (meaning->kind == KJ_MEANS_CALLEE)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a function here: call it, or pass it to a function parameter", decl->name);
-  if (meaning->kind == KJ_MEANS_FIELDS)
+  if (meaning->kind == KJ_MEANS_FIELDS) {
+    kt_expr *view = kt_view_of_named_fields(s, meaning->fields);
+    if (view) return view;
     kt_fail_code(
       s->c, expr->location, KJIT_ERROR_NAME, KJIT_CODE_ARRAY_OF_FIELDS,
-      "`%s` is the field `.%s` of an array of structs, which is not an array itself: write the "
-      "index here, `%s[i]`",
+      "`%s` is the field `.%s` of an array of structs and cannot be an array, because the struct's "
+      "size is not a multiple of the field's size: write the index here, `%s[i]`",
       decl->name, meaning->fields->name, decl->name);
+  }
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
   if (is_unknown) kt_wait_for_type(s, decl, expr->location);

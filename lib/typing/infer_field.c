@@ -127,8 +127,9 @@ _Noreturn void kt_fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type a
   kjit_type element = ki_type(s->c->types, array)->element;
   if (kt_is_struct(s->c, element) && kt_find_component(s->c, element, expr->name, &component))
     kt_fail_code(s->c, expr->location, KJIT_ERROR_NAME, KJIT_CODE_ARRAY_OF_FIELDS,
-                 "`.%s` of an array of structs is not an array: write `a.%s[i]`, or take the "
-                 "field of an element, `a[i].%s`",
+                 "`.%s` of this array of structs cannot be an array, because the struct's size is "
+                 "not a multiple of the field's size: write `a.%s[i]`, or take the field of an "
+                 "element, `a[i].%s`",
                  expr->name, expr->name, expr->name);
   static const char *const properties[] = { "shape", "strides", "size", "ndim" };
   ki_near near = { .name = expr->name };
@@ -231,8 +232,12 @@ kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr)
   if (kt_is_array(s->c, x->type) || kt_is_value_array(s->c, x->type)) {
     kt_expr *property = kt_infer_property(s, expr, x);
     if (property) return property;
-    if (!kt_is_field_of_only(s, x->type, expr->name, &component))
-      kt_fail_array_field(s, expr, x->type);
+    if (!kt_is_field_of_only(s, x->type, expr->name, &component)) {
+      kjit_type array = x->type;
+      kt_expr *view = kt_view_of_field(s, x, expr->name, expr->location);
+      if (!view) kt_fail_array_field(s, expr, array);
+      return view;
+    }
     return read_member(s, x, &(kt_exprs){ 0 }, component, expr->location);
   }
   if (kt_find_component(s->c, x->type, expr->name, &component))

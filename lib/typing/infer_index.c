@@ -35,7 +35,7 @@ kt_expr *kt_make_extent(kt_scope *s, kt_expr *array, uint32_t dimension, kj_loca
   return extent;
 }
 
-static kt_expr *make_stride(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location)
+kt_expr *kt_make_stride(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location)
 {
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (info->is_static) {
@@ -82,7 +82,7 @@ kt_expr *kt_infer_property(kt_scope *s, const ki_expr *expr, kt_expr *array)
 {
   if (strcmp(expr->name, "shape") == 0) return kt_make_shape(s, array, expr->location);
   if (strcmp(expr->name, "strides") == 0)
-    return make_dimensions(s, array, make_stride, expr->location);
+    return make_dimensions(s, array, kt_make_stride, expr->location);
   if (strcmp(expr->name, "size") == 0) return kt_make_size(s, array, expr->location);
   if (strcmp(expr->name, "ndim") == 0) {
     kt_drop_value(s, array);
@@ -455,13 +455,34 @@ static kjit_type numbered_struct(kt_scope *s, kjit_type base)
   return s->has_numba_types && kt_is_struct(s->c, type) ? type : KJIT_ANY;
 }
 
+/* Bindings fill the gaps between the fields of a packed struct with fields that have such names.
+ * These fields have no numbers. */
+static bool is_gap(const char *field) { return strncmp(field, "gap_at_", 7) == 0; }
+
+static uint32_t count_numbered(const ki_type_info *info)
+{
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < info->count; i++) count += !is_gap(info->field_names[i]);
+  return count;
+}
+
+static uint32_t numbered_field(const ki_type_info *info, uint32_t number)
+{
+  uint32_t field = 0;
+  for (; field < info->count; field++)
+    if (!is_gap(info->field_names[field]) && number-- == 0) break;
+  KJ_ASSERT(field < info->count);
+  return field;
+}
+
 bool kt_find_numbered(kt_scope *s, const ki_expr *expr, kjit_type base, ki_component *component)
 {
   kjit_type type = numbered_struct(s, base);
   if (type == KJIT_ANY || expr->args.count != 1) return false;
   const ki_expr *arg = expr->args.items[0];
   if (arg->kind == KJ_EXPR_SLICE) return false;
-  uint32_t count = ki_type(s->c->types, type)->count;
+  const ki_type_info *info = ki_type(s->c->types, type);
+  uint32_t count = count_numbered(info);
   __int128 distance = 0;
   kt_expr *index = kt_is_from_end(arg, &distance)
                      ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
@@ -475,7 +496,8 @@ bool kt_find_numbered(kt_scope *s, const ki_expr *expr, kjit_type base, ki_compo
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "%s has %u fields, and no field %s",
             kt_type_text(s->c, type), count,
             kt_integer_text(s->arena, distance ? -distance : index->integer));
-  *component = ki_get_component(s->c->types, type, (uint32_t)index->integer);
+  uint32_t field = numbered_field(info, (uint32_t)index->integer);
+  *component = ki_get_component(s->c->types, type, field);
   return true;
 }
 

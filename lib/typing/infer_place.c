@@ -183,8 +183,10 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
     kt_expr *property = kt_infer_property(s, expr, t->value);
     if (property && !kt_is_array(s->c, property->type))
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` cannot be assigned", expr->name);
-    if (!property && !kt_is_field_of_only(s, t->value->type, expr->name, &component))
-      kt_fail_array_field(s, expr, t->value->type);
+    if (!property && !kt_is_field_of_only(s, t->value->type, expr->name, &component)) {
+      property = kt_view_of_field(s, t->value, expr->name, expr->location);
+      if (!property) kt_fail_array_field(s, expr, t->value->type);
+    }
     if (property) t->value = property;
     else set_element(s, expr, t->value, (kt_exprs){ 0 }, t);
     if (property) return;

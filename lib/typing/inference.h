@@ -234,9 +234,12 @@ struct kt_scope {
   bool is_range_body;     /* the innermost loop is a grid_range or block_range */
   uint32_t runtime_count; /* number of shared arrays whose extents are determined at launch */
   uint64_t local_bytes, shared_bytes;
-  bool wraps;               /* the function has `@wrap` or `@numba` */
-  bool has_numba_types;     /* the function is `@numba` */
-  bool is_cast;             /* inside of an explicit conversion of an untyped number */
+  bool wraps;           /* the function has `@wrap` or `@numba` */
+  bool has_numba_types; /* the function is `@numba` */
+  bool is_cast;         /* inside of an explicit conversion of an untyped number */
+  /* A call of `pointer` whose result is only converted to an integer. It may return the address of
+   * a field that is not aligned. */
+  const ki_expr *address_call;
   KJ_LIST(kt_level) levels; /* the level of each variable; indexed by variable */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;

@@ -2,11 +2,12 @@
  * in NumPy's record arrays.
  *
  * In NumPy, a.x is a view of the field in all elements. In kernel IR, strides are multiples of the
- * element size. The size of a struct is rarely a multiple of the field's size, so the kernel IR has
- * no such view. Instead, the indices are applied to the array of structs, and the field is read
- * from the selected element. `len(a.x)`, `a.x.shape` and loops over a.x use the array of structs in
- * the same way. If a.x is passed to a function, the function gets the array of structs, and its
- * parameter is an alias of the field. */
+ * element size, and the size of a struct is not always a multiple of the field's size. The indices
+ * are therefore applied to the array of structs, and the field is read from the selected element.
+ * `len(a.x)`, `a.x.shape` and loops over a.x use the array of structs in the same way. If a.x is
+ * passed to a function, the function gets the array of structs, and its parameter is an alias of
+ * the field. Everywhere else, for example in `a.x[1:]`, a.x is a view, or an error if the strides
+ * of the view would not be multiples of the field's size. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -203,4 +204,110 @@ void kt_receive_fields(kt_scope *s, const ki_decl *param, const ki_expr *fields,
   kt_bind_variable(s, whole, array);
   s->meanings[param->index] =
     (kt_meaning){ .kind = KJ_MEANS_FIELDS, .fields = with_base(s, fields, base) };
+}
+
+/* ---- fields as views ---- */
+
+/* Returns a pointer to the field in the first element. */
+static kt_expr *point_at_field(kt_scope *s, kt_expr *array, ki_component component,
+                               kj_location location)
+{
+  kt_exprs first = { 0 }, inner = { 0 };
+  for (uint32_t d = 0; d < ki_type(s->c->types, array->type)->rank; d++)
+    KJ_PUSH(s->arena, &first, kt_new_integer(s, KJIT_INDEX, 0, location));
+  kt_expr *only = kt_make_only(s, kt_copy_texpr(s, array), &first, location);
+  kt_expr *member = kt_make_member(s, only, component, location);
+  const ki_type_info *info = ki_type(s->c->types, member->type);
+  for (uint32_t d = 0; d < info->rank; d++)
+    KJ_PUSH(s->arena, &inner, kt_new_integer(s, KJIT_INDEX, 0, location));
+  bool is_read_only = info->read_only || info->space == KJ_SPACE_CONST;
+  kjit_type type = kt_pointer_type(s, info->element, is_read_only, location);
+  kt_expr *address = kt_new_texpr(s->c, KJ_T_ADDRESS, type, location);
+  address->x = member;
+  address->args = inner;
+  return address;
+}
+
+/* The check of indices would reject the first element of an empty array. Replaces the pointer by a
+ * null pointer if the array has no elements. */
+static kt_expr *guard_empty(kt_scope *s, kt_expr *array, kt_expr *pointer, kj_location location)
+{
+  if (!(s->c->request->checks & KJIT_CHECK_BOUNDS)) return pointer;
+  kt_expr *size = kt_make_size(s, kt_copy_texpr(s, array), location);
+  kt_expr *has_elements =
+    kt_make_binary(s, KJIT_OP_GT, size, kt_new_integer(s, KJIT_INDEX, 0, location), location);
+  if (kt_is_constant(has_elements)) return pointer;
+  kt_expr *null = kt_new_texpr(s->c, KJ_T_CONVERT, pointer->type, location);
+  null->x = kt_new_integer(s, KJIT_U64, 0, location);
+  return kt_make_cond(s, has_elements, pointer, null, location);
+}
+
+/* Returns the type of the view of a field, or KJIT_ANY if there is no such view. */
+static kjit_type type_of_field_view(kt_scope *s, const ki_type_info *from, ki_component component)
+{
+  const ki_type_info *part = ki_type(s->c->types, component.type);
+  bool is_inner = part->class_ == KJ_CLASS_ARRAY;
+  ki_type_info view = { .class_ = KJ_CLASS_ARRAY,
+                        .element = is_inner ? part->element : component.type,
+                        .rank = from->rank + (is_inner ? part->rank : 0),
+                        .layout = KJIT_LAYOUT_STRIDED,
+                        .space = KJ_SPACE_GENERIC,
+                        .read_only = from->read_only || from->space == KJ_SPACE_CONST };
+  uint32_t natural = ki_alignment(s->c->types, view.element),
+           of_structs = from->alignment_bytes ? from->alignment_bytes
+                                              : ki_alignment(s->c->types, from->element),
+           alignment = ki_alignment_at(of_structs, component.offset_bytes);
+  if (alignment < natural) view.alignment_bytes = alignment;
+  size_t whole = ki_type(s->c->types, from->element)->size_bytes,
+         size = ki_type(s->c->types, view.element)->size_bytes;
+  bool is_view = size && whole % size == 0 && view.rank <= KJ_MAX_RANK;
+  return is_view ? kt_intern_array(s, &view) : KJIT_ANY;
+}
+
+/* Appends the extents and the strides of the view. */
+static void add_dimensions(kt_scope *s, kt_expr *view, const kt_expr *array, const kt_expr *member)
+{
+  const ki_type_info *from = ki_type(s->c->types, array->type),
+                     *inner = ki_type(s->c->types, member->type);
+  kj_location location = view->location;
+  size_t factor = ki_type(s->c->types, from->element)->size_bytes /
+                  ki_type(s->c->types, inner->element)->size_bytes;
+  for (uint32_t d = 0; d < from->rank; d++)
+    KJ_PUSH(s->arena, &view->args, kt_make_extent(s, kt_copy_texpr(s, array), d, location));
+  for (uint32_t d = 0; d < inner->rank; d++)
+    KJ_PUSH(s->arena, &view->args, kt_make_extent(s, kt_copy_texpr(s, member), d, location));
+  for (uint32_t d = 0; d < from->rank; d++) {
+    kt_expr *stride = kt_make_stride(s, kt_copy_texpr(s, array), d, location);
+    stride = kt_make_binary(s, KJIT_OP_MUL, stride, kt_new_integer(s, KJIT_INDEX, factor, location),
+                            location);
+    KJ_PUSH(s->arena, &view->args, kt_keep_value(s, stride));
+  }
+  for (uint32_t d = 0; d < inner->rank; d++)
+    KJ_PUSH(s->arena, &view->args, kt_make_stride(s, kt_copy_texpr(s, member), d, location));
+}
+
+kt_expr *kt_view_of_field(kt_scope *s, kt_expr *array, const char *name, kj_location location)
+{
+  const ki_type_info *from = ki_type(s->c->types, array->type);
+  ki_component component;
+  bool has_field = from->class_ == KJ_CLASS_ARRAY && from->rank &&
+                   kt_is_struct(s->c, from->element) &&
+                   kt_find_component(s->c, from->element, name, &component);
+  if (!has_field || type_of_field_view(s, from, component) == KJIT_ANY) return NULL;
+  array = kt_keep_value(s, kt_make_concrete(s, array));
+  kjit_type type = type_of_field_view(s, ki_type(s->c->types, array->type), component);
+  kt_expr *pointer = point_at_field(s, array, component, location);
+  const kt_expr *member = pointer->x;
+  kt_expr *view = kt_new_texpr(s->c, KJ_T_POINTED, type, location);
+  view->x = kt_keep_value(s, guard_empty(s, array, pointer, location));
+  add_dimensions(s, view, array, member);
+  return view;
+}
+
+kt_expr *kt_view_of_named_fields(kt_scope *s, const ki_expr *fields)
+{
+  fields = unfold(s, fields);
+  if (fields->kind != KJ_EXPR_FIELD) return kt_infer_expr(s, fields);
+  kt_expr *whole = kt_view_of_named_fields(s, fields->x);
+  return whole ? kt_view_of_field(s, whole, fields->name, fields->location) : NULL;
 }

@@ -18,7 +18,7 @@ typedef struct kt_operands {
   kt_exprs values;     /* all other operands */
   const char *field;   /* KJ_XYZ: the field, such as "x" */
   const ki_expr *text; /* ptx: the string */
-  const ki_expr *call; /* KJ_OPERATOR: the call itself, because its operands are not evaluated */
+  const ki_expr *call; /* the call itself, for KJ_OPERATOR and `pointer` */
 } kt_operands;
 /* The functions for the rules in builtins.def. Each returns the typed call or a constant. */
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \

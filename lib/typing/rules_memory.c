@@ -68,7 +68,9 @@ kt_expr *kt_rule_pointer(kt_scope *s, const kt_operands *o)
                                  o->location),
                  o->location);
   uint32_t natural = ki_alignment(s->c->types, info->element);
-  if (info->alignment_bytes && info->alignment_bytes < natural)
+  bool is_unaligned = info->alignment_bytes && info->alignment_bytes < natural;
+  bool is_only_address = s->address_call && s->address_call == o->call;
+  if (is_unaligned && !is_only_address)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "a pointer to this field would not be aligned, because its struct is packed");
   address->x = kt_make_concrete(s, o->place.array);

@@ -21,7 +21,8 @@ CODES = [
     (lambda x, r: 1 if x else 2, "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
     (lambda x, r: x, "C_TYPE", (np.ones(2), np.ones(2))),
     (lambda x, r: x(3), None, (np.ones(2), np.ones(2))),
-    (lambda x, r: x.v + r[0], "ARRAY_OF_FIELDS", (np.ones(2, [("v", "f8"), ("n", "i8")]), np.ones(2))),
+    (lambda x, r: x.v + r[0], "ARRAY_OF_FIELDS", (np.ones(2, [("v", "f8"), ("n", "i4")]), np.ones(2))),
+    (lambda x, r: x.v + r[0], "ARRAY_AS_NUMBER", (np.ones(2, [("v", "f8"), ("n", "i8")]), np.ones(2))),
 ]
 
 
@@ -179,7 +180,7 @@ if x[0] > 0:
     t = kjit.local(4, kjit.f32)  # E: assigned once
     t = kjit.local(5, kjit.f32)
 ---
-x[0] = kjit.local(4, kjit.f32)  # E: must be assigned once
+x[0] = kjit.local(4, kjit.f32)  # E: the value is a local array
 ---
 x[0] = other(x)  # E: a kernel cannot call a kernel
 ---

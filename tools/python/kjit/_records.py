@@ -74,7 +74,7 @@ def _element(dtype):
 
 def _layout(dtype):
     """Returns (fields as (name, type, extents, offset), whether they are packed, bytes, alignment). If C would give the
-    fields other offsets, the struct is packed, and u8 arrays called `gap_at_N` fill the gaps."""
+    fields other offsets, u8 arrays called `gap_at_N` fill the gaps, and the struct is packed unless all fields are aligned."""
     rows = []
     for name in dtype.names:
         kind, offset = dtype.fields[name][:2]
@@ -99,7 +99,8 @@ def _layout(dtype):
         at = offset + size
     if dtype.itemsize > at:
         fields.append((f"gap_at_{at}", "u8", (dtype.itemsize - at,), at))
-    return tuple(fields), True, dtype.itemsize, 1
+    is_aligned = all(offset % own == 0 for offset, _, _, _, _, own, _ in rows) and dtype.itemsize % alignment == 0
+    return tuple(fields), not is_aligned, dtype.itemsize, alignment if is_aligned else 1
 
 
 def describe(dtype):

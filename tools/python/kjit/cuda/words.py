@@ -76,7 +76,6 @@ class Atomic(Form):
         if not isinstance(array, ast.Attribute) or array.attr not in ("real", "imag"):
             return super().expand(emitter, call)
         part = Form(self.name, " ".join(self.parameters), self.text.replace("[{index}]", f"[{{index}}].{array.attr}"))
-        part.text = part.text.replace("dtype({ary})(", f"dtype({{ary}}[{{index}}].{array.attr})(")
         rest = {name: node for name, node in bound.items() if isinstance(node, ast.AST)}
         rest["ary"] = array.value
         keywords = [ast.keyword(arg=name, value=node) for name, node in rest.items()]
@@ -91,11 +90,11 @@ def _keeps_nan(word):
         f"atomic_{word}_of",
         f"""
 func atomic_{word}_of(a, index, value) @numba {{
-  if is_float(dtype(a)) {{
+  if is_float(dtype(a[index])) {{
     let old = a[index]
     if isnan(f64(old)) {{ return old }}
   }}
-  return atomic_{word}(a[index], dtype(a)(value))
+  return atomic_{word}(a[index], dtype(a[index])(value))
 }}""",
     )
 
@@ -124,16 +123,16 @@ class Extremum(Atomic):
 atomic = types.SimpleNamespace(
     **{
         name: (Extremum if name in ("max", "min") else Atomic)(
-            f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}})({{value}}))"
+            f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}}[{{index}}])({{value}}))"
         )
         for name, word in _ATOMICS.items()
     }
 )
 atomic.compare_and_swap = Form(
-    "cuda.atomic.compare_and_swap", "ary old val", "atomic_cas({ary}[0], dtype({ary})({old}), dtype({ary})({val}))"
+    "cuda.atomic.compare_and_swap", "ary old val", "atomic_cas({ary}[0], dtype({ary}[0])({old}), dtype({ary}[0])({val}))"
 )
 atomic.cas = Form(
-    "cuda.atomic.cas", "ary index old val", "atomic_cas({ary}[{index}], dtype({ary})({old}), dtype({ary})({val}))"
+    "cuda.atomic.cas", "ary index old val", "atomic_cas({ary}[{index}], dtype({ary}[{index}])({old}), dtype({ary}[{index}])({val}))"
 )
 shared = types.SimpleNamespace(array=ArrayForm("cuda.shared.array", "shared"))
 local = types.SimpleNamespace(array=ArrayForm("cuda.local.array", "local"))

@@ -63,6 +63,9 @@ class Calls:
                 for i in range(count):
                     item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
                     arguments.append(ast.copy_location(item, inner))
+            elif self.is_typed and isinstance(inner, ast.Name) and self.static_value(node.func) in (min, max):
+                is_only = len(node.args) == 1
+                arguments.append(inner if is_only else ast.copy_location(ast.Call(node.func, [inner], []), argument))
             else:
                 arguments += self.items_for(node, argument)
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)

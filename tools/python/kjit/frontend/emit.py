@@ -5,7 +5,7 @@ import ast
 from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, remember_raise
 from . import module as modules
-from . import closures, comprehensions, constant_lists, enums, folding, named, optional, ranges, static, unrolling, walrus, words
+from . import closures, comprehensions, constant_lists, enums, folding, named, optional, ranges, static, temporaries, unrolling, walrus, words
 from .array_statements import ArrayStatements
 from .array_values import ArrayValues
 from .assignments import Assignments
@@ -98,6 +98,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.static = static.Names(self.python, own - set(around), around, self.is_typed)
         body = unrolling.written(self.body, self.static)
         body = constant_lists.written(body, self.static)
+        body = temporaries.named(body, self.static, self.temporary_name)
         body = walrus.expand(body, self.temporary_name, comprehensions.find(body, self.static))
         self.static.optional = optional.suspect(body, ())
         for name, value in reversed([(n, v) for n, v in known.items() if n in self.stored]):

@@ -4,6 +4,7 @@ functions, and expressions of these."""
 import ast
 import builtins
 import enum
+import numbers
 import operator
 import types
 
@@ -164,6 +165,8 @@ class Names:
                 return base
             if isinstance(base, (types.ModuleType, type, types.SimpleNamespace)):
                 return getattr(base, node.attr, UNKNOWN)
+            if node.attr in ("real", "imag") and isinstance(base, numbers.Number):
+                return getattr(base, node.attr)
             if node.attr in _OF_ARRAYS and type(base).__module__ == "numpy" and type(base).__name__ == "ndarray":
                 return getattr(base, node.attr)
             if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):

@@ -4,6 +4,7 @@ are allocated before the loop, with one row for each part of the loop."""
 import ast
 
 from . import static, words
+from .scope import copied
 
 _MAKERS = {"empty": None, "zeros": 0, "ones": 1, "full": ...}
 
@@ -128,3 +129,36 @@ class Temporaries:
         stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         nodes = [temporary.shape, *([temporary.dtype] if temporary.dtype is not None else [])]
         return next((n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in stored), None)
+
+
+def _unnamed(body, names):
+    """Returns the ids of the calls that make a shared or local array and are not the value of an assignment to one name."""
+    nodes = [node for statement in body for node in ast.walk(statement)]
+    assigned = {id(n.value) for n in nodes if isinstance(n, ast.Assign) and len(n.targets) == 1 and isinstance(n.targets[0], ast.Name)}
+
+    def makes_array(node):
+        thing = names.value(node.func) if isinstance(node, ast.Call) else None
+        return isinstance(thing, words.ArrayForm) or isinstance(thing, words.Word) and thing in words.ARRAYS.values()
+
+    return {id(node) for node in nodes if id(node) not in assigned and makes_array(node)}
+
+
+def named(body, names, temporary):
+    """Returns the statements with a new name for each of these arrays, for example in `f(cuda.local.array(3, float32))` and
+    `a = cuda.shared.array(0, float32)[4:]`. Returns the same list if there are none. temporary: returns a new name."""
+    if not _unnamed(body, names):
+        return body
+    body = copied(body)
+    namer = _Namer(_unnamed(body, names), temporary)
+    return [namer.visit(statement) for statement in body]
+
+
+class _Namer(ast.NodeTransformer):
+    def __init__(self, calls, temporary):
+        self.calls, self.temporary = calls, temporary
+
+    def visit_Call(self, node):
+        if id(node) not in self.calls:
+            return self.generic_visit(node)
+        name = ast.copy_location(ast.Name(self.temporary(), ast.Store()), node)
+        return ast.copy_location(ast.NamedExpr(name, node), node)
