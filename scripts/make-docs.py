@@ -279,7 +279,7 @@ def device_attributes():
 def passes():
     """The rows of passes.def."""
     runs_for = {"ALWAYS": "everything", "INTERRUPTIBLE": "interruptible code", "CHECKED": "code with checks of subscripts or divisions", "GPU": "GPUs", "C_FUNCTION": "C functions",
-                "CPU_KERNEL": "kernels on the CPU", "WITHOUT_THREAD_LOOPS": "GPUs, C functions", "GPU_NEVER_FAILING": "GPUs, where no thread can fail"}
+                "CPU_KERNEL": "kernels on the CPU", "WITHOUT_THREAD_LOOPS": "GPUs, C functions", "GPU_NEVER_FAILING": "GPU kernels in which no thread can fail"}
     found = re.findall(r'PASS\("([^"]+)",\s*\w+,\s*(\w+),[^"]*"([^"]+)"\)', (ROOT / "lib/pass/passes.def").read_text().split("*/", 1)[1])
     return table(["pass", "runs for", "what it does"], [(f"`{name}`", runs_for[condition], what) for name, condition, what in found])
 

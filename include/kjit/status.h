@@ -340,7 +340,8 @@ typedef struct kjit_compile_limits {
   uint64_t instances;
   /* typed statements and expressions in all instances; default 4,000,000 */
   uint64_t expressions;
-  /* statements and expressions after `@unroll` of a loop and the loops in it; default 32,768 */
+  /* statements and expressions in a loop's body, times the number of copies that `@unroll` of this
+   * loop and of outer loops makes; default 32,768 */
   uint64_t unrolled;
   /* LLVM instructions at the same time, including all copies of unrolled loops; default
    * 1,000,000 */

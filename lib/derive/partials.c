@@ -37,7 +37,7 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin)
 
 /* ---- the words in the rows ---- */
 
-/* The data for one node: t is the derivative by which the partial derivatives are multiplied. */
+/* The data for one node. The rules multiply t, a tangent or cotangent, by a partial derivative. */
 typedef struct terms {
   kd_derivation *d;
   const kd_node *node;

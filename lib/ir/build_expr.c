@@ -40,8 +40,8 @@ kjit_node ki_add_decl(kjit_builder *builder, ki_decl *decl)
 
 static ki_node *find_node(kjit_builder *builder, kjit_node node)
 {
-  /* 0 is always an error of the application here: an earlier failure also returns 0 as a node, but
-   * after a failure no call on the builder gets to this point */
+  /* A node number of 0 is an error of the application. A call that fails also returns 0, but later
+   * calls on the builder do not get to this point. */
   if (node == 0)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "a node number of 0 does not name a node");
   if (node > builder->nodes.count)

@@ -138,9 +138,9 @@ struct kl_lower_target {
    * as an i64. */
   uint32_t recursion_bytes, fiber_recursion_bytes;
   LLVMValueRef (*stack_pointer)(kl_lowering *l);
-  /* Sends a line: its header (native/support_routines.h) and its words, which are on the stack at
-   * the given address. has_print_parameter: the kernel has a parameter for printing,
-   * KJ_PARAMETER_PRINT. */
+  /* Builds code that sends a printed line to the application: a header (native/support_routines.h)
+   * and `count` words. `words` is their address on the stack. has_print_parameter: the kernel has
+   * a parameter for printing, KJ_PARAMETER_PRINT. */
   bool has_print_parameter;
   void (*print)(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
   /* Builds code with which a thread leaves the kernel, also from within an LLVM function that the

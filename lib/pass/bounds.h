@@ -5,8 +5,8 @@
 
 #include "pass/interval.h"
 
-/* The minimum and maximum of a value. low and high are i64 expressions of the kernel's parameters
- * and of the block; least and most are numbers that are valid in every launch. */
+/* The minimum and maximum of a value. low and high are i64 expressions whose values are known when
+ * the block or the loop starts; least and most are numbers that are valid in every launch. */
 typedef struct kp_bounds {
   bool known;
   kt_expr *low, *high;

@@ -39,8 +39,8 @@ kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
 void kg_close_library(kg_nvptx_library *library);
 /* Searches for the library, unless an earlier call has done so. */
 void kg_find_library(kg_nvptx_library *library);
-/* Links the functions that the module calls, from the library and from the application's code for
- * extern funcs. Returns whether there is such code of the application. arch: 90 for sm_90. */
+/* Links the functions that the module calls: math functions from the library, and extern funcs from
+ * the application's LLVM IR. Returns whether there are such extern funcs. arch: 90 for sm_90. */
 bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch);
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""atomics.py: what the PTX of each atomic says, against what docs/ir.md promises.
+"""Compares the PTX of each atomic operation with the tables in docs/ir.md.
 
-The reference names the operations, the types that each takes, the scopes and the memory orders.
-Every operation, type, scope and order is compiled for each architecture, in global and in shared
-memory and behind a pointer, with and without a use of the result. In the PTX of each, every access
-to the place must be atomic, as wide as the type, and of the scope that the name says; and what the
-memory order asks for must be there: on the access or as a fence of the same scope beside it. An
-element's offset must stand in the address, and a constant integer in the instruction. Types and orders that the reference does not name must be refused. ptxas takes all of it, where there is
-one."""
+The reference names the operations, their types, the scopes and the memory orders. The test compiles
+every operation, type, scope and order for each architecture: in global memory, in shared memory and
+through a pointer, with and without a use of the result. In the PTX, every access to the element must
+be atomic, with the size of the type and the scope of the operation. The access must have the memory
+order, or a fence of the same scope must be next to it. The offset of an element must be part of the
+address, and a constant integer part of the instruction. kjit must reject types and orders that the
+reference does not name. If ptxas is installed, it must accept the PTX."""
 import argparse
 import concurrent.futures
 import itertools

@@ -396,9 +396,9 @@ PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_
 int binding_refuse_write(const array_object *array);
 /* Wraps a view of an array. The view is read-only also if the array is. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
-/* Wraps an array that has the elements of its owner in another shape. The result is a view, unless
- * the owner stands for a scalar. In that case the result is a scalar if it has no dimensions, and
- * otherwise a new array, as in NumPy. */
+/* Wraps an array that has the elements of its owner in another shape. The result is a view. If the
+ * owner is a NumPy scalar (binding_is_scalar), the result is a scalar if it has no dimensions, and
+ * otherwise a copy, as in NumPy. */
 PyObject *binding_wrap_shape(array_object *owner, kjit_array *view);
 /* Wraps an array whose memory other libraries write, see binding_open_block. */
 PyObject *binding_wrap_foreign(context_object *context, kjit_array *array, int is_read_only);

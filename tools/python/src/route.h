@@ -23,7 +23,7 @@ typedef struct route {
   int uses;              /* number of references, by the dispatcher and by running launches */
   unsigned generation;   /* process generation, see binding_generation */
   PyObject *kept;        /* tuple of the objects whose addresses are in the rows */
-  kernel_object *kernel; /* kernel to launch; the items of tuples are separate arguments */
+  kernel_object *kernel; /* kernel to launch, with a parameter for each item of a tuple */
   int count;
   route_row rows[];
 } route;

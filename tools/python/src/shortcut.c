@@ -28,7 +28,7 @@ enum {
 /* ---- keys ---- */
 
 /* Everything on which a recipe depends: the arguments without the contents and addresses of arrays.
- * Each item starts with a word of its kind. */
+ * The first word of each item contains its kind (ITEM_ARRAY and so on). */
 typedef struct shortcut_key {
   uint64_t words[MOST_WORDS], hash;
   int count;

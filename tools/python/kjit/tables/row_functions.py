@@ -80,7 +80,7 @@ class _Body(Expressions):
         self.started = {name: self.aliases.pop(name) for name in sorted(stored & {*self.aliases})}
         self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
-        # see Texts; for each returned value, whether it is a string
+        # text_names: see Texts. returned_texts: whether the returned values are strings.
         self.text_names, self.returned_texts = set(), set()
         self.operands = {}  # operand -> the name of its variable, in the order of use
 
