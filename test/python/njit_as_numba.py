@@ -16,6 +16,7 @@ warnings.simplefilter("ignore")
 NUMBERS = 3.5, np.float32(2), True, np.int8(3), 1j
 DATES = [kind(value, unit) for kind in (np.datetime64, np.timedelta64) for unit in "Ds" for value in ("NaT", 5, -1, 2**61 + 7, -(2**62))]
 RECORDS = np.array([(b"ab", 3, "xy"), (b"cd", 4, "z")], [("a", "S5"), ("b", "i4"), ("c", "U3")])
+NESTED = np.array([(1.5, 2, [3, 4]), (5.5, 6, [7, 8])], [("x", "f8"), ("n", "i4"), ("v", "f4", (2,))])
 TITLED = np.array([(1, 2.0), (3, 4.0)], {"names": ["a", "b"], "formats": ["i4", "f8"], "titles": ["first", "second"]})
 ROW, MATRIX = np.array([1.0, 2.0]), np.array([[3, 5], [4, 7]])
 GRID = np.arange(6.0).reshape(2, 3)
@@ -64,6 +65,24 @@ def field(records):
 
 def fields(records):
     return records[1].c, records[0].b, records["a"][0]
+
+
+def record_in_python(record):
+    record.b = 7
+    return record.b, record["b"], record.c, np.zeros(2)
+
+
+def field_arrays(record):
+    record.x = 9.5
+    record.v[1] = 8
+    return record.v, record.x, record.n
+
+
+def same_records(records):
+    made = np.zeros(2, records.dtype)
+    made[0].x = 3
+    made[1] = records[1]
+    return made
 
 
 def titled(records):
@@ -178,6 +197,9 @@ CALLS = [
     ] if cross2d else []),
     (field, [(RECORDS,)], []),
     (fields, [(RECORDS,)], []),
+    (record_in_python, [(RECORDS[0],), (RECORDS[1].copy(),)], []),
+    (field_arrays, [(NESTED[1],), (NESTED[0].copy(),)], []),
+    (same_records, [(NESTED,)], []),
     (titled, [(TITLED,)], []),
     (places, [(GRID,), (GRID.T,), (GRID > 2,)], []),
     (strides, [(GRID,), (GRID.T,)], []),
@@ -204,6 +226,7 @@ def same(got, expected):
         return type(got) is tuple and len(got) == len(expected) and all(map(same, got, expected))
     if isinstance(expected, np.ndarray):
         is_alike = type(got) is np.ndarray and got.dtype == expected.dtype and got.strides == expected.strides
+        is_alike = is_alike and got.dtype.type is expected.dtype.type  # numpy.record and numpy.void are equal dtypes
         return is_alike and np.array_equal(got, expected)
     return type(got) is type(expected) and got == expected
 
@@ -234,3 +257,7 @@ if cross2d:
     with kjit.as_numba():
         from numba.np.extensions import cross2d as replaced
     assert kjit.njit(lambda a, b: replaced(a, b))(ROW, ROW[::-1]) == cross2d.__globals__["_cross2d_operation"](ROW, ROW[::-1])
+
+for record in NESTED.copy()[1], NESTED[1].copy():  # a record of an array, and a record that owns its memory
+    kjit.njit(field_arrays)(record)
+    assert record["x"] == 9.5 and record["v"].tolist() == [7, 8], record

@@ -377,8 +377,8 @@ def _slice(*bounds):
 
 
 def _with_fields(value):
-    """Returns a view of an array of records whose fields are also attributes of the array and its elements, a slice with numbers as
-    its fields, as in Numba, and the number for an element of a kjit.Array. Returns any other value unchanged."""
+    """Returns a view of an array of records, or of a record, whose fields are also attributes, a slice with numbers as its fields, as in
+    Numba, and the number for an element of a kjit.Array. Returns any other value unchanged."""
     if type(value) is slice:
         return _slice(value.start, value.stop, value.step)
     if type(value) is tuple and any(type(item) is slice for item in value):
@@ -386,8 +386,13 @@ def _with_fields(value):
     if type(value) is _kjit.Array and value._is_element and value.dtype.text != "bf16":  # NumPy has no bfloat16
         return value.to_host()[()]  # a number, like an element of a NumPy array
     numpy = sys.modules.get("numpy")
-    is_plain = numpy is not None and type(value) is numpy.ndarray and value.dtype.names
-    return value.view(numpy.recarray) if is_plain else value
+    if numpy is None or not isinstance(value, (numpy.ndarray, numpy.void)) or not value.dtype.names:
+        return value
+    if type(value) is numpy.ndarray:
+        if not isinstance(value.base, numpy.void) or value.shape:
+            return value.view(numpy.recarray)
+        value = value.base  # a record that `take_apart` passes as an array
+    return value.view(numpy.dtype((numpy.record, value.dtype))) if type(value) is numpy.void else value
 
 
 def _without_fields(array):
@@ -411,7 +416,7 @@ def plain(result):
         return result
     if isinstance(result, (numpy.number, numpy.bool_, numpy.character)) and not isinstance(result, numpy.timedelta64):
         return result.item()
-    if isinstance(result, numpy.recarray):
+    if isinstance(result, numpy.ndarray) and result.dtype.type is numpy.record:
         result = _without_fields(result)
     is_record = isinstance(result, numpy.ndarray) and result.shape == () and result.dtype.names
     return result[()] if is_record else result

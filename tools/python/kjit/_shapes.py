@@ -190,7 +190,7 @@ def take_apart(value, items, after):
 
         array = numpy.asarray(value)
         if value.flags.owndata or not array.flags.writeable:
-            array = array.copy()
+            array = numpy.asarray(array.copy()[()])  # the base of the array is a record, as without a copy
             after.append(lambda: write_back(value, array))
         items.append(array)
         return
