@@ -455,7 +455,7 @@ static kjit_type numbered_struct(kt_scope *s, kjit_type base)
   return s->has_numba_types && kt_is_struct(s->c, type) ? type : KJIT_ANY;
 }
 
-/* Bindings fill the gaps between the fields of a packed struct with fields that have such names.
+/* Bindings fill the gaps between the fields of a struct with fields that have such names.
  * These fields have no numbers. */
 static bool is_gap(const char *field) { return strncmp(field, "gap_at_", 7) == 0; }
 

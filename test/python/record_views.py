@@ -101,7 +101,8 @@ def by_number(a, r):
 
 
 GAPS = np.dtype({"names": ["n", "v", "c"], "formats": ["i4", "f8", "i2"], "offsets": [0, 12, 24], "itemsize": 40})
-for dtype in (GAPS, np.dtype([("n", "i4"), ("v", "f8"), ("c", "i2")], align=True)):
+NAMED = np.dtype({"names": ["n", "gap_at_4", "c"], "formats": ["i4", "f8", "i2"], "offsets": [0, 12, 24], "itemsize": 40})
+for dtype in (GAPS, NAMED, np.dtype([("n", "i4"), ("v", "f8"), ("c", "i2")], align=True)):
     a, r = np.zeros(2, dtype), np.zeros(1)
     a[1] = (3, 2.5, 7)
     by_number[1, 1](a, r)

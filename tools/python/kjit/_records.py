@@ -45,8 +45,8 @@ def is_record(dtype):
 
 
 def field_name(name):
-    """Returns the name of a field in the kernel IR."""
-    if name.isidentifier() and name.isascii():
+    """Returns the name of a field in the kernel IR. Only gaps have names that begin with `gap_at_` (_layout)."""
+    if name.isidentifier() and name.isascii() and not name.startswith("gap_at_"):
         return name + "_" if name in KEYWORDS else name
     return "field_" + name.encode().hex()
 
