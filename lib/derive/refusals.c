@@ -126,10 +126,13 @@ static void check_expr(void *data, kt_expr **place)
   case KJ_T_CALL: check_call(d, e); break;
   case KJ_T_ADDRESS:
     if (array_varies(d, e->x))
-      kd_refuse(
-        d, e->location,
-        "a pointer to `%s`, which depends on a parameter, has no derivative: pass the array",
-        name_of(e->x));
+      kd_refuse(d, e->location,
+                e->x->kind == KJ_T_MEMBER
+                  ? "a pointer to a field of `%s`, which depends on a parameter, or a view of the "
+                    "field, has no derivative: pass the array, or write the index, as in `a[i].x`"
+                  : "a pointer to `%s`, which depends on a parameter, has no derivative: pass the "
+                    "array",
+                name_of(e->x));
     break;
   default: break;
   }

@@ -102,9 +102,9 @@ static bool accesses(const marker *m, const kt_expr *e)
 static void watch_expr(const marker *m, kt_expr *e)
 {
   if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
-    kt_fail(
-      m->c, e->location, KJIT_ERROR_UNSUPPORTED,
-      "the checks `uninitialized` and `races` do not support pointers to shared or local memory");
+    kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+            "the checks `uninitialized` and `races` do not support pointers to shared or local "
+            "memory, or views of a field of the structs in it");
   bool may_access = e->kind == KJ_T_LOAD || (e->kind == KJ_T_BUILTIN && e->x);
   if (!may_access || e->is_kept || !is_watched_array(m, e->x) || !accesses(m, e)) return;
   e->is_watched = m->c->code->is_watched = true;
