@@ -17,6 +17,7 @@ else:
     from kjit import cuda, float32, float64, int32
 
 SHAPE, KIND = (2, 2), np.float32
+NAN = float("nan")
 Z, HALF = 1 + 2j, np.float32(0.5)
 FORMS = []
 
@@ -109,6 +110,12 @@ def items_of_tuple(r):
     i = cuda.grid(1)
     t = (1, 2.5, i)
     r[i] = max(*t) + min(0, *t) + max(*t, 2)
+
+
+@form
+def order_of_items(r):
+    t, u = (NAN, 2.0), (5.0, NAN)
+    r[cuda.grid(1)] = max(1.0, *t) + 10 * min(3.0, *t, *u) + 100 * max(*u, *t)
 
 
 def results():

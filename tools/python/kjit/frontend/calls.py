@@ -64,8 +64,9 @@ class Calls:
                     item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
                     arguments.append(ast.copy_location(item, inner))
             elif self.is_typed and isinstance(inner, ast.Name) and self.static_value(node.func) in (min, max):
-                is_only = len(node.args) == 1
-                arguments.append(inner if is_only else ast.copy_location(ast.Call(node.func, [inner], []), argument))
+                # One tuple of all arguments keeps their order, on which the result depends if one of them is NaN.
+                whole = inner if len(node.args) == 1 else ast.copy_location(ast.Tuple(node.args, ast.Load()), argument)
+                return ast.copy_location(ast.Call(node.func, [whole], node.keywords), node)
             else:
                 arguments += self.items_for(node, argument)
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
