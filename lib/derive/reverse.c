@@ -196,7 +196,7 @@ void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse
     case KJ_TS_GRID_FOR:
       if (stmt->kind == KJ_TS_GRID_FOR || !d->adjoint || !d->adjoint->is_by_threads)
         kd_refuse(d, stmt->location,
-                  "a loop whose iterations threads share has no reverse derivative");
+                  "a loop that divides its iterations among threads has no reverse derivative");
       kd_reverse_block_range(d, stmt, reverse);
       break;
     default:

@@ -131,7 +131,8 @@ ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "%u is not a type of this context", type);
   const ki_type_info *info = ki_type(builder->module->types, type);
   if (!ki_is_argument_type(info))
-    ki_fail_build(builder, KJIT_ERROR_TYPE, "%s cannot be the type of a value here",
+    ki_fail_build(builder, KJIT_ERROR_TYPE,
+                  "%s cannot be the type of a parameter, variable, result or constant",
                   info->name ? info->name : "an array with extents");
   ki_declare_structs(builder->module, type, builder->location);
   return ki_spell_type(ki_builder_arena(builder), builder->module->types, type, builder->location);

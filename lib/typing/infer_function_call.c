@@ -113,9 +113,9 @@ static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type anno
     b->bounds[index].type = read_only_type(s, value->type);
 }
 
-/* If the argument of a generic parameter is a literal, it becomes part of the instance's key. A
- * weak value that is known only at run time stays weak and is passed like an untyped number from
- * the application. */
+/* The key of an instance contains each literal that is passed to a generic parameter. A weak value
+ * that is known only at run time stays weak and is passed like an untyped number from the
+ * application. */
 
 /* Limits recursion in which each call has a different literal: from this depth on, one instance of
  * the function serves all literals. */

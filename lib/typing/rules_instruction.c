@@ -21,8 +21,8 @@ static kt_expr *convert_word(kt_scope *s, const kt_operands *o, size_t index, kj
   return kt_convert(s, value, type, value->location);
 }
 
-/* Returns the 32-bit type as which an operand is passed; small integers are converted to i32. A
- * literal gets the type of the other operand. */
+/* Returns the 32-bit type to which an operand is converted: i32 for small integers, and the type of
+ * the other operand for a literal. */
 static kjit_type word_type(kt_scope *s, const kt_operands *o, size_t index, kjit_type beside)
 {
   kjit_type type = o->values.items[index]->type;

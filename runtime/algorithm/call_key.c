@@ -87,8 +87,8 @@ static void put_function(ka_call *call, ka_key *key, kjit_function *function)
   else key->functions[key->function_count++] = function;
 }
 
-/* Adds an argument to the key. The steps are not kept if the argument is a value passed by address,
- * or has a kind that no operand accepts. */
+/* Adds an argument to the key. If the argument is a value passed by address, or has a kind that no
+ * operand accepts, the key is incomplete, so kjit does not keep the steps of the call. */
 static void put_argument(ka_call *call, ka_key *key, const kjit_arg *argument)
 {
   put_head(key, argument);

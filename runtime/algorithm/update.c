@@ -83,7 +83,7 @@ static void check_swap(const update *u)
             "`x` has elements of %u bytes; atomic updates on a GPU support 1, 2, 4, 8 or 16 bytes",
             bytes);
   if (u->x.view.address % bytes)
-    ka_fail(u->call, KJIT_ERROR_ARGUMENT, "`x` must be aligned to the %u bytes of its elements",
+    ka_fail(u->call, KJIT_ERROR_ARGUMENT, "`x` must be aligned to its element size, %u bytes",
             bytes);
 }
 

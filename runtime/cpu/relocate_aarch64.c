@@ -55,7 +55,7 @@ static const char *write_branch(const kj_relocation *r, int64_t distance, unsign
   return write_field(r, (uint32_t)(distance / 4), first, bits);
 }
 
-/* Writes the number of adr or adrp, whose low two bits are in a separate field. */
+/* Writes the immediate operand of adr or adrp, whose low two bits are in a separate field. */
 static const char *write_adr(const kj_relocation *r, int64_t number)
 {
   if (!is_signed(number, 21)) return does_not_fit;

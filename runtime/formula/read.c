@@ -261,7 +261,8 @@ static kf_value negate(kf_writer *w, kf_value x, kj_location location)
   if (x.type == KJ_WEAK_INT && x.integer <= -(__int128)INT64_MIN) x.integer = -x.integer;
   else if (x.type == KJ_WEAK_FLOAT) x.number = -x.number;
   else if (x.type == KJIT_BOOL || x.type == KJIT_U64 || x.type == KJ_WEAK_INT)
-    kf_fail(w, location, KJIT_ERROR_TYPE, "`-` of %s; convert with int64(x) or float64(x)",
+    kf_fail(w, location, KJIT_ERROR_TYPE,
+            "`-` cannot be applied to %s; convert with int64(x) or float64(x)",
             kf_type_name(w, &x));
   else if (x.type != KJIT_ANY) {
     kjit_type type = kf_find_common_type(&x, &x);

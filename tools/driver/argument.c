@@ -487,8 +487,8 @@ void tool_keep_array(tool_arguments *arguments, const char *name, const tool_arr
   keep_argument(arguments, &argument);
 }
 
-/* Adds the matrix if the text is "@FILE.npz" with a file of scipy.sparse.save_npz and without an
- * array name. */
+/* Adds a sparse matrix to the arguments, for the text "@FILE.npz". The file was written by
+ * scipy.sparse.save_npz. */
 static bool add_sparse(tool_arguments *arguments, tool_scanner *scanner, const char *name)
 {
   tool_argument argument = { .name = tool_copy_text(name, strlen(name)) };

@@ -40,7 +40,7 @@ inline copied_text take_text(char *text)
   return copied_text(text, [](char *p) { kjit_free(nullptr, p); });
 }
 
-/* Throws an exception for a failure that this header has found. */
+/* Throws an exception for an error that the C++ interface itself detects. */
 [[noreturn]] inline void fail(kjit_status status, const std::string &message)
 {
   throw error(status, std::string(kjit_get_status_name(status)) + "\n" + message);

@@ -2,7 +2,8 @@
  * overlaps. */
 #include "quick.h"
 
-/* Stores the strides in elements. A contiguous tensor may have no strides. */
+/* Writes the tensor's strides, which count elements. A tensor without strides is contiguous, so its
+ * strides are computed from its shape. */
 static void list_strides(const kjit_tensor *tensor, int64_t *strides)
 {
   int64_t stride = 1;

@@ -86,8 +86,8 @@ def xoroshiro128p_uniform_float64(states, index):
     return (xoroshiro128p_next(states, index) >> u64(11)) * _DOUBLE_STEP
 
 
-# Numba's functions of both types round the two uniform numbers of the method of Box and Muller to float32. These
-# functions do the same, so that they give the same normal numbers.
+# The Box-Muller method computes a normal number from two uniform numbers. Numba rounds the uniform numbers to float32,
+# even for a float64 result. These functions do the same, so they return the same numbers as Numba.
 def xoroshiro128p_normal_float32(states, index):
     """Returns a normally distributed float32 with mean 0 and standard deviation 1 from
     states[index]."""

@@ -230,7 +230,8 @@ class Elements:
         return " @numba" if self.emitter.is_typed else ""
 
     def loaded(self, symbol):
-        """Returns the text of a function value that loads an element; the leaves are bound to it."""
+        """Returns the text of a function value that loads an element. Its last arguments are bound to
+        the leaves of the expression."""
         return f"bind_back({', '.join([symbol, *self.names()])})" if self.leaves else symbol
 
     def shape(self):

@@ -11,8 +11,8 @@ from . import folding, library, static
 
 
 def values_with_parts(body, parameters):
-    """Like folding.values, but items of tuples that are assigned to several names or to a loop
-    variable are expressions as well."""
+    """Like folding.values, but also returns expressions where folding.values returns None for a
+    name in `a, b = value` or for a loop variable. The expression is an item of the value."""
     found = folding.values(body, parameters)
     parts = {}
     for node in (n for statement in body for n in ast.walk(statement)):

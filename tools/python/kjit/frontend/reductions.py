@@ -131,8 +131,7 @@ class Reductions:
         return is_carried
 
     def check_last(self, statement, name, is_private):
-        """Reports a name whose value after the loop could depend on values from before the loop, except through the loop's last assignment.
-        """
+        """Called for a name that is read after the loop. Reports the name if an iteration may read it before assigning it."""
         reads = [n for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
         if is_private or reads and self.scope.first(statement.body, name) != "assigned":
             raise self.source.error(

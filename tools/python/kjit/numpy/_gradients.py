@@ -1,5 +1,5 @@
 """kjit.numpy.grad and kjit.numpy.value_and_grad: derivatives of programs over whole arrays. kjit.grad
-computes the same for a function that uses whole arrays."""
+and kjit.value_and_grad also accept such programs."""
 
 import functools
 

@@ -42,7 +42,8 @@ def in_order(texts, is_ordered):
 
 
 def ranked(values, there, texts, is_ordered=False):
-    """Returns (codes of strings in the order of the strings, the sorted strings)."""
+    """Returns (the codes of the values, the sorted strings). The code of a string is its index in
+    the sorted strings."""
     import numpy
 
     ordered = in_order(texts, is_ordered)

@@ -75,8 +75,8 @@ class _Body(Expressions):
         self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
         for name in stored & {*rows}:
             raise self.error(self.function, f"the row function assigns to its parameter `{name}`: use another name")
-        # A parameter that is a column and is assigned to becomes a variable, which begins with the
-        # column's value.
+        # If the function assigns to a parameter that is a column, the parameter becomes a variable.
+        # Its first value is the column's value.
         self.started = {name: self.aliases.pop(name) for name in sorted(stored & {*self.aliases})}
         self.stored, self.own = stored, stored | set(self.parameters)
         self.static = static.Names(python, self.own, None, True)
