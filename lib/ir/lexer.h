@@ -149,7 +149,8 @@ typedef struct ki_lexer {
   ki_token token; /* the lookahead token */
 } ki_lexer;
 
-/* Returns the language of the text, for the beginning of a message. */
+/* Returns the subject and the verb of a message about the language: "formulas have" or "kernel IR
+ * has". */
 static inline const char *ki_say_language_has(const ki_lexer *lexer)
 {
   return lexer->is_formula ? "formulas have" : "kernel IR has";

@@ -56,8 +56,7 @@ bool kp_is_range_only(const kp_simt *s);
 
 /* ---- uniform.c ---- */
 
-/* The position of the analysis, or of the rewriting, within the kernel's joint statements
- * (is_joint). */
+/* The current position while kjit analyses or rewrites the kernel's joint statements (is_joint). */
 typedef struct kp_simt_frame kp_simt_frame;
 struct kp_simt_frame {
   kp_simt_frame *outer;

@@ -28,8 +28,8 @@ static void fit_operand(ka_einsum *e, ka_factor *factor)
   }
 }
 
-/* Checks the number of parameters: the sum, and one for each operand. Trailing parameters may have
- * default values. */
+/* Checks that the epilogue has one parameter for the sum and one for each operand. Trailing
+ * parameters without an operand must have default values. */
 static void check_parameters(const ka_einsum *e)
 {
   const kjit_algorithm_options *o = &e->call->options;

@@ -123,8 +123,8 @@ class Known:
 
 
 def _is_known(value):
-    """Returns whether a tuple exists only at compile time: it is empty, or its items are constants and functions that are not all
-    numbers."""
+    """Returns whether a value exists only at compile time: a constant, a function, or a tuple of such values. A tuple of numbers
+    exists at run time, unless it is empty."""
     if not isinstance(value, tuple):
         return isinstance(value, _PLAIN) or is_function(value)
     return all(map(_is_known, value)) and not all(map(_is_number, value)) or not value

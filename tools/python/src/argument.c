@@ -67,8 +67,9 @@ static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_t
 }
 
 /* Fills the tensor of a buffer. *record receives the struct type of the elements, or KJIT_VOID if
- * they are not structs. The dtype is read from object, because the buffer may belong to a view of
- * object with another type. Dates, for example, are viewed as integers. */
+ * they are not structs. The dtype is read from object and not from the buffer, because the
+ * buffer can belong to a view of object with another element type. A NumPy array of dates, for
+ * example, is viewed as an array of integers. */
 static int fill_tensor(context_object *context, PyObject *object, const char *name,
                        binding_argument *storage, kjit_type *record)
 {

@@ -349,7 +349,7 @@ class Calls:
         for name, value in bound.arguments.items():
             if name == spread:
                 continue
-            # a constant whose type the signature changes is an argument like any other
+            # if the signature has a type for this parameter, the argument is converted, so the value of a constant is not used
             values[name] = static.UNKNOWN if kinds.get(name) else self.handed_over(value, python)
             if not isinstance(value, ast.AST):
                 continue
