@@ -182,6 +182,7 @@ def check_own_words():
     ordered = kjit.sort(whole[::-2])
     assert ordered.device == name_of(1)
     np.testing.assert_array_equal(ordered.to_host(), np.sort(x[::-2]))
+    np.testing.assert_array_equal(np.from_dlpack(whole[::3]), x[::3])
     assert kjit.array(a, device=name_of(0)).device == name_of(0)
     kjit.scan(kjit.array(x[::2], device=name_of(1)), "add", out=a)
     np.testing.assert_array_equal(a.copy_to_host(), x[::2].cumsum())

@@ -16,6 +16,21 @@ from .layouts import verify_cuda_ndarray_interface as verify_cuda_ndarray_interf
 _NoDeviceError = CLASSES["KJIT_ERROR_NO_DEVICE"]
 
 
+class _OfDlpack:
+    """A method of DLPack for arrays on a CPU device, whose __cuda_array_interface__ names no device. Arrays on a GPU have that
+    interface alone, as Numba's have. NumPy 1 calls the method of the class, with the array as the argument."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, array, kind):
+        if array is None:
+            return lambda array, *args, **options: self.__get__(array, kind)(*args, **options)
+        if array._own.device.startswith("cuda"):
+            raise AttributeError(f"'{kind.__name__}' object has no attribute '{self._name}'")
+        return getattr(array._own, self._name)
+
+
 class DeviceNDArray(_kjit.Held):
     """An array in device memory with NumPy's attributes.
 
@@ -86,20 +101,7 @@ class DeviceNDArray(_kjit.Held):
             "version": 3,
         }
 
-    def _exported(self, name):
-        """Returns a method of DLPack for an array on a CPU device, whose __cuda_array_interface__ names no device. Arrays on a GPU
-        have that interface alone, as Numba's have."""
-        if self._own.device.startswith("cuda"):
-            raise AttributeError(f"'DeviceNDArray' object has no attribute '{name}'")
-        return getattr(self._own, name)
-
-    @property
-    def __dlpack__(self):
-        return self._exported("__dlpack__")
-
-    @property
-    def __dlpack_device__(self):
-        return self._exported("__dlpack_device__")
+    __dlpack__, __dlpack_device__ = _OfDlpack("__dlpack__"), _OfDlpack("__dlpack_device__")
 
     @property
     def gpu_data(self):

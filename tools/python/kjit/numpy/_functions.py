@@ -218,7 +218,6 @@ def where(condition, x=None, y=None):
     return nonzero(condition) if x is None else chosen(condition, x, y)._mark_array()
 
 
-
 def clip(a, a_min=None, a_max=None, out=None):
     made = array_of(a)
     a_min, a_max = effective_bounds(made.dtype.text, a_min, a_max)
