@@ -95,4 +95,29 @@ kernel = cuda.jit(add)[1, 32]
 kernel(contiguous, gaps, 6)
 kernel(contiguous, gaps, 6)
 assert {host.ctypes.data, gaps.array.ctypes.data} <= set(last_launch()[1])
+
+
+class Interrupted:
+    """An array whose interface raises an exception the first time."""
+
+    def __init__(self, exception):
+        self.exception = exception
+
+    @property
+    def __cuda_array_interface__(self):
+        if self.exception:
+            exception, self.exception = self.exception, None
+            raise exception
+        return contiguous.__cuda_array_interface__
+
+
+# Ctrl-C inside a property of an argument is not lost.
+kernel(Interrupted(None), contiguous, 6)
+for exception in (KeyboardInterrupt, SystemExit):
+    before, _ = last_launch()
+    try:
+        kernel(Interrupted(exception), contiguous, 6)
+        raise AssertionError(f"{exception} is lost")
+    except exception:
+        assert last_launch()[0] == before
 print("ok")

@@ -412,6 +412,11 @@ static int ends_program(void)
   return PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception);
 }
 
+void binding_clear_usual(void)
+{
+  if (!ends_program()) PyErr_Clear();
+}
+
 /* The type that last failed to provide a buffer and was converted by DLPack. CuPy's arrays have the
  * buffer protocol, but raise an exception if their memory is on a GPU. For this type DLPack is
  * tried first. */

@@ -430,8 +430,11 @@ PyObject *binding_import(context_object *context, PyObject *object);
  * (kjit_device_kind). On the CPU the addresses are host addresses. Returns 1 and the tensor, whose
  * device is the first one. Returns 0 if the object has no such attribute, or if its
  * array is read-only, has a stream or is not aligned. The caller or binding_import then handles the
- * object. */
+ * object. An exception is then one that must not be lost. */
 int binding_read_interface(PyObject *object, int32_t device_kind, struct binding_argument *storage);
+/* Clears the current exception, unless it is KeyboardInterrupt or another one that does not derive
+ * from Exception. Called before another way of reading an object is tried. */
+void binding_clear_usual(void);
 /* Raises an exception that describes the error in an object's array. Returns NULL. */
 PyObject *binding_refuse(PyObject *object, const char *what);
 /* Checks a tensor: 0 to 8 dimensions, no negative extents, an address. Returns the error, or NULL

@@ -151,7 +151,7 @@ static int read_own(form_argument *argument, PyObject *own, uint32_t dtype)
   /* launches of kernels check such arrays, so they have no form */
   if (array->is_read_only) return 0;
   if (binding_before_write(array)) {
-    PyErr_Clear(); /* the general conversion raises the exception again */
+    binding_clear_usual(); /* the general conversion raises the exception again */
     return 0;
   }
   const kjit_tensor *tensor = kjit_get_tensor(array->array);
@@ -178,7 +178,7 @@ static int read_mapped(form_argument *argument, PyObject *object)
   PyObject *own = PyObject_GetAttrString(object, "_own");
   int is_read = own && read_own(argument, own, 0);
   Py_XDECREF(own); /* the object still holds a reference to the array */
-  PyErr_Clear();
+  binding_clear_usual();
   return is_read;
 }
 
@@ -250,7 +250,7 @@ static int read_foreign(form_list *list, form_argument *argument, PyObject *obje
     finish_tensor(argument, FORM_INTERFACE, storage);
     looked = 1;
   }
-  PyErr_Clear(); /* the general conversion raises the exception again */
+  binding_clear_usual(); /* the general conversion raises the exception again */
   return looked > 0;
 }
 

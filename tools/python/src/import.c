@@ -369,7 +369,7 @@ int binding_read_interface(PyObject *object, int32_t device_kind, binding_argume
   int is_read = dictionary && !read_interface(dictionary, &interface) && !interface.stream &&
                 !interface.is_read_only && is_aligned(&interface.tensor);
   Py_XDECREF(dictionary);
-  PyErr_Clear();
+  binding_clear_usual();
   if (!is_read) return 0;
   memcpy(storage->shape, interface.shape, sizeof interface.shape);
   memcpy(storage->strides, interface.strides, sizeof interface.strides);

@@ -45,7 +45,8 @@ static void add_route(dispatcher_object *self, route *made)
   self->routes[0] = made;
 }
 
-/* Reads the forms of all arguments. Returns 0 if an argument's form cannot be cached. */
+/* Reads the forms of all arguments. Returns 0 if an argument's form cannot be cached. An exception
+ * is then one that must not be lost, see binding_clear_usual. */
 static int read_forms(const configured_object *self, PyObject *const *items, Py_ssize_t count,
                       form_list *list)
 {
@@ -107,7 +108,7 @@ int route_try(configured_object *self, PyObject *const *items, Py_ssize_t count)
   launcher_object *launcher = (launcher_object *)Py_NewRef((PyObject *)self->launcher);
   int is_read = read_forms(self, items, count, &list);
   route *taken = is_read ? find_route(self->dispatcher, &list) : NULL;
-  int outcome = 0;
+  int outcome = !is_read && PyErr_Occurred() ? -1 : 0;
   if (taken) {
     taken->uses++;
     int is_failed =
@@ -202,5 +203,6 @@ PyObject *route_keep(PyObject *object, PyObject *given)
     if (made) add_route(self->dispatcher, made);
   }
   form_free(&list);
+  if (!is_read && PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
 }
