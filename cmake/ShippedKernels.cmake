@@ -39,4 +39,12 @@ set(shipped_kernels ${PROJECT_BINARY_DIR}/kernels/kernels.kjit)
 add_custom_command(OUTPUT ${shipped_kernels} COMMAND kjit-cache merge ${shipped_parts} --output ${shipped_kernels}
   COMMAND sh -c [[[ "$(stat -c %s "$1")" -le 40000000 ] || { echo "$1 has more than 40 MB" >&2; exit 1; }]] size ${shipped_kernels} DEPENDS ${shipped_parts} VERBATIM)
 add_custom_target(kjit-kernels DEPENDS ${shipped_kernels})
+# libkjit would ignore kernels of another build.
+install(CODE "
+  if(EXISTS \"${shipped_kernels}\")
+    execute_process(COMMAND \"$<TARGET_FILE:kjit-cache>\" list \"${shipped_kernels}\" OUTPUT_QUIET ERROR_VARIABLE why RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR \"\${why}Build the target kjit-kernels again, or remove ${shipped_kernels}.\")
+    endif()
+  endif()" COMPONENT runtime)
 install(FILES ${shipped_kernels} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kjit-${PROJECT_VERSION} COMPONENT runtime OPTIONAL)

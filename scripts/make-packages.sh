@@ -15,6 +15,8 @@ cmake --preset release -B "$build" -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_L
 cmake --build "$build" -j "$(nproc)"
 if [ "${KJIT_SHIPPED_KERNELS:-yes}" != no ]; then
   cmake --build "$build" -j "$(nproc)" --target kjit-kernels # minutes
+else
+  rm -f "$build/kernels/kernels.kjit" # of an earlier call
 fi
 (cd "$build" && cpack -G DEB -B "$folder" > packages.log 2>&1) || { cat "$build/packages.log" >&2; exit 1; }
 rm -rf "$folder/_CPack_Packages"

@@ -15,6 +15,8 @@ if [ -z "$build" ]; then
   cmake --build "$build" -j "$(nproc)"
   if [ "${KJIT_SHIPPED_KERNELS:-no}" != no ]; then
     cmake --build "$build" -j "$(nproc)" --target kjit-kernels # minutes
+  else
+    rm -f "$build/kernels/kernels.kjit" # of an earlier call
   fi
 fi
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:[^=]*=//p' "$build/CMakeCache.txt")

@@ -16,6 +16,8 @@ if [ -z "$build" ]; then
   cmake --build "$build" -j "$(nproc)" --target kjit-python kjit-python-package kjit-compile-child kjit-run kjit-compile kjit-cache
   if [ "${KJIT_SHIPPED_KERNELS:-yes}" != no ]; then
     cmake --build "$build" -j "$(nproc)" --target kjit-kernels # minutes
+  else
+    rm -f "$build/kernels/kernels.kjit" # of an earlier call
   fi
 fi
 if grep -q '^KJIT_STATIC_RUNTIME:[^=]*=ON' "$build/CMakeCache.txt"; then

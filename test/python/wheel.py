@@ -44,6 +44,22 @@ if os.path.exists(os.path.join(source, ".git")):
     assert {f"{top}/{name}" for name in ("CMakeLists.txt", "LICENSE", "NOTICE", "scripts/make-wheel.sh", "tools/python/packaging.py")} <= names
     with open(os.path.join(scratch, top, "pyproject.toml")) as file:
         assert 'build-backend = "packaging"' in file.read()
+
+
+def check_stale_kernels():
+    """A build tree whose file of compiled kernels belongs to another build gives no wheel."""
+    tree = os.path.join(scratch, "stale")
+    os.makedirs(os.path.join(tree, "kernels"))
+    for name in ("bin", "lib", "python", "CMakeCache.txt"):
+        os.symlink(os.path.join(build, name), os.path.join(tree, name))
+    with open(os.path.join(tree, "kernels/kernels.kjit"), "wb") as file:
+        file.write(b"compiled by another build " * 100)
+    done = subprocess.run([sys.executable, os.path.join(source, "tools/python/packaging.py"), tree, os.path.join(scratch, "none")], capture_output=True, text=True)
+    assert done.returncode == 1 and "build the target kjit-kernels again, or remove" in done.stderr and "Traceback" not in done.stderr, done
+    assert not os.path.exists(os.path.join(scratch, "none")), os.listdir(os.path.join(scratch, "none"))
+
+
+check_stale_kernels()
 environment = os.path.join(scratch, "environment")
 try:
     import ensurepip  # noqa: F401

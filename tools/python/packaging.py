@@ -94,6 +94,13 @@ def zip_folder(folder, wheel, record_name):
         out.writestr(record_name, "\n".join([*record, f"{record_name},,", ""]))
 
 
+def check_kernels(build, kernels):
+    """Ends the program if another build has made the file, because libkjit would ignore it."""
+    done = subprocess.run([build / "bin/kjit-cache", "list", kernels], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"{done.stderr}packaging.py: build the target kjit-kernels again, or remove {kernels}")
+
+
 def write_wheel(build, folder):
     extension, = (build / "python/kjit").glob("_kjit.*.so")
     with tempfile.TemporaryDirectory() as scratch:
@@ -105,7 +112,7 @@ def write_wheel(build, folder):
                     stripped(build / "lib" / compiler, package / compiler), stripped(build / "lib" / child, package / child)]
         # The kernels exist only if the target kjit-kernels was built, as for packages that are published.
         if (kernels := build / "kernels/kernels.kjit").exists():
-            subprocess.run([build / "bin/kjit-cache", "list", kernels], stdout=subprocess.DEVNULL, check=True)  # fails for another build's file
+            check_kernels(build, kernels)
             shutil.copy(kernels, package / f"kjit-{VERSION}/kernels.kjit")
         # Programs without $ORIGIN/.. in their run path look for libraries in folders of the build machine, which
         # the wheel does not have.
