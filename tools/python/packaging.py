@@ -179,4 +179,5 @@ def build_sdist(sdist_directory, config_settings=None):
 
 if __name__ == "__main__":
     first, target = sys.argv[1], pathlib.Path(sys.argv[2])
+    target.mkdir(parents=True, exist_ok=True)
     print(target / (write_sdist(target) if first == "--sdist" else write_wheel(pathlib.Path(first), target)))
