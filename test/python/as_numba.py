@@ -223,6 +223,12 @@ def calls_list(x):
 
 
 @njit
+def fills_list(x):
+    values = List([x, 2])
+    return len(values)
+
+
+@njit
 def makes_thing(x):
     return Thing().a
 
@@ -256,6 +262,7 @@ assert isinstance(calls_list, Dispatcher) and not isinstance(3, List) and by_pyt
         ("calls_program(1)", kjit.SourceError, "of_program"),
         ("calls_intrinsic(1)", kjit.SourceError, "intrinsic"),
         ("calls_list(1)", kjit.SourceError, "numba.typed.List"),
+        ("fills_list(1)", kjit.SourceError, "numba.typed.List"),
         ("makes_thing(1)", kjit.SourceError, "Thing"),
     ):
         path = os.path.join(folder, "uses.py")

@@ -2,7 +2,7 @@
 
 import ast
 
-from .. import _records, dtypes
+from .. import _missing, _records, dtypes
 from .._errors import SourceError, SourceTypeError, remember_raise
 from . import module as modules
 from . import closures, comprehensions, constant_lists, enums, folding, named, optional, ranges, static, temporaries, unrolling, walrus, words
@@ -60,7 +60,16 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         for node in nodes:
             name = type(node).__name__
             if name in words.INSTEAD and not (isinstance(node, (ast.List, ast.Set)) and id(node) in listed):
-                raise self.error(node, words.INSTEAD[name])
+                raise self.stand_in_around(nodes, node) or self.error(node, words.INSTEAD[name])
+
+    def stand_in_around(self, nodes, inside):
+        """Returns the error for a call of a stand-in, such as numba.typed.List, that contains a node, or None."""
+        for node in nodes:
+            if isinstance(node, ast.Call) and any(n is inside for n in ast.walk(node)):
+                text = _missing.text_of(self.static_value(node.func))
+                if text:
+                    return self.error(node, text)
+        return None
 
     def begin_arguments(self, known, spread):
         """Translates the parameters. *args without arguments is a known value, the empty tuple."""
