@@ -8,7 +8,7 @@ import ast
 import itertools
 
 from . import source as sources
-from . import comprehensions, constant_lists, loop_kernels, static, unrolling, walrus, words
+from . import comprehensions, constant_lists, inner_statements, loop_kernels, static, unrolling, walrus, words
 from .reductions import Reductions
 from .scope import COMPOUND, Scope, blocks
 from .temporaries import Temporaries
@@ -48,6 +48,9 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             body = ast.copy_location(ast.Return(self.node.body), self.node.body)
             made = ast.FunctionDef(name="lambda_", args=self.node.args, body=[body], decorator_list=[], returns=None)
             self.node = ast.copy_location(made, self.node)
+        whole = self.node
+        self.node = inner_statements.written(whole, function.__globals__)
+        self.is_reordered = self.node is not whole  # whether the order of statements differs from their order in the source
         arguments = self.node.args
         others = [a for a in (arguments.vararg, arguments.kwarg) if a]
         self.parameters = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *others]]
@@ -241,9 +244,10 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         around = [loop for loop in loops if any(n is statement for n in ast.walk(loop))]
         repeated = {id(n) for loop in around for n in ast.walk(loop)}
         begin = statement.lineno, statement.col_offset
+        earlier = _before(self.node, statement) if self.is_reordered else ()
         return name in self.parameters or any(
             isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-            and (id(n) in repeated or id(n) not in inside and (n.lineno, n.col_offset) < begin)
+            and (id(n) in repeated or id(n) in earlier or id(n) not in inside and (n.lineno, n.col_offset) < begin)
             for n in ast.walk(self.node)
         )
 
@@ -310,3 +314,13 @@ def _walk_same_loop(statement):
     if not isinstance(statement, (ast.For, ast.While)):
         for child in ast.iter_child_nodes(statement):
             yield from _walk_same_loop(child)
+
+
+def _before(node, end):
+    """Returns the ids of the nodes that precede the statement `end` in the tree of `node`."""
+    found, waiting = set(), [node]
+    while waiting and waiting[-1] is not end:
+        next_node = waiting.pop()
+        found.add(id(next_node))
+        waiting += reversed([*ast.iter_child_nodes(next_node)])
+    return found
