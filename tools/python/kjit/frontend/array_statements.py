@@ -209,6 +209,8 @@ class ArrayStatements:
         iterated, target = statement.iter, statement.target
         thing = self.static_value(iterated.func) if isinstance(iterated, ast.Call) else None
         is_indices = array_expressions.is_of_numpy(thing, "ndindex") and bool(iterated.args)
+        if is_indices and isinstance(iterated.args[0], ast.Tuple) and not iterated.args[0].elts:
+            raise self.error(iterated.args[0], "an empty tuple is not supported here")
         is_pairs = array_expressions.is_of_numpy(thing, "ndenumerate") and len(iterated.args) == 1
         is_unpacked = not isinstance(iterated, ast.Call) and isinstance(target, (ast.Tuple, ast.List))
         if not (is_indices or is_pairs or is_unpacked or self.is_flat(iterated)):

@@ -257,7 +257,7 @@ class Expressions(Forms):
 
     def of_Tuple(self, node):
         if not node.elts:
-            raise self.error(node, "an empty tuple is not supported here")
+            return [self.source.place(node), "()"]
         if any(isinstance(item, ast.Starred) for item in node.elts):
             return self.expression(_joined(node))
         return self.tuple_of(node, self.expression)
