@@ -109,6 +109,7 @@ import kjit, kjit.numpy, numpy as np
 from kjit import _state
 
 x = np.arange(100)
+kjit.numpy.fuse("now")  # otherwise a thread of Python compiles the expression, for which wait_background does not wait
 
 
 @kjit.njit
