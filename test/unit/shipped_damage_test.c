@@ -295,8 +295,9 @@ static int run_child(void)
   return is_right && !counts.compilations && counts.imports == KERNELS ? 0 : 1;
 }
 
-/* ThreadSanitizer ends a forked process that starts a thread. */
-#if defined(__SANITIZE_THREAD__)
+/* ThreadSanitizer ends a forked process that starts a thread. AddressSanitizer's allocator can be
+ * locked by another thread at a fork, and then a forked process waits for ever. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { CHILDREN = 0 };
 #else
 enum { CHILDREN = 3 };
