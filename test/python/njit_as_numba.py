@@ -261,3 +261,28 @@ if cross2d:
 for record in NESTED.copy()[1], NESTED[1].copy():  # a record of an array, and a record that owns its memory
     kjit.njit(field_arrays)(record)
     assert record["x"] == 9.5 and record["v"].tolist() == [7, 8], record
+
+# Integers of Python are int64 to Numba when it chooses a signature. What does not fit into 64 bits is rejected after the choice, and
+# narrower types drop the upper bits.
+INTEGERS = 5, -1, 300, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 2**70
+SIGNATURES = [f"{t}({t})" for t in ("int8", "int32", "int64", "uint8", "uint64", "float64")]
+PAIRS = [["int64(int64)", "uint64(uint64)"], ["uint64(uint64)", "int64(int64)"], ["int64(int64)", "float64(float64)"], ["uint64(uint64)", "float64(float64)"]]
+
+
+def outcome_of(package, signatures, value):
+    try:
+        result = package.njit(signatures)(lambda x: x)(value)
+    except (OverflowError, TypeError) as error:
+        return type(error)
+    return type(result), result
+
+
+for signatures in SIGNATURES + PAIRS:
+    for value in INTEGERS:
+        expected, came = (outcome_of(package, signatures, value) for package in (numba, kjit))
+        assert came == expected, (signatures, value, came, expected)
+try:
+    kjit.njit("int64(UniTuple(int64, 2))")(lambda t: t[0])((1, 2**63))
+    raise SystemExit("a tuple with 2**63 is taken")
+except OverflowError as error:
+    assert "9223372036854775808 does not fit into int64" in str(error), error

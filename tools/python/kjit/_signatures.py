@@ -23,7 +23,8 @@ def parse(thing):
 
 def choose(signatures, args, name):
     """Returns (the signature that fits the arguments best, the arguments converted to its types).
-    Raises TypeError if no signature fits, or if several fit equally well."""
+    Raises TypeError if no signature fits, or if several fit equally well, and OverflowError for an
+    integer that does not fit into 64 bits."""
     fitting = []
     for signature in signatures:
         if len(signature.args) == len(args):
@@ -38,7 +39,27 @@ def choose(signatures, args, name):
     best = [row for row in fitting if row[0] == least]
     if len(best) > 1:
         raise TypeError(f"{name}(): Ambiguous overloading for {', '.join(map(_describe, args))}: {listed}")
-    return best[0][1:]
+    _, signature, converted = best[0]
+    for kind, value in zip(signature.args, args):
+        _check_range(kind, value)
+    return signature, converted
+
+
+def _check_range(kind, value):
+    """Raises OverflowError if a Python integer cannot be passed as an integer of 64 bits. Bits above the width of a
+    narrower type are dropped, as in Numba."""
+    if isinstance(kind, types.BaseTuple):
+        for item_kind, item in zip(kind, value):
+            _check_range(item_kind, item)
+        return
+    if type(value) is not int or not isinstance(kind, types.Number):
+        return
+    wanted = types.as_dtype(kind)
+    if wanted.kind == "u" and value < 0:
+        raise OverflowError(f"{value} is negative, but the signature has {wanted}")
+    limits = {"i": (-(2**63), 2**63 - 1), "u": (0, 2**64 - 1)}.get(wanted.kind)
+    if limits and not limits[0] <= value <= limits[1]:
+        raise OverflowError(f"{value} does not fit into {'u' * (wanted.kind == 'u')}int64, but the signature has {wanted}")
 
 
 def _describe(value):
@@ -91,11 +112,13 @@ def _fit_array(kind, value):
 def _fit_number(wanted, value):
     import numpy
 
-    found = numpy.asarray(value).dtype
+    is_integer = type(value) is int
+    # Numba takes every integer of Python for an int64; _check_range rejects what does not fit.
+    found = numpy.dtype(numpy.int64) if is_integer else numpy.asarray(value).dtype
     if found.kind == "c" and wanted.kind != "c":
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and wanted.kind == "u" and value < 0:
-        raise OverflowError(f"{value} is negative, but the signature has {wanted}")
+    if is_integer and wanted.kind in "iu":
+        value = numpy.uint64(value % 2**64)
     made = numpy.asarray(value).astype(wanted)[()]
     if found == wanted:
         return _EXACT, made
