@@ -23,7 +23,7 @@ from . import config, cudadrv, errors, types
 from . import streams as _streams
 from . import words as _words
 
-# _kjit finds the source of a function that exec() has made only if the function was made after this call
+# from this call on, _kjit keeps the source of functions that exec() makes
 _kjit.listen()
 globals().update(types.NAMES)
 globals().update({name: kind for kind in types.VECTORS.values() for name in (kind.name, *kind.aliases)})

@@ -113,7 +113,7 @@ def take(value, after, has_stream=False):
     if kind is int or kind is float:
         return value
     if kind is _kjit.Array and value._is_element and value.dtype.text != "bf16":  # NumPy has no bfloat16
-        return value.to_host()[()]  # the result is a number, like an element of an array of NumPy or kjit.cuda
+        return value.to_host()[()]  # a copied element is passed as a number, like an element of a NumPy array
     if isinstance(value, host_arrays.MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own
     if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):

@@ -17,8 +17,9 @@ _NoDeviceError = CLASSES["KJIT_ERROR_NO_DEVICE"]
 
 
 class _OfDlpack:
-    """A method of DLPack for arrays on a CPU device, whose __cuda_array_interface__ names no device. Arrays on a GPU have that
-    interface alone, as Numba's have. NumPy 1 calls the method of the class, with the array as the argument."""
+    """A DLPack method that only arrays on a CPU device have, because their __cuda_array_interface__ names no device. Arrays on
+    a GPU have only that interface, as in Numba. NumPy 1 reads the method from the class and passes the array as an
+    argument."""
 
     def __init__(self, name):
         self._name = name
@@ -219,7 +220,7 @@ class DeviceNDArray(_kjit.Held):
                 shape.append(len(range(first, last, step)))
             else:
                 operator.index(k)
-        # without the ellipsis, integers for all axes select a copy of an element
+        # without the ellipsis, a key with an integer for each axis returns a copy of the element
         return self._view(self._own[(*key, Ellipsis)] if self.ndim else self._own, strides)
 
     def __getitem__(self, key):
@@ -299,8 +300,8 @@ class DeviceNDArray(_kjit.Held):
         return self._slice(tuple(0 if i in axes else slice(None) for i in range(self.ndim)))
 
     def split(self, section, stream=0):
-        """Returns a list of views of a one-dimensional array, with `section` elements each. Raises
-        ValueError for other dimensions."""
+        """Splits a one-dimensional array and returns a list of views with `section` elements each.
+        Raises ValueError if the array does not have one dimension."""
         if self.ndim != 1:
             raise ValueError("not implemented for non-1D arrays")
         return [self[at : at + section] for at in range(0, self.size, section)]
@@ -383,7 +384,7 @@ def has_interface(thing):
 
 
 def _numpy_dtype(kind):
-    own = getattr(kind, "dtype", None)  # of a record or a date
+    own = getattr(kind, "dtype", None)  # a record or date type has a NumPy dtype
     found = own if isinstance(own, numpy.dtype) else dtypes._NUMPY.get(kind.text)
     if found is None:
         raise NotImplementedError(f"kjit.cuda does not support arrays of {kind}: NumPy has no such type")

@@ -7,8 +7,8 @@ bfloat16 = types.bfloat16
 
 # The bits that a bfloat16 cannot keep decide how the conversion rounds: to nearest even, toward
 # zero, down or up. A float32 is rounded by its bits, so subnormal numbers are right, too. An
-# integer is first converted to a float64 whose lowest bit says whether a lower bit of the integer
-# was set.
+# integer is first converted to a float64. If the float64 cannot hold the lowest bits of the integer
+# and one of them is set, the float64's lowest bit is set.
 _OF_F32 = Text(
     "bf16_of_f32",
     """
@@ -96,7 +96,7 @@ for _name, _text in {
 for _name, _word in words._UNARY_HALF.items():
     _made[_name] = Form(f"cuda.bf16.{_name}", "x", f"{_word}(bf16({{x}}))")
 for _name in ("htanh", "htanh_approx"):
-    # in CUDA, the second function may be less exact; in kjit both are equally exact
+    # in CUDA, htanh_approx may be less exact than htanh; in kjit both are equally exact
     _made[_name] = Form(f"cuda.bf16.{_name}", "x", "tanh(bf16({x}))")
 for _name, _word in words._BINARY_HALF.items():
     _made[_name] = Form(f"cuda.bf16.{_name}", "a b", f"(bf16({{a}}) {_word} bf16({{b}}))")

@@ -38,7 +38,8 @@ class _Entry:
 
 
 def _status_of(error):
-    """Returns the driver's number of an error. The number is in parentheses in the message."""
+    """Returns the CUDA driver's number of an error, which the error's message has in
+    parentheses."""
     found = re.search(r"\((\d+)\)", str(error))
     return int(found[1]) if found else _UNKNOWN
 
@@ -123,8 +124,8 @@ _all = _Callbacks()
 
 
 def _renew():
-    """In a forked child: drops the parent's waiting functions. The child has no thread for them
-    either."""
+    """Drops the parent's waiting functions in a forked child. The child does not have the thread
+    that would call them."""
     global _all
     _all = _Callbacks()
 

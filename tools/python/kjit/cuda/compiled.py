@@ -46,7 +46,7 @@ class Kernel(_functions.Kernel):
         return self._for_shapes(tuple(shape_of(value, self.is_typed) for value in values))
 
     def _anew(self):
-        """Returns the same kernel, not yet translated."""
+        """Returns a new object for the same kernel, which is not yet translated."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__, _made=None, _is_loaded=False)
         made.__dict__.pop("_variants", None)
@@ -89,7 +89,7 @@ def device_text(kinds):
 
 
 def know_records(compiled, text):
-    """Declares the records that the types in `text` name to the context that compiles `compiled`."""
+    """Declares each record type that `text` contains in the context that compiles `compiled`."""
     for name in _records.NAMES.findall(text):
         _kjit.find_record(_state.context(*compiled._bits), name)
 
@@ -99,7 +99,8 @@ def any_layout(kind):
 
 
 def laid_out(kind):
-    """Returns the text of a type with its layout, as a launch binds an array without gaps."""
+    """Returns the kernel IR text of a type. An array type gets its layout, as for an array without
+    gaps at a launch."""
     layout = getattr(kind, "layout", "A")
     return kind.text if layout == "A" else f"{kind.text} {layout}"
 

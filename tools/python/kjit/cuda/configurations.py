@@ -16,7 +16,8 @@ _BOUNDS_HINT = (
 
 
 def whole_number(value, name):
-    """Returns a number as an integer. Raises TypeError, which names the number, for all other values."""
+    """Returns the value as an integer. Raises TypeError for a value that is not an integer; the message
+    begins with `name`."""
     try:
         return operator.index(value)
     except TypeError:
@@ -131,7 +132,7 @@ class Configured(_kjit.Configured):
 
     def _launch_with(self, *values, **named):
         """Launches with values that kjit's kernels accept."""
-        if self._launched_kernel is not self.dispatcher._kernel:  # it was translated again
+        if self._launched_kernel is not self.dispatcher._kernel:  # the kernel was translated again
             self._set_launcher(*self._make_launcher())
         if self._before is not None:
             self._before.synchronize()

@@ -1,8 +1,8 @@
 """Devices and contexts with Numba's names.
 
-On a machine without a GPU the CPU is the device. Its compute capability is the one of the PTX that
-`inspect_asm` shows. The environment variable KJIT_CPU_DEVICES creates several CPU devices, on which
-programs for several GPUs can be tested.
+On a machine without a GPU the CPU is the device. Its compute capability is that of the GPU for
+which `inspect_asm` shows PTX. The environment variable KJIT_CPU_DEVICES creates several CPU
+devices, on which programs for several GPUs can be tested.
 
 Each thread has a current device, which its arrays, streams, events and launches use. The C
 extension stores the current device (kjit._kjit.get_current_device), so kjit's other functions use
@@ -161,7 +161,7 @@ def _check_switch(device):
         )
 
 
-# The driver's names of the errors, as in Numba.
+# Error messages with the CUDA driver's names of the errors, as in Numba.
 _PEER_ACCESS_ON = (
     "[704] Call to cuCtxEnablePeerAccess results in CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED: kernels on {} can already access arrays of {}"
 )
@@ -393,8 +393,8 @@ def context_of(number):
 
 
 def current_context(devnum=None):
-    """Returns the context of the current device, which stays current in the thread. devnum: a
-    device that becomes current first."""
+    """Returns the context of the thread's current device. devnum: the number of a device that first
+    becomes the current device."""
     return Context(select_device(get_current_device().id if devnum is None else devnum))
 
 
@@ -411,8 +411,8 @@ def select_device(device_id):
 
 
 def close():
-    """Waits for queued work: on the main thread of all devices, on other threads of the current
-    device. Afterwards the thread has no current device."""
+    """Waits for all work that is queued on the current device, or on every device if the main
+    thread calls this function. Afterwards the thread has no current device."""
     for device in gpus if threading.current_thread() is threading.main_thread() else [get_current_device()]:
         device.reset()
     _kjit.set_current_device(None)

@@ -121,24 +121,25 @@ class Dispatcher(_kjit.Dispatcher):
 
     @property
     def result(self):
-        """The result type that the only signature of a device function declares, as text of the
-        kernel IR, or None."""
+        """The result type that the signatures of a device function declare, as text of the kernel
+        IR. None if they declare no result type or different ones."""
         results = {s.return_type for s in self._signatures} if self._is_device and self._is_fixed else ()
         kind = next(iter(results)) if len(results) == 1 else None
         return None if kind in (None, types.void) else kind.text
 
     @property
     def parameter_texts(self):
-        """The number types that the only signature of a device function declares, by position; None
-        for parameters of other types. None if the function has no or several signatures."""
+        """The names of the parameter types that the only signature of a device function declares,
+        with None for each parameter that is not a number. The whole property is None if the
+        function has no signature or several."""
         if not self._is_device or len(self._signatures) != 1 or not self._is_fixed:
             return None
         return _signatures.parameter_texts(self._signatures[0])
 
     @functools.cached_property
     def by_signature(self):
-        """The overload by which callers choose among the signatures of a device function, or None if the
-        function has one signature."""
+        """The overload through which the callers of a device function choose one of its signatures, or
+        None if there are no signatures to choose from."""
         is_chosen = self._is_device and self._is_fixed and len(self._signatures) > 1
         return _overloading.of_signatures(self, self._signatures) if is_chosen else None
 
@@ -272,8 +273,8 @@ class Dispatcher(_kjit.Dispatcher):
             configured._keep(tuple(args), fitting.conversions(args, fitted), self._kernel._for_arguments(values))
 
     def _resolving(self, action):
-        """Returns the result of an action that compiles. After the choice of an overload the kernel
-        is translated again."""
+        """Returns the result of action(), which compiles the kernel. If an overload has to be
+        chosen first, the kernel is translated again and the action is repeated."""
         return _overloading.resolving(action, self._renew)
 
     def _renew(self):

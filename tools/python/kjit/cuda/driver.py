@@ -41,7 +41,7 @@ class MemoryPointer:
         self.is_freed = False  # whether free() was called
         self._whole = owner.owner if isinstance(owner, MemoryPointer) else None
         self._owner = owner
-        self._parts = weakref.WeakValueDictionary()  # the views of the whole memory that exist
+        self._parts = weakref.WeakValueDictionary()  # the existing views of the whole memory
         if self._whole is not None:
             self._whole._parts[id(self)] = self
         self._finalizer = None if finalizer is None else weakref.finalize(self, finalizer)
@@ -243,7 +243,7 @@ def bytes_at(address, size):
 
 
 def _finish(stream):
-    """Without a stream, waits for all work of the device as well."""
+    """Waits for all work of the current device, unless the copy has a stream."""
     if not stream:
         _arrays.device().synchronize()
 

@@ -24,7 +24,8 @@ class NumbaInvalidConfigWarning(NumbaWarning):
     """The category of warnings about settings that have no effect."""
 
 
-# The errors of compilations. As in Numba, an error that a thread raises has none of these classes.
+# Errors of a compilation. An error that a thread of a kernel raises belongs to other classes, as in
+# Numba.
 NumbaError = _errors.ProgramError
 TypingError = _errors.ProgramError
 LoweringError = _errors.ProgramError

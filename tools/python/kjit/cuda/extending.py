@@ -1,4 +1,5 @@
-"""The names of `numba.cuda.extending`. A definition without a target holds in kernels and in functions of kjit.njit."""
+"""The names of `numba.cuda.extending`. A definition without a target applies to kernels and to functions of
+kjit.njit."""
 
 from .._overloading import makers
 from ..extending import __getattr__, is_jitted, register_jitable

@@ -90,8 +90,9 @@ def fit(signatures, function, args):
 
 
 def conversions(args, fitted):
-    """Returns for each argument the name of the type that a number was converted to, or None if the
-    argument is unchanged. A tuple gives a tuple."""
+    """Returns a tuple with an entry for each argument: the name of the type to which a number was
+    converted, or None for an unchanged argument. The entry for a tuple is a tuple of such
+    entries."""
     return tuple(map(_conversion, args, fitted))
 
 

@@ -2,9 +2,10 @@
 `numba.cuda._internal.cuda_fp8`: the types fp8_e5m2, fp8_e4m3 and fp8_e8m0, and conversions to their
 bits. The vector types x2 and x4 are missing.
 
-`fp8_e5m2(x)` rounds a number to the nearest even, and `fp8_e8m0(x)` upward to a power of two; numbers
-that are too large become the largest one. `float32(v)`, `int32(v)` and the other number types
-convert back. An integer that cannot hold the value is the nearest one."""
+`fp8_e5m2(x)` and `fp8_e4m3(x)` round a number to the nearest value of the type, ties to even.
+`fp8_e8m0(x)` rounds upward to a power of two. A number that is too large becomes the largest number
+of the type. `float32(v)`, `int32(v)` and the other number types convert back. A value that an
+integer type cannot hold becomes the nearest integer of that type."""
 
 import enum
 
@@ -36,8 +37,9 @@ class cudaRoundMode(enum.IntEnum):
 _E5M2, _E4M3, _E8M0, _RAW = "float8_e5m2", "float8_e4m3", "float8_e8m0", "bfloat16_raw"
 _STRUCTS = {name: f"struct {name} {{ bits: u8 }}" for name in (_E5M2, _E4M3, _E8M0)} | {_RAW: f"struct {_RAW} {{ x: u16 }}"}
 
-# Without saturation a number overflows if it would be rounded to more than the largest number: 448 is
-# even, so the number in the middle, 464, is rounded to it; 57344 is odd.
+# Without saturation a number overflows if it is rounded to more than the type's largest number. For
+# e4m3 this is 448, which is even, so 464, halfway to the next number, is rounded down. For e5m2 it is
+# 57344, which is odd, so 61440 is rounded up and overflows.
 _BITS_E5M2 = Text(
     "e5m2_bits",
     """
@@ -56,8 +58,8 @@ func e4m3_bits(x, const saturates: bool) -> u8 {
   return to_e4m3(x)
 }""",
 )
-# The exponent of the absolute value, biased by 127. Zero and everything below is 2^-127. A finite
-# number overflows only if it is rounded upward.
+# The exponent of the absolute value, biased by 127. Zero and all numbers below 2^-127 become
+# 2^-127. A finite number overflows only if it is rounded upward.
 _BITS_E8M0 = Text(
     "e8m0_bits",
     """
@@ -124,7 +126,7 @@ func {name}_of(x) @numba {{
 
 
 class _Kind(Form):
-    """A type, which makes values from numbers in kernels."""
+    """An 8-bit float type. A kernel calls it to make a value from a number."""
 
     def __init__(self, name, maker):
         super().__init__(f"cuda.fp8.{name}", "x", "{x})")
@@ -209,7 +211,7 @@ _converters: dict = {}
 
 def converter(emitter, word, own):
     """Returns the name of a func that converts a number or a value of these types to the type
-    `word`. own: the text that converts numbers."""
+    `word`. own: the kernel IR text that converts a number."""
     key = word, own
     if key not in _converters:
         _converters[key] = Text(f"{word}_of_float8", _converter_text(word, own), (_VALUE,))

@@ -47,8 +47,8 @@ def _parse_layout(text):
 
 
 def _check_layout(kinds, cores):
-    """Raises TypeError if a type of a signature has other dimensions than the layout. A type with one
-    dimension stands for a single value, too."""
+    """Raises TypeError if a type of a signature does not have the number of dimensions in the layout.
+    For a single value, `()`, a type with one dimension is accepted as well."""
     for i, (kind, core) in enumerate(zip(kinds, cores), 1):
         if not isinstance(kind, types.Array):
             if core:
@@ -132,7 +132,7 @@ class GUFunc(_ufuncs.Attributes):
     """A generalized ufunc: applies a function of small arrays to larger arrays, whose loop
     dimensions broadcast."""
 
-    runs_in_python, has_code = True, False  # an njit function leaves calls to Python
+    runs_in_python, has_code = True, False  # Python makes the calls of a gufunc in an njit function
 
     def __init__(self, function, signatures, layout, device=None, writable=(), identity=None):
         """signatures: an empty list means that each call determines the types; such a call has to
@@ -260,7 +260,8 @@ class GUFunc(_ufuncs.Attributes):
             try:
                 self._launch(count, loop, inputs, wholes)
             except KernelError:
-                self._finish(outs, places, hosts, wholes, is_on_device)  # the elements that the kernel has computed
+                # stores the elements computed before the error
+                self._finish(outs, places, hosts, wholes, is_on_device)
                 raise
             for i, old in before.items():
                 new = on_host(inputs[i])
@@ -346,9 +347,9 @@ class GUFunc(_ufuncs.Attributes):
         return numpy.array(host).astype(dtype).reshape(shape)
 
     def _write_back(self, argument, moved, new, loop, axes):
-        """Copies the elements that the function has written back to an input array. An input of
-        another type was converted to a copy; it stays unchanged unless writable_args names it, as
-        in NumPy."""
+        """Copies an input that the function changed from the kernel's copy back to the caller's
+        array. An input of another type was converted to a copy; it stays unchanged unless
+        writable_args names it, as in NumPy."""
         if not isinstance(argument, (numpy.ndarray, arrays.DeviceNDArray)) or argument.dtype != new.dtype and not self._converts_back:
             return
         count = new.ndim - 1 if moved.ndim else 0

@@ -6,7 +6,7 @@ import numpy
 
 
 def check_order(order, known="CF"):
-    """Raises ValueError if an array cannot have the order."""
+    """Raises ValueError unless the order is one of the letters in `known`."""
     if order not in tuple(known):
         raise ValueError(f"order must be {' or '.join(map(repr, known))}, not {order!r}")
 

@@ -33,8 +33,9 @@ func libdevice_narrow_{direction}(x: f64) {{
 
 
 def _towards(direction):
-    """Returns the expression for the neighbour of m in the direction if the exact result is `above`
-    or `below` m, else for m."""
+    """Returns the kernel IR expression that rounds a result in the direction. `m` is the number
+    nearest to the exact result, and `above` or `below` is true if the exact result is above or
+    below m."""
     return {
         "rd": "below ? nextafter(m, f64(-inf)) : m",
         "ru": "above ? nextafter(m, f64(inf)) : m",
@@ -120,8 +121,8 @@ def _directed():
         _add(f"fadd_{direction}", "x y", f"fma_{direction}(f32({{x}}), 1f32, f32({{y}}))")
         _add(f"fsub_{direction}", "x y", f"fma_{direction}(f32({{x}}), 1f32, -f32({{y}}))")
         _add(f"fmul_{direction}", "x y", f"fma_{direction}(f32({{x}}), f32({{y}}), {zero.replace('f64', 'f32')})")
-        # If the quotient or root of float32 numbers is not itself a float32, its distance from each float32 is so large
-        # that its float64 value is on the correct side of it.
+        # An exact quotient or root of float32 numbers is either a float32 or far from every float32. Rounding the exact
+        # result to float64 therefore never moves it past a float32.
         _add(f"fdiv_{direction}", "x y", f"{narrowed}(f64(f32({{x}})) / f64(f32({{y}})))", narrow)
         _add(f"frcp_{direction}", "x", f"{narrowed}(1f64 / f64(f32({{x}})))", narrow)
         _add(f"fsqrt_{direction}", "x", f"{narrowed}(sqrt(f64(f32({{x}}))))", narrow)
@@ -164,8 +165,8 @@ def _to_integers():
                 _add(f"{source}2{name}_{direction}", "f", f"{result}({word}({kind}({{f}})))")
 
 
-# Functions of floats. The float64 function has this name, and the float32 function has the suffix
-# f.
+# Names of functions of floats. The float64 function has the listed name, and the float32 function
+# has the suffix f.
 _OF_ONE = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt rsqrt
 cbrt rcbrt erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma floor ceil trunc round rint j0 j1 y0 y1 sinpi cospi
 sincos sincospi modf frexp""".split()

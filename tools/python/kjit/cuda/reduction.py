@@ -94,7 +94,7 @@ def check_target(options, what="vectorize"):
         warnings.warn("nopython kwarg for cuda target is redundant", RuntimeWarning, stacklevel=3)
     if options.get("target") not in (None, "cuda"):
         raise NotImplementedError(
-            f"kjit.cuda.vectorize(target={options['target']!r}): kjit.vectorize supports both the CPU and GPUs"
+            f"kjit.cuda.vectorize(target={options['target']!r}) is not supported: use kjit.vectorize, which supports both the CPU and GPUs"
         )
 
 
@@ -183,7 +183,9 @@ def choose_row(rows, name, args, found, rules):
 
 def check_out(name, result, out, casting="same_kind"):
     if not numpy.can_cast(result, out.dtype, casting):
-        raise TypeError(f"{name}: out has elements of type {out.dtype}, which results of type {result} are not converted to")
+        raise TypeError(
+            f"{name}: out has elements of type {out.dtype}, but casting={casting!r} does not allow results of type {result} to be converted to it"
+        )
 
 
 def _takes(name, wanted):
@@ -199,7 +201,7 @@ def codes_of(inputs, results):
     return "".join(dtype.char for dtype in inputs), "".join(dtype.char for dtype in results)
 
 
-# For each value of casting=, the rule for the argument's type and the signature's type.
+# For each value of casting=, the rules that compare the argument's type with the signature's type.
 _CASTING_RULES = {"no": (_is_equal,), "equiv": (_is_equal,)}
 
 

@@ -69,7 +69,8 @@ class Stream:
     def async_done(self):
         """Returns an awaitable that completes after the work that is queued now. Its result is the
         stream."""
-        import asyncio  # takes half as long to import as all of kjit.cuda
+        # imported here, because importing asyncio takes half as long as importing all of kjit.cuda
+        import asyncio
 
         _check_handle(self._own)
         loop = asyncio.get_running_loop()
@@ -144,7 +145,7 @@ def unwrap(stream):
 
 def wait_for(stream):
     """Waits for the work that a stream contains now; the default stream needs no waiting. A copy
-    that is ordered by a stream calls the function first, because copies are not queued on streams.
+    with a stream argument calls this function first, because copies are not queued on streams.
     Raises TypeError if the argument is not a stream."""
     own = unwrap(stream)
     if own is None:
@@ -188,8 +189,9 @@ def external_stream(ptr):
     legacy and the per-thread default stream.
 
     On a GPU the driver checks the handle when the stream is used. On the CPU only the handles of
-    kjit's own streams are streams; a use of another handle raises kjit.ArgumentError. Raises
-    TypeError if ptr is not an integer, and ValueError if it has more than 64 bits or is negative.
+    kjit's own streams are valid; the use of a stream with another handle raises kjit.ArgumentError.
+    Raises TypeError if ptr is not an integer, and ValueError if it has more than 64 bits or is
+    negative.
     """
     handle = _handle_of(ptr)
     if handle in (0, 1, 2):
@@ -212,8 +214,8 @@ def _handle_of(ptr):
 
 
 def _check_handle(own):
-    """Raises ArgumentError for the handle of a stream that cannot exist: on the CPU, streams are
-    kjit's own."""
+    """Raises ArgumentError for a stream of another library if the device is a CPU, because all CPU
+    streams are kjit's own."""
     if isinstance(own, Foreign) and _arrays.device().kind != "cuda":
         text = f"the handle {own.handle:#x} is no stream: on the CPU, only the handles of cuda.stream() are streams"
         raise _errors.CLASSES["KJIT_ERROR_ARGUMENT"](text, "KJIT_ERROR_ARGUMENT")

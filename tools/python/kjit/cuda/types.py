@@ -228,7 +228,8 @@ class BaseTuple(Type):
         return len(self.types)
 
     def shape(self):
-        """Returns the nesting of the tuple as a Shape, the form in which arguments describe it."""
+        """Returns the Shape of an argument of this type, which describes how its tuples are
+        nested."""
         from .._shapes import Shape
 
         items = (k.shape() if isinstance(k, BaseTuple) else None for k in self.types)
@@ -281,7 +282,8 @@ class NumberClass(Type):
         super().__init__("", f"class({self.dtype})")
 
     def shape(self):
-        """Returns the compile-time value in the form that arguments have."""
+        """Returns the Known of an argument of this type, which has the class as a compile-time
+        value."""
         from .._shapes import Known
 
         return Known(self.given)
@@ -453,7 +455,7 @@ class Literal(Type):
 
 
 def _literal(name, kind, base):
-    """Returns the class of the literal types of a type."""
+    """Returns the subclass of Literal for constants of the type `kind`."""
 
     def __init__(self, value):
         self.literal_value, self.literal_type = value, kind

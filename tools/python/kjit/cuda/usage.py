@@ -12,8 +12,8 @@ _VARIABLE = re.compile(
 
 
 def measure(ptx, name):
-    """Returns the bytes that the PTX declares in one memory space. Variables follow each other at
-    their alignment."""
+    """Returns the bytes that the PTX declares in one memory space. Each variable begins at the
+    first address after the preceding one that fits its alignment."""
     end = 0
     for space, align, bits, count in _VARIABLE.findall(ptx):
         if space == SPACES[name]:

@@ -10,7 +10,8 @@ _of_numpy = getattr(numpy, "exceptions", numpy).AxisError
 class AxisError(ShapeError, _of_numpy):  # type: ignore[misc, valid-type]
     """Raised if an array does not have an axis. `axis` is the axis and `ndim` the number of dimensions of the array.
 
-    Like NumPy's class, it is made from these two and a prefix, or from a message alone.
+    As for NumPy's class, the arguments are the axis, ndim and a prefix of the message, or a message
+    alone.
     """
 
     __module__ = "kjit.numpy"

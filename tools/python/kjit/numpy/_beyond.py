@@ -92,7 +92,8 @@ _REPEATED = frozenset(
 )
 
 
-# The functions whose frequent calls run in C: the name of the C function, and its number.
+# The functions whose frequent calls run in C, each with the name of the C function and the number
+# that the C function receives.
 _QUICK = {
     "reshape": ("reshape", 0), "ravel": ("ravel", 0), "flatten": ("flatten", 0), "transpose": ("transpose", 0), "squeeze": ("squeeze", 0),
     "expand_dims": ("expand_dims", 0), "concat": ("concat", 0), "hstack": ("concat", 1), "vstack": ("concat", 2), "stack": ("stack", 0),
@@ -102,8 +103,8 @@ _QUICK = {
 
 
 def _quick(made, name):
-    """Returns the shortcut of a function in _QUICK. The number None is the function's row in the
-    table of operations."""
+    """Returns the shortcut of a function in _QUICK, which runs frequent calls in C. If the number
+    in _QUICK is None, the C function receives the row of the operation in _table."""
     from ._table import ROWS
 
     quick, number = _QUICK[name]
@@ -281,7 +282,8 @@ def _vectorize(*args, **options):
 
     def call(*args, **options):
         found = by_numpy(made, args, options)
-        return call if found is made else found  # made(function) completes a decorator with options
+        # this call has passed the function to a decorator that was made with options only
+        return call if found is made else found
 
     call.__doc__ = made.__doc__
     return call

@@ -82,7 +82,8 @@ def _as_own(x, text, place, copy):
         if KIND[x.dtype.text] == "c" and KIND[text] != "c":
             raise TypeError("asarray: complex numbers cannot be converted to real ones; use x.real")
         x = _engine.cast(x, text)
-        x = x._mark_array()  # operators in place change arrays, also without dimensions
+        # operators such as += change this array in place, even if it has no dimensions
+        x = x._mark_array()
     return x if is_here else _kjit.copy_of(_state.context(), x, place)
 
 
@@ -282,7 +283,7 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, a
 
     endpoint: whether stop is the last number. retstep: returns (numbers, step) instead. If start or
     stop is an array, the result has one more dimension, at `axis`. Raises ShapeError if num is
-    negative. Integers are the numbers rounded down.
+    negative. For an integer dtype the numbers are rounded down.
     """
     num = operator.index(num)
     if dtype is not None and KIND[_text(dtype, None)] in "iu":
@@ -339,7 +340,7 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 def _triangle(x, k, compare, what):
     if not x.ndim:
         raise ShapeError(f"{what}: x has no dimensions, but must have at least one")
-    if x.ndim == 1:  # the rows of a square matrix
+    if x.ndim == 1:  # every row of a square matrix is x
         from . import _manipulation
 
         x = _manipulation.broadcast_to(x, (x.size, x.size))

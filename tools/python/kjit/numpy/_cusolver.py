@@ -1,4 +1,4 @@
-"""Matrix decompositions by cuSOLVER, for arrays on a GPU. The functions are those of _lapack.
+"""Matrix decompositions by cuSOLVER, for arrays on a GPU. The module has the functions of _lapack.
 
 cuSOLVER's matrices are column-major: it reads the memory of a row-major matrix as the transposed
 matrix. Each function says how it handles that. cuSOLVER decomposes the matrices of a stack one after the
@@ -59,7 +59,8 @@ def _handle(device):
 
 
 class Checked:
-    """The functions of this module. what: the name of the operation, for error messages."""
+    """Gives access to the functions of this module; any other attribute raises LibraryError. what:
+    the name of the operation, for the message."""
 
     def __init__(self, what):
         _nvidia.library("cuSOLVER", "linalg")

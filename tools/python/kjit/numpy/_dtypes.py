@@ -61,8 +61,8 @@ def dtype_of(thing):
 
 
 def lasting_text(thing):
-    """Returns the name of the data type that an object names, or None if the object may name another
-    type later."""
+    """Returns the name of the data type that an object names, or None if the object may name
+    another type later."""
     is_numpys = type(thing).__module__.split(".")[0] == "numpy" or isinstance(thing, type) and thing.__module__ == "numpy"
     return dtype_of(thing).text if isinstance(thing, (str, dtypes.DType)) or thing in (bool, int, float, complex) or is_numpys else None
 

@@ -12,7 +12,8 @@ _ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
 
 def read(operands):
     """Returns (expression, arrays) for the operands of einsum. The operands are an expression and
-    arrays, or arrays and their lists of axes in turn. A last list has the axes of the result."""
+    arrays, or each array followed by the list of its axes. In the second form an additional list at
+    the end has the axes of the result."""
     if operands and isinstance(operands[0], str):
         return operands[0].replace(" ", ""), operands[1:]
     if len(operands) < 2:
@@ -63,7 +64,8 @@ def view(expression, x):
 
 
 def _axes(term, rank, given):
-    """Returns the letters of a term, with a number for each axis that ... stands for in the term of the operand, given."""
+    """Returns the axes of a term: its letters, and in the place of `...` a number for each axis that it stands for. rank:
+    the number of axes of the operand. given: the operand's term, which determines how many axes `...` stands for."""
     before, dots, after = term.partition("...")
     missing = rank - len(given.replace("...", ""))
     return [*before, *(range(missing) if dots else ()), *after]
@@ -87,8 +89,8 @@ def _in_steps(expression, arrays, optimize):
 
 
 def _parts(expression):
-    """Returns the terms of the operands and the term of the result. An expression without an arrow
-    has a result term with ... if an operand has it, and the letters that occur once, in alphabetical order."""
+    """Returns the terms of the operands and the term of the result. If the expression has no arrow, the result
+    term consists of `...`, if an operand has it, and of the letters that occur once, in alphabetical order."""
     given, arrow, result = expression.partition("->")
     if arrow:
         return given.split(","), result

@@ -129,7 +129,8 @@ def clip(x, /, min=None, max=None, *, out=None):
 
 
 def effective_bounds(text, low, high):
-    """Returns the bounds of clip(), with None for a Python integer beyond which the type has no elements."""
+    """Returns the bounds of clip(). None replaces a Python integer that is outside of the type's range and
+    therefore limits no element."""
     if KIND[text] not in "iu":
         return low, high
     limits = _dtypes.iinfo(_dtypes.BY_TEXT[text])

@@ -28,7 +28,7 @@ def quick(name, number=0):
 
 def new(shape, text, device):
     """Returns a new array for a result, with undefined contents. Raises ShapeError for more than MOST_RANK dimensions.
-    Without dimensions it is an array where NumPy has a scalar: operators in place do not change it."""
+    An array without dimensions stands for a NumPy scalar: operators such as += make a new array."""
     if len(shape) > MOST_RANK:
         raise ShapeError(f"an array has at most {MOST_RANK} dimensions, not {len(shape)}")
     made = _kjit.empty(_state.context(), shape, text, device)
@@ -150,7 +150,8 @@ def broadcast(shapes, what="operands"):
 
 
 def is_index(x):
-    """Returns whether an object can be an integer argument. Arrays with dimensions have `__index__`, too."""
+    """Returns whether an object can be an integer argument. `__index__` alone does not decide, because
+    arrays with dimensions have it, too."""
     return hasattr(x, "__index__") and not getattr(x, "ndim", 0)
 
 
@@ -221,8 +222,8 @@ def copied_result(x):
 
 
 def flat_target(out):
-    """Returns a one-dimensional view of a contiguous array that receives results, also if the array
-    stands for a scalar, whose reshaped arrays are copies."""
+    """Returns a one-dimensional view of a contiguous array that receives results. For an array that
+    stands for a scalar, reshape() would return a copy instead."""
     return out.reshape(-1) if out.ndim else out._view((1,), (1,), 0)
 
 
@@ -327,8 +328,8 @@ def elementwise(row, operands, out=None, where=None):
 
 
 def _elementwise_of_others(row, operands):
-    """Computes an operation for operands that an operator leaves to their classes: a class that computes NumPy's ufuncs
-    does so, and array-like objects are converted. Raises PromotionError for other objects."""
+    """Computes an operation for operands that are not arrays or numbers. If the class of an operand implements NumPy's
+    ufuncs, it computes the operation. Array-like objects are converted. Raises PromotionError for other objects."""
     if row.ufunc is not None and any(map(has_ufuncs, operands)):
         return getattr(_numpy(), row.ufunc)(*operands)
     ready = ready_operands(operands)
@@ -495,7 +496,7 @@ def _casts():
 
 def assigned(value, target):
     """Returns the value of an assignment as an operand. NumPy converts lists, None, texts and other Python
-    objects to the type of the array, and raises its errors for objects that are no numbers."""
+    objects to the type of the array, and raises an error for objects that are not numbers."""
     if isinstance(value, Array) or _dtypes.is_scalar(value):
         return value
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
@@ -565,7 +566,7 @@ def to_indices(function, shape, values, arrays, device):
 def reduce_axes(x, operator, axes, text, keepdims=False, accumulator=None, initial=None):
     """Reduces an array along the tuple `axes` by a kjit operator, and returns a new array of
     type `text`. All reductions end here."""
-    if not axes and x.ndim:  # for the extension, no axes are all axes
+    if not axes and x.ndim:  # the extension reads an empty tuple as all axes
         line = x.reshape(-1)
         rows = line._view((x.size, 1), (line._strides[0], 1), 0, True)
         return reduce_axes(rows, operator, (1,), text, False, accumulator, initial).reshape(tuple(x.shape))

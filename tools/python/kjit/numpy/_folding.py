@@ -335,7 +335,8 @@ def _update(ufunc, loop, flat, places, values, text, device):
 
     shape = tuple(places.shape)
     if len(loop.inputs) == 1:
-        # an index that occurs several times: a ufunc of one operand is applied once for each occurrence
+        # a ufunc of one operand is applied once for each occurrence of an index, so the update ignores
+        # its second operand
         loop, values = Loop(ufunc, (loop.inputs[0],), loop.outputs), [False if text == "bool" else 0]
         func = Func("update", f"func update(x0, x1) {{ return {stored(loop.call('x0'), loop.outputs[0], text)} }}", (loop.text,))
     else:

@@ -214,7 +214,7 @@ def compress(condition, a, axis=None):
 
 def where(condition, x=None, y=None):
     if (x is None) != (y is None):
-        return NotImplemented  # None is an object of which NumPy makes an array
+        return NotImplemented  # NumPy makes an array of the object None
     return nonzero(condition) if x is None else chosen(condition, x, y)._mark_array()
 
 

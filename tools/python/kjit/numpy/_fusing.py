@@ -24,13 +24,13 @@ from ._funcs import Func
 NEVER, LATER, NOW = range(3)
 _MODES = {False: NEVER, True: LATER, "now": NOW}
 _WORDS = {"": LATER, "1": LATER, "on": LATER, "0": NEVER, "off": NEVER, "now": NOW}
-# The sighting at which an expression is compiled, and the maximum number of expressions that wait
-# for the compiler.
+# An expression is compiled when it is computed for the second time. At most 16 expressions wait for
+# the compiler.
 _SIGHTINGS, _MOST_WAITING = 2, 16
 
-# Compiled funcs, (module, name), by the key of an expression. The extension reads this dictionary.
-# The keys of reductions are tuples.
-# The keys of element-wise expressions on the CPU are Lines of the extension.
+# The compiled func of each expression, by the expression's key, which is a tuple for a reduction. A
+# func is a pair (module, name), or a Line of the extension for an element-wise expression on the
+# CPU. The extension reads this dictionary.
 FUNCTIONS: dict[bytes | tuple, Any] = {}
 _expressions: dict[bytes | tuple, "Expression"] = {}
 
@@ -101,7 +101,8 @@ class Expression:
 
 
 def _as_text(func):
-    """Returns a Func in the form of the funcs that another one calls."""
+    """Returns the Text of a Func, so that another Func can list it among the funcs that it
+    calls."""
     return Text(func.name, func.text)
 
 
@@ -130,8 +131,8 @@ def _find(key, nodes, inputs):
 def choose(expression, result):
     """Returns the func of an expression as (module, name).
 
-    None means that the caller must run the operations one by one. A function means the same, and that the
-    extension has to call the function when the result is ready.
+    If the result is None, the caller must run the operations one by one. If it is a function, the caller
+    must do the same and call the function afterwards; it starts the compilation.
     """
     key, nodes, inputs = expression
     found = _find(key, nodes, inputs)
@@ -209,8 +210,8 @@ _is_idle = threading.Condition(_lock)
 
 
 def _renew():
-    """In a forked child: replaces the lock, which a thread of the parent may hold, and forgets the
-    waiting expressions. The child has no compiling thread."""
+    """Replaces the lock in a forked child, because a thread of the parent may hold it, and forgets
+    the waiting expressions. The child has no compiling thread."""
     global _lock, _is_idle, _is_working
     _lock = threading.Lock()
     _is_idle = threading.Condition(_lock)
@@ -223,7 +224,8 @@ os.register_at_fork(after_in_child=_renew)
 
 @atexit.register
 def _leave():
-    """At exit: lets no further job begin. `_state` then interrupts the running one, because its handler is older."""
+    """Prevents further jobs from beginning at exit. `_state` interrupts the running job afterwards, because exit
+    handlers that were registered earlier run later."""
     global _is_leaving
     with _lock:
         _is_leaving = True
@@ -262,8 +264,8 @@ def _compile_kernel(found, key, make, prepare, finish):
 
 
 def _compile_line(found, texts, line):
-    """Compiles the C function of a Line on another thread. Returns False if the extension has to ask
-    again."""
+    """Compiles the C function of a Line on another thread. Returns False if too many jobs wait; the
+    extension then has to ask again."""
     context = _state.context()
 
     def compile_function():
@@ -287,7 +289,7 @@ def _work():
                 return
             job = _waiting[0]
         job()
-        del job  # frees the arrays that it holds
+        del job  # frees the arrays that the job holds
         with _lock:
             if _waiting:
                 _waiting.pop(0)
@@ -521,7 +523,8 @@ def _compared_with_object(row, operands):
     return _creation.full(x.shape, row.name == "not_equal", device=x.device)
 
 
-# The operator that Python calls for the other operand.
+# The method of the right operand that Python calls if the left operand's class does not compute the
+# operator.
 _REFLECTED = {
     "less": "__gt__", "greater": "__lt__", "less_equal": "__ge__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
     "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__", "floor_divide": "__rfloordiv__", "remainder": "__rmod__",
@@ -531,8 +534,8 @@ _REFLECTED = {
 
 
 def _operands_of_others(row, operands):
-    """Returns the operands of an operator with array-like objects converted, or the result or NotImplemented if an
-    operand's class computes it."""
+    """Returns the operands of an operator as a tuple, with array-like objects converted. If the class of an
+    operand computes the operator, returns its result or NotImplemented instead."""
     reflected = _REFLECTED.get(row.name, "")
     others = [x for x in operands if not _operands.is_operand(x)]
     if row.ufunc is not None and any(_operands.has_ufuncs(x) and not _operands.overrides(type(x), reflected) for x in others):
@@ -591,8 +594,8 @@ def _is_repetition(operands):
 
 
 def renew_context():
-    """In a forked child: forgets the funcs, which belong to the parent's context, and sets the new
-    context."""
+    """Forgets the funcs in a forked child, because they belong to the parent's context, and sets
+    the new context."""
     FUNCTIONS.clear()
     _expressions.clear()
     _engine.context_of_expressions = _state.context()

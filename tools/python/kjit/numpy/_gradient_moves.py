@@ -113,8 +113,9 @@ def _placed(g, key, shape, like):
 
 
 def _gathered(x, move):
-    """Records a function that only moves elements. Its derivative follows from the move of the
-    elements' positions."""
+    """Records move(x), which only moves elements. To find the derivative, the function also moves
+    an array with the positions of the elements, which gives the source of each element of the
+    result."""
     shape = x.shape
     value = as_array(raw(x))
     numbers = _space(value).arange(math.prod(shape))

@@ -152,7 +152,8 @@ def _add_item(made, x, item, axis):
         first, last, step = item.indices(extent)
         count = len(range(first, last, step))
         made.offset += first * stride if count else 0
-        made.add(count, stride * step if abs(step) <= extent else stride)  # no second element is beyond the extent
+        # with a step beyond the extent, there is at most one element, so the stride is arbitrary
+        made.add(count, stride * step if abs(step) <= extent else stride)
     else:
         made.offset += position(item, extent, axis) * stride
     return axis + 1
@@ -373,8 +374,9 @@ def _selected(x, mask):
 
 # ---- few elements ----
 
-# NumPy reads and writes up to this number of elements on the CPU in less time than kjit's kernels, by
-# indices and by masks. _MOST_TRIED bounds the elements of rows that indices may select.
+# Up to this number of indices (_FEW) or of mask elements (_FEW_OF_MASK), NumPy reads and writes
+# elements on the CPU in less time than kjit's kernels. If x has several dimensions, an index can
+# select a whole row, so the number of indices times the size of x must not exceed _MOST_TRIED.
 _FEW, _FEW_OF_MASK, _MOST_TRIED = 2**14, 2**12, 2**20
 
 

@@ -135,7 +135,7 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
     those of the windows."""
     extents = _engine.shape_of(window_shape)
     given = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [normalize_axis(each, x.ndim) for each in given]  # one may come twice
+    axes = [normalize_axis(each, x.ndim) for each in given]  # an axis may occur twice
     if len(extents) != len(axes):
         raise ShapeError(f"sliding_window_view: the window has {len(extents)} extents, but there are {len(axes)} axes")
     shape = list(x.shape)

@@ -111,7 +111,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
     if x.dtype.text == text and not copy:
         return x
     made = _engine.copied(x) if x.dtype.text == text else _engine.cast(x, text)
-    return made._mark_result() if x._is_scalar else made._mark_array()  # operators in place change arrays, also without dimensions
+    # operators such as += change the copy of an array in place, even if it has no dimensions
+    return made._mark_result() if x._is_scalar else made._mark_array()
 
 
 @quick("astype")
@@ -293,7 +294,7 @@ def _as_numpys(self, dtype=None, *, copy=None):
 
     if self.device != "cpu" or self.dtype.text == "bf16":
         return _refused_array(self)
-    if _kjit.take_interrupt(self):  # in the request for a buffer by numpy.asarray
+    if _kjit.take_interrupt(self):  # Ctrl-C was pressed while numpy.asarray requested a buffer
         raise KeyboardInterrupt
     try:
         elements = memoryview(self)

@@ -56,8 +56,8 @@ def is_masked(x):
 
 
 def _yields(reflected, x):
-    """Returns whether an operator leaves an operand of another class to the class: it has the reflected operator or a
-    priority over NumPy's arrays."""
+    """Returns whether the class of an operand computes operators itself: it has the reflected operator, NumPy's
+    `__array_ufunc__`, or a priority over NumPy's arrays."""
     kind = type(x)
     if isinstance(x, _BUFFERS):
         return False
@@ -143,8 +143,9 @@ def learn_scalars(operands):
 
 # ---- comparisons with integers that the type of the array does not have ----
 
-# The comparison that has the same result for every element if the number on the right is replaced: by the type's
-# largest number for a number above the range, and by its smallest number for a number below it.
+# A number outside of the type's range is replaced by the largest number of the type (_ABOVE) or by the smallest
+# one (_BELOW). The tables have the comparison that then gives the same results: x < 300 becomes x <= 255 for
+# uint8.
 _ABOVE = {"less": "less_equal", "less_equal": "less_equal", "not_equal": "less_equal", "greater": "greater", "greater_equal": "greater", "equal": "greater"}
 _BELOW = {"less": "less", "less_equal": "less", "equal": "less", "greater": "greater_equal", "greater_equal": "greater_equal", "not_equal": "greater_equal"}
 _MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal", "greater_equal": "less_equal"}

@@ -47,8 +47,9 @@ def is_numpys(x, most):
 
 
 def _sort_without_ties(host):
-    """Returns the indices that sort the elements of one dimension, or None if elements are equal, whose
-    order NumPy's fast sort does not keep. For few elements NumPy's stable sort is as fast."""
+    """Returns the indices that sort a one-dimensional array, or None if elements are equal, because
+    NumPy's fast sort does not keep their order. Few elements are sorted by NumPy's stable sort, which
+    is as fast for them."""
     if host.size <= _FEW_STABLE:
         return host.argsort(kind="stable")
     found = host.argsort()
@@ -150,7 +151,8 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     if _dtypes.is_scalar(x2):
         from . import _creation
 
-        x2 = _creation.asarray(x2, device=x1.device)  # its own type: 2.5 lies between integers
+        # not converted to the type of x1, because 2.5 lies between two integers
+        x2 = _creation.asarray(x2, device=x1.device)
     text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], "searchsorted")
     x1, x2 = _engine.converted(x1, text), _engine.converted(x2, text)
     out = _engine.new(tuple(x2.shape), "i64", x1.device)

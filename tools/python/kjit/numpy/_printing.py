@@ -1,4 +1,4 @@
-"""Prints arrays as NumPy does. Only the elements that are shown of a large array are copied to the
+"""Prints arrays as NumPy does. Of a large array, only the elements that are shown are copied to the
 host."""
 
 import itertools

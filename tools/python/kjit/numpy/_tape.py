@@ -113,7 +113,8 @@ def _add(a, b):
 
 
 def _completed(node, g):
-    """Returns the derivative with respect to a result, with zeros for items of a tuple that were not used."""
+    """Returns the derivative with respect to a result. If the result is a tuple, zeros replace the
+    derivatives of items that the program has not used."""
     if not isinstance(node.value, tuple):
         return g
     return tuple(zeros(as_array(x)) if item is None else item for x, item in zip(node.value, g, strict=True))
@@ -230,7 +231,9 @@ def zeros_of(value):
 
 
 def units(shape, like):
-    """Yields each unit vector of a shape, as an array or number as the given value."""
+    """Yields arrays in which one element is 1 and all others are 0, one array for each element of
+    the shape. like: determines the type and the device of the arrays. Without dimensions, yields
+    the number 1.0."""
     if not shape:
         yield 1.0
         return

@@ -3,8 +3,8 @@ them on the CPU and cuFFT on a GPU.
 
 float32 and complex64 are transformed in these types, and integers as float64. norm: "backward"
 divides the inverse transforms by the number of elements, "forward" divides the forward transforms,
-and "ortho" divides both by its square root. Other values raise ValueError. Without cuFFT, a
-transform on a GPU raises kjit.numpy.LibraryError.
+and "ortho" divides both by the square root of this number. Other values raise ValueError. Without
+cuFFT, a transform on a GPU raises kjit.numpy.LibraryError.
 """
 
 from . import _beyond, _creation, _dtypes, _engine, _lines, _manipulation

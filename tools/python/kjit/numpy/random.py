@@ -237,7 +237,7 @@ class Generator:
         return take(x, self.permutation(x.shape[axis]), axis=axis)
 
     def shuffle(self, x, axis=0):
-        """Shuffles x, an array or a list, in place along an axis. Lists have no other axis than 0."""
+        """Shuffles x, an array or a list, in place along an axis. For a list, axis must be 0."""
         if isinstance(x, _kjit.Array):
             x.copy_from(self.permutation(x, axis))
         elif isinstance(x, MutableSequence):
@@ -454,7 +454,7 @@ class Generator:
         edges = [parameter_of("triangular", word, x, self._device) for word, x in zip(("left", "mode", "right"), (left, mode, right))]
         if any(isinstance(x, _kjit.Array) for x in edges):
             ascend = _map(lambda a, b, c: (f64(a) <= f64(b)) & (f64(b) <= f64(c)) & (f64(a) < f64(c)), *edges)
-            _check_all(ascend, lambda: "triangular: left, mode and right of an element ascend and are not all equal")
+            _check_all(ascend, lambda: "triangular: left, mode and right of each element must ascend and must not all be equal")
         return self._draw("triangular", edges, size)
 
     def vonmises(self, mu, kappa, size=None):
@@ -596,7 +596,7 @@ def _factor(cov, check_valid, tol, method):
     if check_valid != "ignore" and (
         not numpy.allclose(cov, cov.T, tol, tol) or (values < -tol * max(values.max(), 1)).any()
     ):
-        text = "multivariate_normal: cov is not symmetric and positive semidefinite"
+        text = "multivariate_normal: cov must be symmetric and positive semidefinite"
         if check_valid == "raise":
             raise ValueError(text)
         warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -30,7 +30,7 @@ def _common(a, b):
     a, b = _OF_PYTHON.get(a, a), _OF_PYTHON.get(b, b)
     if set(kinds) <= set("bui"):
         return _UINT64 if kinds == "uu" else _INT64
-    # Numba treats the conversion of int16 to float32 as exact, but not that of uint16.
+    # Numba treats the conversion of int16 to float32 as exact, but not the conversion of uint16.
     a, b = (_INT64 if t is numpy.uint16 else t for t in (a, b))
     return numpy.promote_types(a, b).type
 
@@ -55,7 +55,8 @@ def _shifts(a, b):
 
 
 def _powers(a, b):
-    """Numba has a power of a float32 and an integer. It also fits best for a bool and an int32."""
+    """Returns the type in which a power is computed. Numba has a power of a float32 and an integer,
+    which it also chooses for a bool and an int32."""
     is_single = a is numpy.float32 and _kind(b) in "bui" or a in _BOOLS and b is numpy.int32
     return numpy.float32 if is_single else _common(a, b)
 
@@ -119,7 +120,8 @@ BINARY = {
 
 
 def _unary(function, of_bool):
-    """Numba computes in the operand's own width and returns 64 bits."""
+    """Returns a unary operator for all types. Numba computes integers in the operand's own width
+    and converts the result to 64 bits."""
 
     def apply(value):
         kind = _kind(type(value))

@@ -51,8 +51,8 @@ class _Code(_functions._Compiled, _kjit.Function):
         return _kjit.get_result_type(*self._module(), ", ".join(cuda_types.typeof(v).text for v in values))
 
     def call(self, *values):
-        """Calls the code. Errors of kjit name the location in this file, which the program does not
-        know, so they are raised again without it."""
+        """Calls the code. kjit's errors have a location in this file, which tells the program
+        nothing, so they are raised again without a location."""
         try:
             return self(*values)
         except ZeroDivisionError:
@@ -72,7 +72,7 @@ def _has_type(value):
 def _compiled(function, values):
     """Returns the function that computes `function` for values of these types."""
     if not isinstance(function, language.Form) and not all(map(_has_type, values)):
-        return lambda *values: arithmetic.typed(function(*values))  # for lists and texts, which only the interpreter has
+        return lambda *values: arithmetic.typed(function(*values))  # compiled functions cannot take lists and texts
     if len(values) > _MOST_PARAMETERS:
         name = getattr(function, "__name__", repr(function))
         raise TypeError(f"{name}() has {len(values)} arguments, but a simulated function can have at most {_MOST_PARAMETERS}")
@@ -112,7 +112,7 @@ class Computed:
                 return self._function(*arguments, **keywords)
             bound = dict(zip(self._function.parameters, arguments)) | keywords
             arguments = tuple(bound.get(name) for name in self._function.parameters)
-        # Python's own numbers become NumPy's here, whose types _known has.
+        # Python numbers become NumPy scalars, because _known has only the types of these.
         values = tuple(map(arithmetic.typed, arguments))
         kinds = tuple(map(type, values))
         if kinds not in self._known:

@@ -22,8 +22,8 @@ def hide():
         debugger.skip = _OWN | (debugger.skip or set())
 
 
-# The same as an expression without a call of a Python function, into which a debugger that has just
-# been started would step.
+# An expression that does the same as hide(), but calls no Python function, because a debugger that
+# has just been started would step into it.
 _TEMPLATE = ast.parse(
     "SET(GETTRACE().__self__, 'skip', OWN | (GETTRACE().__self__.skip or EMPTY))"
     " if IS(GET(GETTRACE(), '__self__', NONE), BDB) else NONE",
@@ -35,7 +35,7 @@ _NAMES = {
 
 
 class _Placed(ast.NodeTransformer):
-    """Copies the template to the location of a node."""
+    """Makes a copy of the template whose nodes have the location of a given node."""
 
     def __init__(self, rewriter, node):
         self._rewriter, self._node = rewriter, node
@@ -53,6 +53,6 @@ class _Placed(ast.NodeTransformer):
 
 
 def hiding(rewriter, node):
-    """Returns the statements that follow a statement that starts a debugger, as a list. They have the location of the statement,
+    """Returns a list of statements to insert after a statement that starts a debugger. They have the location of the statement,
     so that the debugger does not stop at them."""
     return [ast.copy_location(ast.Expr(_Placed(rewriter, node).visit(_TEMPLATE)), node)]

@@ -154,13 +154,15 @@ def _times(factor):
 
 
 def _bits_of(kind):
-    """Returns (bits, mask) of the integers that a function of bits takes a type to: 32 or 64 bits."""
+    """Returns (number of bits, mask of these bits) of the integer to which a function of bits
+    converts its argument, which has 32 or 64 bits."""
     bits = 64 if kind in (_I64, _U64) else 32
     return bits, (1 << bits) - 1
 
 
 def _of_bits(function):
-    """function(value, bits): value is the integer without sign, with this number of bits."""
+    """Returns the rule for a function of the bits of an integer. function(value, bits): value is
+    the argument as an unsigned integer with this number of bits."""
 
     def of_integer(kind):
         bits, mask = _bits_of(kind)

@@ -95,8 +95,8 @@ def _check_homes(function, args, stream):
 
 
 def _check_home(name, value, here):
-    """Raises kjit.ArgumentError for an array that the device `here` cannot access. name: of the
-    parameter, `t[0]` for an item of a tuple."""
+    """Raises kjit.ArgumentError for an array that the device `here` cannot access. name: the
+    parameter's name in the message, such as `t[0]` for an item of a tuple."""
     if isinstance(value, (cuda_arguments.In, cuda_arguments.Out, cuda_arguments.InOut)):
         value = value.value
     if isinstance(value, tuple):

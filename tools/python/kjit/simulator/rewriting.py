@@ -59,9 +59,8 @@ def _is_literal(node):
 
 
 class _Rewriter:
-    """Returns a rewritten copy of the syntax tree of one function. namespace: the globals of the rewritten function,
-    to which the rewriter adds the objects that new nodes refer to. bound: the function's local
-    names."""
+    """Rewrites a copy of the syntax tree of one function. namespace: the globals of the rewritten function, to which
+    the rewriter adds the objects that new nodes refer to. bound: the function's local names."""
 
     def __init__(self, function, bound, rewritten):
         self.source = source.of(function)
@@ -70,7 +69,8 @@ class _Rewriter:
         self._names = {}
 
     def visit(self, node):
-        """Returns the node, or the list of statements, that replaces a node, which stays as it is."""
+        """Returns the node, or the list of statements, that replaces the given node. The given node
+        is not changed."""
         rewrite = _REWRITES.get(type(node))
         return self.copy(node) if rewrite is None else rewrite(self, node)
 
@@ -147,8 +147,8 @@ class _Rewriter:
             if is_known:
                 if words.place(value):
                     return _at(node, ast.Attribute(self.name(words.NOW, node), words.place(value), ast.Load()))
-                # A type here is an argument, such as the dtype of an array; visit_Call handles
-                # types that are called.
+                # A type that this method finds is an argument, such as the dtype of an array, and
+                # stays a type. visit_Call handles types that are called.
                 return self.name(value if isinstance(value, (type, dtypes.DType)) else self._instead(value), node)
         return self.copy(node)
 
@@ -233,7 +233,8 @@ class _Rewriter:
     def visit_Call(self, node):  # noqa: N802
         is_known, called = self.known(node.func)
         if is_known and words.needs_site(called):
-            # an array that belongs to its location in the program
+            # the call creates an array that belongs to its location, which becomes the first
+            # argument
             node = self.copy(node)
             node.args.insert(0, _at(node, ast.Constant((self.source.file, node.lineno, node.col_offset))))
             return node
@@ -261,8 +262,8 @@ class _Rewriter:
         return node
 
     def visit_Expr(self, node):  # noqa: N802
-        """Adds to a call of breakpoint() or pdb.set_trace() that the debugger does not step into
-        kjit's own functions."""
+        """Adds statements after a call of breakpoint() or pdb.set_trace(), so that the debugger
+        does not step into kjit's own functions."""
         called = node.value.func if isinstance(node.value, ast.Call) else None
         name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", None)
         node = self.copy(node)
@@ -284,8 +285,8 @@ class _Rewriter:
         return _at(node, ast.arg(node.arg, None))
 
     def whole(self, node):
-        """Returns the rewritten syntax tree of the function itself as that of a function with a name.
-        The caller sets the default values."""
+        """Returns the rewritten syntax tree of the function. A lambda becomes a function with a name.
+        The result has no default values, which the caller sets."""
         if isinstance(node, ast.Lambda):
             value = _at(node.body, ast.Return(node.body))
             node = _at(node, ast.FunctionDef("simulated", node.args, [value], [], None))
@@ -329,12 +330,13 @@ class Rewritten:
         function, whose signature converts arguments and result."""
         key = function, getattr(given, "result", None), getattr(given, "parameter_texts", None)
         if key not in self._known:
-            known = self._known[key] = Recursive(function)  # for recursive calls
+            known = self._known[key] = Recursive(function)  # recursive calls find this object
             try:
                 known.made = words.converting(self._make(function), key[1], key[2])
             finally:
                 if known.made is None:
-                    del self._known[key]  # after a mistake in the function, or Ctrl-C, another launch begins anew
+                    # after an error in the function, or Ctrl-C, the next launch rewrites the function again
+                    del self._known[key]
             self._known[key] = known.made
         return self._known[key]
 

@@ -75,7 +75,7 @@ def of_block(name):
 
 
 def of_warp(name):
-    """Returns the function for a warp operation that takes a mask and a value."""
+    """Returns the function that kernels call for a warp operation with a mask and a value."""
     return lambda mask, value: wait(name, _bits(mask, name), value)
 
 
@@ -96,7 +96,8 @@ def syncwarp(mask=0xFFFFFFFF):
     wait("syncwarp", _bits(mask, "syncwarp"))
 
 
-# The mask of activemask(): the lanes that wait in it when no thread of the block can run.
+# Stands for a mask in activemask(), whose result has the lanes that wait in activemask() when no
+# other thread of the block can run.
 _ANY_LANES = -1
 
 

@@ -116,7 +116,8 @@ def _atomic(change):
     return apply
 
 
-# A NaN stays in the array, and a NaN is not stored over a number, as by atomic.max on all targets.
+# Returns the element after atomic.max. As on all targets, a NaN stays in the array, and a NaN does
+# not replace a number.
 def _largest(old, value):
     return value if value > old else old
 
@@ -148,7 +149,7 @@ def _compare_and_swap(ary, index, old, val):
     return found
 
 
-# The number of iterations after which a `while` loop lets other threads run.
+# A thread lets other threads run each time its `while` loops have done this number of iterations.
 _PATIENCE = 64
 
 
@@ -160,7 +161,8 @@ def give_way():
 
 
 def _nothing():
-    """A fence, which does nothing, because memory accesses are always in order here."""
+    """Replaces the fences. It does nothing, because memory accesses are always in order in the
+    simulator."""
 
 
 # ---- stores and conversions ----

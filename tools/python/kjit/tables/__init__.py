@@ -10,7 +10,7 @@ from .running import constant, run
 __all__ = ["NA", "Missing", "Series", "Table", "isna", "table"]
 
 
-_OWN = "use the table's own library for what is no function of rows"
+_OWN = "use the table's own library for operations that do not call a function of rows"
 _INSTEAD = {"join": "merge() joins tables", "group_by": "its name is groupby()", "query": "filter() takes a function of a row"}
 
 

@@ -11,7 +11,8 @@ from . import fold_kernels, keys, own_folds
 from .fold_kernels import COUNT, FIRST, GREATEST, LAST, LEAST, NAN, NAT, PLAIN, SUM, TOTAL
 from .running import Result
 
-_MOST_PARTIAL = 1 << 22  # maximum number of partial results of all chunks together, if there are fewer rows
+# maximum number of partial results of a fold in all chunks together; the number of rows if that is larger
+_MOST_PARTIAL = 1 << 22
 # number of results of a fold that fit into a cache; up to this number each core gets several chunks
 _MOST_EXTENT = 1 << 14
 _NO_FLAGS = numpy.zeros(1, bool)
@@ -23,14 +24,16 @@ class Typed(Function):
 
 
 def _chunks(rows, extent):
-    """Returns the number of chunks of rows. Each chunk has `extent` results of each fold."""
+    """Returns the number of chunks into which the rows are divided. extent: the number of results
+    of a fold in each chunk."""
     cores = len(os.sched_getaffinity(0))
     most = 4 * cores if extent <= _MOST_EXTENT else cores
     return max(1, min(most, rows // 4096, max(_MOST_PARTIAL, rows) // max(1, extent)))
 
 
 class Folds:
-    """The folds for all columns in a call. One pass over the rows computes them."""
+    """The folds of all columns in one call of agg(). One pass over the rows computes all of
+    them."""
 
     def __init__(self, groups):
         self.groups, self.columns, self.is_done = groups, [], False
@@ -97,7 +100,8 @@ class Values:
         for function in functions:
             wanted.update(own_folds.wanted(function, self.dtype))
             if self._may_be_nan():
-                wanted.add(SUM)  # the sum detects a NaN, which is the extremum of an array that contains a NaN
+                # a NaN in the sum shows that a group has a NaN, which is then the group's minimum and maximum
+                wanted.add(SUM)
         if self.decimal is not None and SUM in wanted:
             wanted.add(TOTAL)  # detects an overflow of the sum
         return wanted
@@ -112,7 +116,8 @@ class Values:
         return () if kinds and self._may_be_nan() and numpy.isnan(self.fold(SUM)).any() else kinds
 
     def _fold_of(self, kind):
-        """Returns SUM in place of TOTAL, unless the values are 64-bit integers."""
+        """Returns the fold to compute for `kind`: SUM instead of TOTAL if the sum cannot overflow,
+        that is unless the values are 64-bit integers."""
         is_wide = self.dtype.kind in "iu" and self.dtype.itemsize == 8
         return SUM if kind == TOTAL and not is_wide else kind
 
@@ -301,7 +306,8 @@ def _same(x):
 
 
 def _of_group(function):
-    """Returns a function of (group number, the values group by group, the offsets of the groups)."""
+    """Returns a compiled function of (j, present, values, offsets) that calls `function` with the
+    values of the group present[j]."""
 
     def of_group(j, present, values, offsets):
         g = present[j]
@@ -329,7 +335,8 @@ def own(values, function):
 
 
 def _of_present(values, present, found):
-    """Returns the results of the groups with values, in an array for all groups."""
+    """Returns a Result for all groups. found: the results of the groups in `present`, which have
+    values."""
     made = numpy.zeros(len(values.groups), found.dtype)
     made[present] = found
     return values.result(made)

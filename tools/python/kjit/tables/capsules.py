@@ -205,7 +205,7 @@ def _chunk(held, dtype):
 
 
 class _Memory:
-    """The bytes of a buffer, for NumPy. Keeps the struct alive that the bytes belong to."""
+    """The bytes of a buffer, for NumPy. The object keeps the struct that owns the bytes alive."""
 
     def __init__(self, held, address, count):
         self.held = held

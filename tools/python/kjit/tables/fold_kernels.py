@@ -3,8 +3,8 @@
 which is_key is false, belongs to no group.
 
 flags: for each column an array of bools, true for elements that are not missing; it is used only if
-`flagged` is true for the column. skips: for each column the values that count as missing as well:
-PLAIN for no others, NAN for NaN, or NAT for NaT. Each thread folds chunks of the rows into its own arrays.
+`flagged` is true for the column. skips: for each column whether NaN (NAN), NaT (NAT) or no value (PLAIN)
+counts as missing in addition to the flags. Each thread folds chunks of the rows into its own arrays.
 """
 
 import typing

@@ -20,8 +20,8 @@ class Callee(words.Form):
 
 
 class Demand(words.Form):
-    """The value of a pair where Python needs a value. A missing value raises TypeError at the
-    location of the expression."""
+    """Takes the value out of a pair if Python needs a value that is not missing, such as a
+    condition. A missing value raises TypeError at the location of the expression."""
 
     def __init__(self, name, message, condition="v[0]"):
         self.name, self.message, self.condition = name, message, condition

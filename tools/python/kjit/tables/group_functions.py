@@ -129,15 +129,16 @@ def _statements(text, place, known=()):
 class _Columns(NamedTuple):
     """The columns that a function reads: name -> parameter."""
 
-    whole: dict  # the arrays that the function itself receives
-    elements: dict  # the arrays of reductions, with the elements of all rows
+    whole: dict  # columns that the function uses outside of reductions
+    elements: dict  # columns that reductions read, including their missing elements
     flags: dict  # for each column in `elements` with missing values: which elements are not missing
 
 
 class _Group(ast.NodeTransformer):
     """Rewrites the body of a function of the group `name`. facts: name of a column -> its Fact.
-    needed: the columns without whose values a reduction is NaN; required: the columns of integers
-    without whose values a reduction has no result."""
+    needed: the columns of reductions that are NaN if the group has too few values in the column.
+    required: the columns of integers whose minimum or maximum does not exist if the group has no
+    values in the column."""
 
     def __init__(self, function, source, name, own, facts):
         self.python, self.source, self.name, self.facts = function, source, name, facts
@@ -155,7 +156,8 @@ class _Group(ast.NodeTransformer):
             name = node.targets[0].id
             used = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
             others = {other for other in used & {*stored} if other not in self.arrays}
-            is_whole = isinstance(tree, ast.FunctionDef) and node in tree.body  # not in a loop
+            # a statement of the function itself, not of a loop or branch
+            is_whole = isinstance(tree, ast.FunctionDef) and node in tree.body
             changing = {other for other in others if not is_whole or stored.count(other) != 1}
             if stored.count(name) == 1 and name not in parameters and not changing and self.reads_columns(node.value):
                 self.arrays[name] = node.value
@@ -316,7 +318,8 @@ class _Element:
         return value, [*self.flagged.values(), *conditions]
 
     def take(self, made):
-        """Returns the parameter for the expression of a name."""
+        """Returns a name for the reduction's func, and records that the call passes the expression
+        under this name."""
         self.given[made.id] = made
         return ast.Name(made.id, ast.Load())
 
@@ -346,7 +349,8 @@ class _Element:
         if isinstance(node, ast.BinOp):
             return ast.BinOp(self.of(node.left), node.op, self.of(node.right))
         if isinstance(node, ast.UnaryOp):
-            is_not = isinstance(node.op, ast.Invert)  # `~` of arrays of bools is their `not`
+            # `~` of an array of bools negates each element
+            is_not = isinstance(node.op, ast.Invert)
             return ast.UnaryOp(ast.Invert() if is_not else node.op, self.of(node.operand))
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and not isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
             return ast.Compare(self.of(node.left), node.ops, [self.of(node.comparators[0])])

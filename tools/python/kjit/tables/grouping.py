@@ -129,8 +129,8 @@ class GroupBy:
             _check(name, pair)
         self._forget()
         groups, labels = self._find()  # kept in variables, because another thread may call _forget before the end
-        # (column or function of a row, whether decimals are integers) -> the folds, and functions
-        # of groups, of all its aggregations
+        # (column or function of a row, whether its decimals are computed as integers) -> the folds
+        # and the functions of groups that its aggregations need
         wanted = {}
         for column, how in aggregations.values():
             folds = aggregating.NAMED[how][0] if isinstance(how, str) else (how,) if callable(how) else ()
@@ -157,7 +157,8 @@ class GroupBy:
 
     def _forget(self):
         """Forgets groups that read their keys in the memory of the table. The program may have
-        changed the keys since, and keys out of the range found before are no indices of results."""
+        changed the keys since then, and a key outside of the old range would be an invalid
+        index."""
         found = self._found
         if found and len(self._names) == 1 and isinstance(found[0], keys.RangeGroups):
             self._found = None
@@ -206,7 +207,7 @@ def _method(name):
 
     method.__name__, method.__doc__ = (
         name,
-        f'Returns the aggregation "{name}" of all columns that are no keys, see `agg`.',
+        f'Returns the aggregation "{name}" of all columns that are not keys, see `agg`.',
     )
     return method
 
@@ -250,8 +251,8 @@ def usable(column):
 
 
 def _groups_of(column):
-    """Returns (the groups of one column, a function that returns the list of their keys as a
-    Result)."""
+    """Returns (the groups of one column, a function that returns a list with the Result of their
+    keys)."""
     values, there = keys.whole(column)
     if column.texts is None:
         groups, texts = keys.find(values, there), None
@@ -261,8 +262,8 @@ def _groups_of(column):
 
 
 def _paired(left, labels, right, own):
-    """Returns (the groups of the pairs of keys, a function that returns the list of the keys of
-    both)."""
+    """Returns (the groups of rows with equal keys in both groupings, a function that returns the
+    list of their keys)."""
     width = max(1, len(right))
     a, b = left.codes, right.codes
     is_key = (a >= 0) & (b >= 0)
@@ -276,5 +277,5 @@ def _paired(left, labels, right, own):
 
 
 def picked(labels, at):
-    """Returns the keys of some groups."""
+    """Returns the keys of the groups with the numbers `at`, as a Result."""
     return Result(labels.values[at], None, labels.kind, labels.texts, labels.decimal)

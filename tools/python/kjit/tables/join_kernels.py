@@ -25,15 +25,16 @@ def look_up(keys, can_match, low, ranks, codes):
 
 @typing.no_type_check
 def found_row(key, can, low, row_of):
-    """Returns the right row with a key, or -1 if there is none or `can` is false. row_of: the right
-    row of each number, from `low` on, or -1."""
+    """Returns the right row with a key, or -1 if there is no such row or `can` is false. row_of[k -
+    low]: the right row with the key k, or -1."""
     at = u64(key) - u64(low)
     return i64(row_of[i64(at)]) if can and at < u64(len(row_of)) else i64(-1)
 
 
 @jit(device="cpu")
 def place(keys, can_match, low, row_of):
-    """Writes the right row of each number. If several rows have a key, one of them stays."""
+    """Writes the right row of each key to row_of. If several rows have the same key, row_of keeps
+    one of them."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         if can:
@@ -42,7 +43,7 @@ def place(keys, can_match, low, row_of):
 
 @jit(device="cpu")
 def find_repeated(keys, can_match, low, row_of, is_repeated):
-    """Sets is_repeated[0] if `place` found several rows with one key."""
+    """Sets is_repeated[0] if several rows have the same key. It runs after `place`."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         if can and i64(row_of[i64(keys[i]) - low]) != i:
@@ -51,7 +52,7 @@ def find_repeated(keys, can_match, low, row_of, is_repeated):
 
 @jit(device="cpu")
 def count_found(keys, can_match, low, row_of, matched, chunks):
-    """Computes the number of left rows with a right row in each chunk."""
+    """Counts in each chunk the left rows that have a right row."""
     for c in grid_range(chunks):
         count = 0
         for i in range(c * len(keys) // chunks, (c + 1) * len(keys) // chunks):
@@ -91,7 +92,7 @@ def expand_found(keys, can_match, low, row_of, begins, left, right, chunks):
 
 @jit(device="cpu")
 def take_found(values, keys, low, row_of, out):
-    """Takes the element of each left row's right row, which each left row must have."""
+    """Writes for each left row the value in its right row. Each left row must have a right row."""
     for i in grid_range(len(out)):
         out[i] = values[found_row(keys[i], True, low, row_of)]
 

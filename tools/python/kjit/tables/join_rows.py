@@ -12,7 +12,8 @@ from .aggregating import Values
 
 _LEAST_TAKEN = 1 << 14  # minimum number of elements for which a kernel call is faster
 _MOST_RANGE = 1 << 16  # maximum range of keys for which a direct table is used for any number of rows
-_MOST_REPEATED = 1 << 16  # maximum elements of a table that stays in a cache, so that each column looks up its rows again
+# maximum elements of a table that stays in a cache; with such a table each column looks up its rows again
+_MOST_REPEATED = 1 << 16
 
 
 class Side:
@@ -125,7 +126,8 @@ def _of_numbers(a, b, gone):
     made = []
     for x, missing in zip((a, b), gone):
         wide = x if x.dtype == numpy.uint64 else x.astype("i8", copy=False)
-        # A negative number, and a number of 2**63 or more, has no equal on the other side.
+        # If only one side is unsigned, a negative number, or a number of 2**63 or more, has no
+        # equal on the other side.
         can_match = wide.view("i8") >= 0 if is_mixed else None
         made.append(Side(wide.view("i8"), can_match, missing, wide.astype("f8") if is_mixed else wide))
     return made

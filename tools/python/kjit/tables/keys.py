@@ -83,7 +83,8 @@ class Groups:
 
 
 class RangeGroups:
-    """Groups of integer keys in a small range. Each key is its own slot number.
+    """Groups of integer keys in a small range. The slot of a key is its distance from `low`, the
+    smallest key.
 
     dtype: the type of the keys
     ranks: for each number in the range, its position in the order of the groups, or None if the groups are in ascending order
@@ -218,7 +219,8 @@ def _of_integers(keys, there, dtype):
         return Groups(numpy.full(len(keys), -1, numpy.int64), numpy.empty(0, dtype))
     low, high = bounds(keys, there)
     extent = high - low + 1
-    is_ordered = dtype != "u8" or low >= 0  # the keys as signed integers
+    # whether the order of the keys as signed integers is their own order
+    is_ordered = dtype != "u8" or low >= 0
     if is_ordered and extent <= max(_LEAST_EXTENT, len(keys) // 4):
         return RangeGroups(keys, there, low, extent, dtype)
     keys = keys.astype(numpy.int64, copy=False)
@@ -255,8 +257,8 @@ def _by_range(keys, there, low, extent):
 
 
 def _codes_of_range(keys, there, low, found, ranks):
-    """Returns the group of each row. found: the numbers, minus low, that are keys; ranks: an array
-    for the group of each number."""
+    """Returns the group of each row. found: key - low for each distinct key, in ascending order.
+    ranks: an array that receives the group of each key at the index key - low."""
     import numpy
 
     ranks[found] = numpy.arange(len(found))

@@ -190,7 +190,8 @@ def picked(column, picks):
 
 
 def stacked(first, second):
-    """Joins two columns, whose common type the result has."""
+    """Returns the elements of one column followed by those of another one, in the common type of
+    both."""
     import pyarrow
 
     if first.type != second.type:

@@ -86,7 +86,8 @@ def picked(array, picks):
 
 
 def stacked(first, second):
-    """Joins two columns, whose common type the result has."""
+    """Returns the elements of one column followed by those of another one, in the common type of
+    both."""
     import numpy
 
     is_masked = any(isinstance(array, numpy.ma.MaskedArray) for array in (first, second))

@@ -60,8 +60,8 @@ def _of_categories(array, count):
 
 
 def _coded(codes, count):
-    """Returns a chunk of strings. Functions of columns without missing strings have results that
-    cannot be missing."""
+    """Returns a chunk of strings. It has flags only if a string is missing, because the result of a
+    function can be missing if a column has flags."""
     is_there = codes >= 0
     return Chunk(aligned(codes), None if is_there.all() else is_there, count)
 
@@ -141,8 +141,9 @@ def column(frame, name):
 
 def order_of_keys(left, right):
     """Returns (texts in the order of an outer join or None, whether missing keys come first) for two
-    columns of keys. pandas sorts dates and equal categories by their numbers, and the number of a
-    missing one is the smallest. left and right: NumPy's type or pandas' type of the columns."""
+    columns of keys. pandas sorts dates by the integers that represent them, and two columns with the
+    same categories by the numbers of the categories. The integer of a missing key is the smallest.
+    left and right: the columns' dtypes of NumPy or pandas."""
     import numpy
 
     if type(left).__name__ == "CategoricalDtype" and left == right:
@@ -164,7 +165,8 @@ def picked(series, picks):
 
 
 def stacked(first, second):
-    """Joins two columns, whose common type the result has."""
+    """Returns the elements of one column followed by those of another one, in the common type of
+    both."""
     import pandas
 
     return pandas.concat([first, second], ignore_index=True)

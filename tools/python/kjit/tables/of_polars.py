@@ -103,7 +103,8 @@ def picked(series, picks):
 
 
 def stacked(first, second):
-    """Joins two columns, whose common type the result has."""
+    """Returns the elements of one column followed by those of another one, in the common type of
+    both."""
     import polars
 
     return polars.concat([first.to_frame(), second.alias(first.name).to_frame()], how="vertical_relaxed").to_series()

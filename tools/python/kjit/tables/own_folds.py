@@ -23,7 +23,8 @@ _FUNCTIONS = {
     numpy.sum: SUM,
     numpy.mean: TOTAL,
 }
-_NOT_OF = {"f4": (SUM, TOTAL), "f2": (SUM, TOTAL)}  # folds whose type differs from the array's own sum
+# by dtype, the folds whose result has another type than the array's own sum()
+_NOT_OF = {"f4": (SUM, TOTAL), "f2": (SUM, TOTAL)}
 
 
 class _Uses(ast.NodeTransformer):
@@ -92,7 +93,8 @@ def of(function):
 
 
 def wanted(function, dtype):
-    """Returns the folds that a function of values of a type needs, or () if it needs the elements."""
+    """Returns the folds that a function of an array with this dtype needs, or () if it needs the
+    elements."""
     known = function.__dict__
     if "__kjit_folds__" not in known:
         known["__kjit_folds__"] = of(function)

@@ -19,7 +19,8 @@ PARTS = {
     "var": ("count", "mean", "m2"),
     "std": ("count", "mean", "m2"),
 }
-_SECOND = {"count": "sum"}  # the aggregation that combines a part of all batches, if its name is not the part's
+# partial result -> the aggregation that combines it over all batches, if this is not the one that computed it
+_SECOND = {"count": "sum"}
 _MOST_PENDING = 1 << 18  # number of rows of partial results that are combined at once
 
 

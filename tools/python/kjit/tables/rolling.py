@@ -212,14 +212,15 @@ class _Windows:
         )  # fmt: skip
 
     def _given(self):
-        """Returns the parameters of the kernels for the layout of the values."""
+        """Returns the kernels' arguments from `there` to `skips_nan`, which describe the layout of
+        the values."""
         given = (numpy.zeros(1, dtype) if x is None else x for x, dtype in ((self.there, bool), (self.rows, "i8")))
         return *given, self.there is not None, self.rows is not None, self.skips_nan
 
     def _tasks(self):
-        """Returns the tasks and the slots of the kernel. A task first computes the ends of the block
-        that precedes its rows. If a group has several tasks, each of them is therefore longer than
-        a window."""
+        """Returns the tasks and the slots of the kernel. A task first computes the partial results
+        of the block before its rows, which is as long as a window. To keep this cost small, a task
+        has 4 times the rows of a window, or fewer if this is necessary to use all cores."""
         counts, cores = numpy.diff(self.offsets), len(os.sched_getaffinity(0))
         length = self.before + self.after + 1
         rows_of_task = max(_SHORTEST_TASK, min(4 * length, -(-int(self.offsets[-1]) // cores)))
@@ -317,7 +318,7 @@ def _method(name):
     def method(self):
         return self.agg(name)
 
-    method.__name__, method.__doc__ = name, f'Returns the aggregation "{name}" of the windows of all columns that are no keys, see `agg`.'
+    method.__name__, method.__doc__ = name, f'Returns the aggregation "{name}" of the windows of all columns that are not keys, see `agg`.'
     return method
 
 

@@ -1,8 +1,9 @@
 """The kernels for rolling windows, on the cores of the CPU. The kernel for windows of one length
 divides the rows into blocks as long as the window. A window consists of the end of one block and the
 beginning of the next, so its result combines two partial results, and nothing is subtracted. The
-kernel for windows with different lengths keeps one partial result for each end of the rows before a
-middle row, and one for the rows after it."""
+kernel for windows with different lengths splits the rows at a middle row. It keeps a partial result
+for each row before the middle row, of all rows from there to the middle row, and one partial result
+of the rows after the middle row."""
 
 import math
 import typing
@@ -26,9 +27,9 @@ PARTS = 6  # number of arrays of partial results in `ends`
 @func
 @typing.no_type_check
 def element(values, there, rows, has_missing: const, is_grouped: const, skips_nan: const, r, first, last):
-    """Returns (the value in row r of the order, whether it counts). Rows outside of first to last
-    do not count. The three flags say whether `there`
-    and `rows` are used, and whether a NaN does not count."""
+    """Returns (the value of row r in the order of the groups, whether the value counts). Rows
+    outside of first to last do not count. has_missing and is_grouped say whether `there` and `rows`
+    are used. skips_nan: whether a NaN does not count."""
     inside = r >= first and r <= last
     at = min(max(r, first), last)
     i = i64(rows[at]) if is_grouped else at
@@ -123,8 +124,9 @@ def aggregate_ranges(
 ):  # fmt: skip
     """Computes the results of the windows from starts[r] to stops[r]. Both never decrease.
 
-    slots[s]: the first row of a slot, whose rows one thread computes. ends: for each slot the partial
-    results of the rows from a row to the middle row. The other parameters: see `aggregate`.
+    slots[s]: the first row of a slot, whose rows one thread computes. ends: for each slot and each
+    row before the middle row, the partial results of the rows from this row to the middle row. The
+    other parameters: see `aggregate`.
     """
     last = len(starts) - 1
     for s in grid_range(len(slots) - 1):
@@ -133,7 +135,7 @@ def aggregate_ranges(
         for r in range(slots[s], slots[s + 1]):
             low, stop = starts[r], max(starts[r], stops[r])
             is_new = low >= middle
-            if is_new:  # the window's rows are the rows before a new middle row
+            if is_new:  # the end of the window becomes the new middle row
                 base, middle = low, stop
                 n, total, error, small, great, mean, moment = 0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0
                 begin, count = stop - 1, stop - low
@@ -194,10 +196,10 @@ def aggregate(
 
     rows: the rows group by group. The three flags: see `element`. tasks: for each task its first row
     and its end, and the first row of the group and its end. slots[s]: the first task of a slot,
-    whose tasks one thread computes. inverse[n]: 1/n. ends: for each slot two arrays of PARTS partial
-    results, those of the ends of a block. least[j]: the minimum number of values, or of rows for
-    COUNT. flags[j] is true for the results that are not
-    missing. Without `flagged`, missing results are NaN.
+    whose tasks one thread computes. inverse[n]: 1/n. ends: for each slot two blocks, with PARTS
+    partial results for each row of a block: those of the rows from this row to the end of the block.
+    least[j]: the minimum number of values, or of rows for COUNT. flags[j] is true for the results
+    that are not missing. Without `flagged`, missing results are NaN.
     """
     for s in grid_range(len(slots) - 1):
         for task in range(slots[s], slots[s + 1]):

@@ -10,7 +10,7 @@ import numpy
 from . import keys, rolling_kernels
 from .columns import aligned, find_column
 
-# Names of units in pandas, of its older versions, too -> nanoseconds.
+# Unit names of pandas, including those of its older versions -> nanoseconds.
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9, "D": 86400 * 10**9, "W": 7 * 86400 * 10**9}
 _OLD = {"N": "ns", "U": "us", "L": "ms", "S": "s", "T": "min", "H": "h", "d": "D"}
 _PART = re.compile(r"\s*(\d*)\s*([a-zA-Z]+)\s*")

@@ -15,8 +15,8 @@ _ISNA_NAMES = {"isna": False, "isnull": False, "notna": True, "notnull": True}
 
 
 def _lifted(thing, count, source, call):
-    """Returns a Python function that calls an object, in a form that other funcs can receive. Its
-    location is the call in the program."""
+    """Returns a Python function that calls `thing`, in a form that can be passed to compiled funcs.
+    Errors in it are reported at the program's call."""
     names = "abcd"[:count]
     shown = ast.unparse(call.func)  # the name in messages
     code = (lambda *operands: thing(*operands)).__code__.replace(co_filename=source.file, co_freevars=(shown,))
@@ -31,7 +31,8 @@ def _lifted(thing, count, source, call):
 
 
 class Expressions(Texts):
-    """The part of `Body` in row_functions.py, which rewrites a function, for expressions."""
+    """Rewrites the expressions of a function. `_Body` in row_functions.py derives from this class
+    and rewrites the whole function."""
 
     # ---- expressions ----
 
@@ -312,7 +313,7 @@ class Expressions(Texts):
         texts = frozenset(n for n, v in bound.arguments.items() if n not in aliases and self.is_given_text(v))
         key = python, rows, tuple(aliases.items()), texts
         if key not in self.shared.callees:
-            self.shared.callees[key] = None  # for a recursive call
+            self.shared.callees[key] = None  # lets a recursive call be detected
             self.shared.callees[key] = self.callee(python, rows, aliases, texts)
         if self.shared.callees[key] is None:
             raise self.error(node, f"{python.__name__}() calls itself, but row functions do not support recursion")

@@ -221,8 +221,8 @@ class _Body(Expressions):
     # ---- calls of other functions ----
 
     def callee(self, python, rows, aliases, texts):
-        """Returns (the object that calls the rewritten function, the operands that it reads, its
-        parameters that are values)."""
+        """Returns (the object that calls the rewritten function, the operands that the function
+        reads, the names of its parameters that are neither rows nor columns)."""
         body = _Body(self.shared, python, rows, aliases)
         body.text_names |= texts
         statements = body.statements()
@@ -294,7 +294,7 @@ def rewrite(python, columns, count, is_row=True):
 
 
 def _date(dtype, count):
-    """Returns the expression for a date of a NumPy dtype with a count of its unit."""
+    """Returns the expression for the date that `count` units of a NumPy date dtype represent."""
     import numpy
 
     unit, step = numpy.datetime_data(dtype)

@@ -98,7 +98,7 @@ class _Cursor:
 
 
 def _empty(column):
-    """Returns a chunk without elements, which has the types."""
+    """Returns an empty chunk with the types of the column."""
     chunk = column.data.chunks[0]
     return chunk.part(0, 0)
 

@@ -144,7 +144,7 @@ class Scan:
     # ---- batches ----
 
     def _empty(self):
-        """Returns a batch without rows, which has the types."""
+        """Returns a batch without rows, with the names and types of the files' columns."""
         import pyarrow
 
         schema = self._dataset.schema

@@ -19,8 +19,8 @@ class TextOperand(NamedTuple):
 
 
 class Texts:
-    """The part of `Body`, which rewrites a function, for strings. text_names: its variables that
-    hold strings."""
+    """Finds the strings in a function of a row. `_Body` in row_functions.py, which rewrites the
+    function, derives from this class. text_names: the function's variables that hold strings."""
 
     def is_text(self, node):
         """Returns whether an expression is a string or NA."""
@@ -72,8 +72,8 @@ class Texts:
         return value is not static.UNKNOWN and is_missing_object(value)
 
     def has_none(self, node, seen=()):
-        """Returns whether a missing text of an expression is a None or NaN in the table's library,
-        which equals no text. Other missing texts are NA."""
+        """Returns whether the table's library represents a missing text of this expression by None
+        or NaN, which equals no text. Otherwise a missing text is NA."""
         if isinstance(node, ast.Name) and node.id in self.text_names and self.column_of(node) is None:
             if node.id in seen:
                 return True
