@@ -346,9 +346,16 @@ STRIDES = Text(
 # ---- views with computed strides ----
 
 
-def _first(n):
-    """Returns the text of the first element of an array with n dimensions."""
-    return f"a[{', '.join('0' * n) or '()'}]"
+# A pointer to the first element of an array, or a null pointer if the array is empty: index 0 of an empty array would be out
+# of bounds in a kernel that checks indices.
+FIRST = Text(
+    "array_first",
+    """
+func array_first(a) {
+  for at in range(a.shape) { return pointer(a[at]) }
+  return bitcast(dtype(a)*, 0u64)
+}""",
+)
 
 
 def _view(n, element, pointer, extents, strides):
@@ -361,11 +368,12 @@ def _part_view(part):
     def case(n):
         if n == 0:
             return "a"
-        pointer = f"bitcast(dtype({_first(n)}.real)*, pointer({_first(n)}))"
-        pointer = f"pointer(view(dtype({_first(n)}.real)[2], {pointer})[{part}])"
+        first = f"a[{', '.join('0' * n)}]"
+        pointer = f"bitcast(dtype({first}.real)*, array_first(a))"
+        pointer = f"pointer(view(dtype({first}.real)[2], {pointer})[{part}])"
         return _view(
             n,
-            f"dtype({_first(n)}.real)",
+            f"dtype({first}.real)",
             pointer,
             [f"a.shape[{k}]" for k in range(n)],
             [f"2 * a.strides[{k}]" for k in range(n)],
@@ -375,8 +383,8 @@ def _part_view(part):
 
 
 # The real and the imaginary parts of an array, as a view, or of a number.
-_REAL_VIEW = Text("array_real_view", _by_rank("array_real_view", "a", "a.ndim", _part_view(0)))
-_IMAG_VIEW = Text("array_imag_view", _by_rank("array_imag_view", "a", "a.ndim", _part_view(1)))
+_REAL_VIEW = Text("array_real_view", _by_rank("array_real_view", "a", "a.ndim", _part_view(0)), (FIRST,))
+_IMAG_VIEW = Text("array_imag_view", _by_rank("array_imag_view", "a", "a.ndim", _part_view(1)), (FIRST,))
 REAL = Text(
     "array_real",
     """
@@ -414,7 +422,7 @@ def view_as(kind):
     name = f"view_as_{kind}"
 
     def case(n):
-        pointer = f"bitcast({kind}*, pointer({_first(n)}))"
+        pointer = f"bitcast({kind}*, array_first(a))"
         if n == 0:
             return f"view({kind}[1], {pointer})[0:1]"
         if n == 1:
@@ -428,7 +436,7 @@ def view_as(kind):
         same = f"sizeof(dtype(a)) == sizeof({kind})"
         return _view(n, kind, pointer, [*extents[:-1], last], [*strides[:-1], f"{same} ? a.strides[{n - 1}] : 1"])
 
-    return Text(name, _by_rank(name, "a", "a.ndim", case))
+    return Text(name, _by_rank(name, "a", "a.ndim", case), (FIRST,))
 
 
 # Whether the bytes of an array can be elements of another size: the strides must be multiples of
@@ -454,8 +462,8 @@ def permuted(axes):
     """Returns a func that permutes the dimensions of an array."""
     name = "permuted_" + "_".join(map(str, axes))
     n = len(axes)
-    view = _view(n, "dtype(a)", f"pointer({_first(n)})", [f"a.shape[{k}]" for k in axes], [f"a.strides[{k}]" for k in axes])
-    return Text(name, f"\nfunc {name}(a) {{ return {view} }}")
+    view = _view(n, "dtype(a)", "array_first(a)", [f"a.shape[{k}]" for k in axes], [f"a.strides[{k}]" for k in axes])
+    return Text(name, f"\nfunc {name}(a) {{ return {view} }}", (FIRST,))
 
 
 @functools.cache
@@ -469,13 +477,13 @@ def widened(before):
         return _view(
             n + 1,
             "dtype(a)",
-            f"pointer({_first(n)})",
+            "array_first(a)",
             [*extents[:before], "1", *extents[before:]],
             [*strides[:before], "0", *strides[before:]],
         )
 
     lines = [f"  if a.ndim == {n} {{ return {case(n)} }}" for n in range(max(before, 0), MOST_DIMENSIONS - 1)]
-    return Text(name, f"\nfunc {name}(a) {{\n" + "\n".join(lines) + f"\n  return {case(MOST_DIMENSIONS - 1)}\n}}")
+    return Text(name, f"\nfunc {name}(a) {{\n" + "\n".join(lines) + f"\n  return {case(MOST_DIMENSIONS - 1)}\n}}", (FIRST,))
 
 
 # The array with its dimensions in reverse order. A value that is not an array is returned

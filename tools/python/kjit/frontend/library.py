@@ -290,11 +290,9 @@ FIRST_ELEMENT = words.Text(
     "first_element",
     """
 func first_element(a) @numba {
-  if is_pointer(dtype(a)) { return a } else {
-    for at in range(a.shape) { return pointer(a[at]) }
-    return bitcast(dtype(a)*, 0u64)
-  }
+  if is_pointer(dtype(a)) { return a } else { return array_first(a) }
 }""",
+    (array_texts.FIRST,),
 )
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 
