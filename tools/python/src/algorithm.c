@@ -36,7 +36,7 @@ static int begin_writing(algorithm_call *call, array_object *array)
 {
   if (array->is_read_only == BINDING_ELEMENT) return binding_refuse_write(array);
   if (!call->is_planned) {
-    call->results[call->result_count++] = array; /* there are at most as many as objects */
+    call->results[call->result_count++] = array; /* a call has at most as many results as objects */
     return binding_before_write(array);
   }
   if (call->written_count == ALGORITHM_MOST_OBJECTS) return 0;
@@ -55,8 +55,8 @@ int binding_write_again(const algorithm_call *call)
   return 0;
 }
 
-/* Replaces a number that is passed by address by its value, because libkjit keeps the steps of
- * calls without such addresses. */
+/* Stores a number that is passed by address in the argument itself. libkjit can then keep the steps
+ * of the call for the next such call. */
 static void take_inline(kjit_arg *arg)
 {
   if (arg->kind != KJIT_ARG_BY_ADDRESS || arg->type >= KJIT_SCALAR_COUNT) return;
@@ -76,7 +76,7 @@ static void take_inline(kjit_arg *arg)
   case KJIT_I64:
   case KJIT_U64:
   case KJIT_F64: made.value.u = *(const uint64_t *)bytes; break;
-  default: return; /* values that are passed by address, such as complex numbers */
+  default: return; /* other values, such as complex numbers, are always passed by address */
   }
   *arg = made;
 }
@@ -446,7 +446,8 @@ int binding_perform(algorithm_call *call, const algorithm_row *row, kjit_algorit
   if (!options->plan &&
       binding_begin_following(call->context, call->objects, call->object_count, &config, &followed))
     return -1;
-  /* other operands and the streams may have run Python code that recorded operations on results */
+  /* the conversion of other operands and of streams may have run Python code, which may have
+   * recorded operations on results */
   for (int i = 0; i < call->result_count; i++)
     if (binding_compute_late_readers(call->results[i])) {
       (void)binding_end_following(&followed);

@@ -76,15 +76,17 @@ int binding_get_pair(context_object *context, PyObject *object, kjit_function **
 int binding_perform(algorithm_call *call, const algorithm_row *row,
                     kjit_algorithm_options *options);
 
-/* Must be called before each run of the call's plan. Returns 0, or -1 with an exception. */
+/* Prepares the results for another run of the call's plan, and must be called before each run.
+ * Returns 0, or -1 with an exception. */
 int binding_write_again(const algorithm_call *call);
 
 /* Returns a Python object that owns the plan of a call and the call's data. Returns NULL with an
  * exception. */
 PyObject *binding_make_plan(context_object *context, kjit_plan *plan, algorithm_call *call);
 
-/* Called for each algorithm that runs, and before each algorithm that Python code runs, so that a
- * shortcut can repeat the algorithm (shortcut.c). */
+/* binding_count_algorithm is called for each algorithm that runs. binding_observe_algorithm is
+ * called before each algorithm that Python code runs, so that a shortcut can repeat the algorithm
+ * (shortcut.c). */
 void binding_count_algorithm(void);
 void binding_observe_algorithm(const algorithm_row *row, PyObject *arguments,
                                const kjit_algorithm_options *options);

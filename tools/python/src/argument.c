@@ -192,7 +192,8 @@ static int is_bfloat(PyObject *object)
   return is;
 }
 
-/* Converts a date to its count. Returns 1 without an exception if the object is not a date. */
+/* Converts a NumPy date or duration to the integer that represents it. Returns 1 without an
+ * exception if the object is not a date. */
 static int take_date(context_object *context, PyObject *object, binding_argument *storage,
                      kjit_arg *arg)
 {

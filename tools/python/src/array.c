@@ -72,7 +72,7 @@ int binding_protect_memory(array_object *self)
   if (self->unprotected) return 0;
   kjit_status status = kjit_protect_array(self->array, &view);
   if (binding_finish_array(self->context, status, view)) return -1;
-  if (self->unprotected) { /* code that received a message has protected the array */
+  if (self->unprotected) { /* Python code that received a message has already protected the array */
     kjit_release_array(view);
     return 0;
   }
@@ -669,7 +669,7 @@ static PyType_Slot own_slots[] = {
   { Py_tp_doc, (void *)"An array in the memory of a device." },
 };
 enum { OWN_SLOTS = sizeof own_slots / sizeof *own_slots, MOST_OPERATORS = 63 };
-/* this number includes the slots of operators */
+/* own_slots, the slots of operators, and an empty slot as the end */
 static PyType_Slot slots[OWN_SLOTS + MOST_OPERATORS + 1];
 static PyType_Spec spec = { "kjit._kjit.Array", sizeof(array_object), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };

@@ -90,8 +90,8 @@ PyObject *binding_mark_element(PyObject *array, PyObject *unused)
   return Py_NewRef(array);
 }
 
-/* _mark_result(): declares that the array stands for a scalar if it has no dimensions, and returns
- * the array. */
+/* _mark_result(): declares that NumPy would return a scalar instead of the array if it has no
+ * dimensions. Returns the array. */
 PyObject *binding_mark_result(PyObject *array, PyObject *unused)
 {
   (void)unused;
@@ -272,8 +272,8 @@ int binding_read_key(PyObject *array, PyObject *key, binding_layout *made)
   return tensor && read_key(tensor, items, count, selected, made);
 }
 
-/* Returns the view that a key selects. Returns NULL without an exception if the key has other items
- * or has no such view. */
+/* Returns the view that a key selects. Returns NULL without an exception if the key has items that
+ * do not select views, or if there is no such view. */
 static PyObject *view_by_key(PyObject *array, PyObject *key)
 {
   array_object *self = (array_object *)array;
@@ -337,8 +337,8 @@ static PyObject *get_element(PyObject *array, PyObject *key)
   return found || PyErr_Occurred() ? found : copy_view(view_by_key(array, key));
 }
 
-/* Returns the array that a key such as an ellipsis selects. If the array stands for a scalar, the
- * result is a new array, as in NumPy. */
+/* Returns the array that a key such as an ellipsis selects. If NumPy would have a scalar in place
+ * of the array, the result is a new array, as in NumPy. */
 static PyObject *select_by_key(PyObject *array, PyObject *key)
 {
   PyObject *view = view_by_key(array, key);

@@ -140,15 +140,15 @@ typedef struct array_object {
   /* For kjit.explain: how an array that was pending has been computed. */
   PyObject *key; /* key of its expression */
   int launch_count, was_fused;
-  PyObject *weak_references; /* kept by Python */
+  PyObject *weak_references; /* list of weak references to the object; Python maintains it */
 } array_object;
 
 /* Copies an array, whose elements can be records, dates and other types that a tensor cannot
  * describe. */
 kjit_status binding_copy_array(kjit_device *device, kjit_array *source, kjit_array **array);
 
-/* Returns an array that has memory as an argument of libkjit, which may read the memory after the
- * object is released. */
+/* Converts an array that has memory to an argument for libkjit. libkjit may read the memory after
+ * the Python object is released. */
 static inline kjit_arg binding_pass_array(array_object *array)
 {
   array->is_alone = 0;
@@ -171,7 +171,7 @@ int binding_protect_memory(array_object *array);
 PyObject *binding_mark_element(PyObject *array, PyObject *unused);
 PyObject *binding_mark_result(PyObject *array, PyObject *unused);
 PyObject *binding_mark_array(PyObject *array, PyObject *unused);
-/* Returns whether the array stands for a scalar of NumPy, which cannot change. */
+/* Returns whether NumPy would have a scalar, which cannot change, in place of the array. */
 static inline int binding_is_scalar(const array_object *array)
 {
   return array->is_result || array->is_read_only == BINDING_ELEMENT;
@@ -183,8 +183,8 @@ typedef struct binding_layout {
   int64_t extents[BINDING_MAX_RANK], steps[BINDING_MAX_RANK], offset;
   uint32_t rank;
 } binding_layout;
-/* Reads a key of integers, slices, None and Ellipsis, and computes a pending array. Returns 0 if
- * the key has other items or has no such view, possibly with an exception. */
+/* Reads a key of integers, slices, None and Ellipsis, and computes a pending array. Returns 0,
+ * possibly with an exception, if the key has other items or if there is no such view. */
 int binding_read_key(PyObject *array, PyObject *key, binding_layout *made);
 
 extern PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
@@ -367,16 +367,16 @@ struct binding_argument;
 int binding_begin_following(context_object *context, const struct binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed);
-/* Makes the other streams of the arguments wait for the launch. A call of this function must follow
- * every call of the function above. */
+/* Makes the other streams of the arguments wait for the launch. Must be called after every call of
+ * binding_begin_following. */
 kjit_status binding_end_following(binding_followed *followed);
 /* Waits for queued work of other libraries on arrays of other devices, which the kernel uses by
  * peer access. Returns the number of waits, or -1 with an exception. If the number is not 0, the
  * caller has to wait for the launch as well. */
 int binding_wait_for_peers(context_object *context, const struct binding_argument *arguments,
                            Py_ssize_t count, const kjit_device *device);
-/* Makes the stream wait for the queued work of the libraries of the arguments. Returns 0, or -1
- * with an exception. */
+/* Makes the stream wait for the work on the arguments that other libraries have queued. Returns 0,
+ * or -1 with an exception. */
 int binding_wait_for_producers(context_object *context, const struct binding_argument *arguments,
                                Py_ssize_t count, kjit_stream *stream);
 /* Frees the cache of wrapped streams. */
@@ -385,16 +385,17 @@ void binding_free_wraps(context_object *context);
 /* ---- array.c, exchange.c ---- */
 
 int binding_add_array(PyObject *module);
-/* binding_finish for a call that has made an array if the status is KJIT_OK. Releases the array if
- * the delivery of messages raises an exception. */
+/* Like binding_finish, for a call that has made an array if the status is KJIT_OK. Releases the
+ * array if the delivery of messages raises an exception. */
 int binding_finish_array(context_object *context, kjit_status status, kjit_array *array);
 /* Wraps a kjit array and takes over its reference. On failure, releases the array and returns NULL
  * with an exception. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
-/* Raises an exception if an array is read-only or an element. Returns 0, or -1 with an exception.
+/* Raises an exception if an array is read-only or a copy of an element. Returns 0, or -1 with an
+ * exception.
  */
 int binding_refuse_write(const array_object *array);
-/* Wraps a view of an array. The view is read-only also if the array is. */
+/* Wraps a view of an array. The view is also read-only if the array is read-only. */
 PyObject *binding_wrap_view(array_object *owner, kjit_array *view, int is_read_only);
 /* Wraps an array that has the elements of its owner in another shape. The result is a view. If the
  * owner is a NumPy scalar (binding_is_scalar), the result is a scalar if it has no dimensions, and
@@ -428,9 +429,9 @@ int binding_init_direct(void);
 PyObject *binding_import(context_object *context, PyObject *object);
 /* Reads an object's __cuda_array_interface__ for a program with one device of this kind
  * (kjit_device_kind). On the CPU the addresses are host addresses. Returns 1 and the tensor, whose
- * device is the first one. Returns 0 if the object has no such attribute, or if its
- * array is read-only, has a stream or is not aligned. The caller or binding_import then handles the
- * object. An exception is then one that must not be lost. */
+ * device is the first one. Returns 0 if the object has no such attribute, or if its array is
+ * read-only, has a stream or is not aligned. The caller or binding_import then handles the object.
+ * If an exception is set, the caller must not discard it. */
 int binding_read_interface(PyObject *object, int32_t device_kind, struct binding_argument *storage);
 /* Clears the current exception, unless it is KeyboardInterrupt or another one that does not derive
  * from Exception. Called before another way of reading an object is tried. */
@@ -472,8 +473,8 @@ extern uint64_t binding_recorded;
 int binding_compute_late_readers(array_object *array);
 /* Does the same for all arrays among the arguments of a call. */
 int binding_compute_all_late_readers(PyObject *const *args, Py_ssize_t count);
-/* Declare that other code may write the memory from now on. binding_open_block has no end; after
- * binding_lend_block, the declaration ends when the other code returns the memory. Return 0, or -1
+/* Declare that other code may write the memory from now on. After binding_open_block, this remains
+ * so; after binding_lend_block, it ends when the other code returns the memory. Return 0, or -1
  * with an exception. */
 int binding_open_block(array_object *array);
 int binding_lend_block(array_object *array);
@@ -549,10 +550,11 @@ kjit_type binding_find_record(context_object *context, PyObject *object);
 /* Returns the struct with this name, which kjit._records has made, or KJIT_VOID with an
  * exception. */
 kjit_type binding_find_named_record(context_object *context, PyObject *name);
-/* Returns a view with a buffer of a NumPy array whose dtype has no buffer, or None for any other
- * object. Returns a new reference, or NULL with an exception. */
+/* For a NumPy array whose dtype has no buffer, returns a view that has a buffer. For any other
+ * object, returns None. Returns a new reference, or NULL with an exception. */
 PyObject *binding_view_plainly(PyObject *object);
-/* Returns the dtype of a struct by its name. Returns a new reference, or NULL with an exception. */
+/* Returns the dtype of the struct with this name. Returns a new reference, or NULL with an
+ * exception. */
 PyObject *binding_get_record_dtype(const char *name);
 int binding_add_records(PyObject *module);
 

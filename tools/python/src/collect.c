@@ -38,7 +38,8 @@ static array_object *find_apart(array_object *array, const array_object *outermo
   return NULL;
 }
 
-/* Returns the index of a number or array among the inputs. Each array is listed once. */
+/* Adds a number or array to the inputs, unless the array is already listed, and returns its
+ * index. */
 static int add_input(binding_expression *e, PyObject *object, kjit_type type)
 {
   int is_array = Py_TYPE(object) == binding_array_type;
@@ -130,7 +131,9 @@ static int compute_longest_operand(const array_object *array)
 {
   const binding_pending *pending = array->pending;
   array_object *longest = expression_find_longest(pending->operands, pending->operand_count);
-  Py_INCREF((PyObject *)longest); /* the operation itself has fewer inputs than the maximum */
+  /* longest is not NULL: without pending operands, the operation would have fewer inputs than the
+   * maximum */
+  Py_INCREF((PyObject *)longest);
   int outcome = binding_evaluate(longest);
   Py_DECREF((PyObject *)longest);
   return outcome;

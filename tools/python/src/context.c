@@ -594,8 +594,8 @@ static PyObject *bind_linked(PyObject *object, PyObject *args)
   return (PyObject *)changed;
 }
 
-/* bind_generator(name, function): returns a module whose extern func is a function of
- * random_state.c. */
+/* bind_generator(name, function): returns a module in which the extern func `name` calls a function
+ * of random_state.c. */
 static PyObject *bind_generator(PyObject *object, PyObject *args)
 {
   module_object *self = (module_object *)object;

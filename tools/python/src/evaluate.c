@@ -215,7 +215,8 @@ int expression_wait(const array_object *array)
 {
   enum { MICROSECONDS = 50 };
   while (array->pending && array->pending->busy) {
-    if (array->context->generation != binding_generation) { /* the thread was not forked */
+    /* the thread that computes the array does not exist in a forked child */
+    if (array->context->generation != binding_generation) {
       refuse_forked();
       return -1;
     }
@@ -455,7 +456,8 @@ int expression_store(array_object *array, array_object *out, PyObject *where, in
   int is_mask_apart = !mask || binding_relation(mask, out) != 2;
   while (array->pending) {
     binding_expression e;
-    /* an expression that reads memory is computed by the threads that write to this memory */
+    /* another thread may be computing the array, because it writes to memory that the array
+     * reads */
     if (expression_wait(array) || expression_collect(array, &e)) return -1;
     if (!array->pending || reads_elsewhere(&e, out) || !is_mask_apart) break;
     int outcome = store_fused(array, out, where, &e, is_slot);

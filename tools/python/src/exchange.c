@@ -146,8 +146,8 @@ void binding_release_buffer(PyObject *object, Py_buffer *view)
 
 /* ---- DLPack export ---- */
 
-/* A managed tensor of the binding that contains libkjit's managed tensor and keeps the object whose
- * context it needs. */
+/* The DLPack tensor that this file exports. It contains libkjit's managed tensor, and keeps a
+ * reference to the Python object whose context libkjit's tensor needs. */
 typedef struct lent_tensor {
   kjit_managed_tensor plain;
   kjit_managed_tensor_versioned versioned;

@@ -198,8 +198,8 @@ static int is_in_range(PyObject *number, kjit_type type)
   }
 }
 
-/* Returns whether the operation's type has every operand that is a Python integer. Otherwise
- * kjit.numpy computes a comparison with another number, and rejects other operations. */
+/* Returns whether all Python integers among the operands are in the range of the operation's type.
+ * If not, kjit.numpy handles the operation. */
 static int has_integers(const binding_operation *operation, PyObject *const *operands, int count)
 {
   kjit_type type = operation->scalar;
@@ -427,7 +427,7 @@ static void count_parts(tally *t, PyObject *object)
   for (int i = 0; i < pending->operand_count; i++) count_parts(t, pending->operands[i]);
 }
 
-/* Computes upper bounds, which is cheaper. */
+/* Adds upper bounds of the numbers that count_parts counts, which takes less time. */
 static void count_quickly(tally *t, PyObject *object)
 {
   const array_object *array = (const array_object *)object;

@@ -195,8 +195,8 @@ void expression_end_reading(array_object *array, array_object *view);
 int expression_store(array_object *array, array_object *out, PyObject *where, int is_slot);
 /* functions: dictionary from the key of an expression to its func as (module, name). choose((key,
  * operations, inputs), result) is called for missing keys, fail(key, error) for a func that could
- * not be run; store(out, array, where) copies. are_counted: the interpreter counts references on
- * its stack. */
+ * not be run; store(out, array, where) copies array to out. are_counted: the interpreter counts
+ * references on its stack. */
 void expression_set_functions(PyObject *functions, PyObject *choose, PyObject *fail,
                               PyObject *store, int are_counted);
 

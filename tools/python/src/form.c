@@ -148,7 +148,7 @@ static int read_own(form_argument *argument, PyObject *own, uint32_t dtype)
 {
   if (Py_TYPE(own) != binding_array_type) return 0;
   array_object *array = (array_object *)own;
-  /* launches of kernels check such arrays, so they have no form */
+  /* kernel launches have to check read-only arrays, so such arrays have no form */
   if (array->is_read_only) return 0;
   if (binding_before_write(array)) {
     binding_clear_usual(); /* the general conversion raises the exception again */
@@ -210,7 +210,8 @@ static int fill_host_tensor(const form_numpy_array *array, const form_dtype *dty
   return 1;
 }
 
-/* Does not read arrays that are read-only, not aligned or in another byte order. */
+/* Reads the form of a NumPy array. Returns 0 if the array is read-only, not aligned or in another
+ * byte order. */
 static int read_host(form_list *list, form_argument *argument, PyObject *object)
 {
   const form_numpy_array *array = (const form_numpy_array *)object;

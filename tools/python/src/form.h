@@ -44,13 +44,13 @@ enum { FORM_MOST = 64 };
 typedef struct form_list {
   context_object *context;
   int takes_interfaces; /* whether to read FORM_INTERFACE: there is only one device of the kind */
-  int32_t interface_device; /* its kind, a kjit_device_kind */
+  int32_t interface_device; /* kind of this device, a kjit_device_kind */
   int count, stored_count;
   form_argument of[FORM_MOST];
   binding_argument stored[FORM_MOST];
 } form_list;
 
-/* Appends the form of an object. Returns 1, or 0 without an exception if the object is not cached.
+/* Appends the form of an object. Returns 1, or 0 without an exception if the object has no form.
  * Data in storage is valid as long as the objects. */
 int form_read(form_list *list, PyObject *object);
 /* Converts the argument for a launch. type is the type to which a number is converted, or the

@@ -10,7 +10,7 @@ static PyTypeObject *function_type;
 /* Maximum number of arguments of a call. The language has no such limit, but real programs stay
  * below it. */
 #define MOST 64
-/* Size of a result up to which its memory is on the stack: a tuple of 1024 numbers. Structs with
+/* Maximum size of a result whose memory is on the stack. A tuple of 1024 numbers fits; structs with
  * arrays can be larger. */
 #define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
@@ -158,7 +158,8 @@ static PyObject *make_record(const char *name, const char *bytes, size_t *size, 
   return value;
 }
 
-/* If bytes is NULL, returns None and computes only size and alignment. */
+/* Creates the Python object of a result or of an item. If bytes is NULL, returns None and computes
+ * only size and alignment. */
 static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
                              size_t *size, size_t *alignment)
 {
@@ -264,8 +265,8 @@ static kjit_status describe_parameter(void *function, size_t index, kjit_paramet
 }
 
 /* Calls the func. A result of more than MOST_RESULT_BYTES is written to memory of its own, which
- * the caller has to free. If there is no memory for it, sets *missing_bytes and returns OK; the
- * status of the context is then that of the first attempt. */
+ * the caller has to free. If there is no memory for such a result, sets *missing_bytes to its size
+ * and returns KJIT_OK. */
 static kjit_status call_code(function_object *self, context_object *context,
                              kjit_function *function, const kjit_arg *list, size_t count,
                              kjit_arg *result, void **own, size_t *missing_bytes)

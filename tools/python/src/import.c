@@ -66,9 +66,9 @@ static void find_current_stream(PyObject *object, int device, binding_producer *
     *producer = (binding_producer){ .is_known = 1, .device = device, .handle = (uint64_t)handle };
 }
 
-/* PyTorch exports a tensor only while the tensor's GPU is PyTorch's current device. Makes the GPU
- * current for a tensor of PyTorch. Returns torch.cuda.device(device), whose __exit__ restores the
- * previous device, or NULL for other arrays and, with an exception, on failure. */
+/* Makes the GPU of a PyTorch tensor PyTorch's current device, because PyTorch exports the tensor
+ * only then. Returns torch.cuda.device(device), whose __exit__ restores the previous device.
+ * Returns NULL for other arrays, and with an exception on failure. */
 static PyObject *enter_device_of_library(PyObject *object, int device)
 {
   PyObject *root = is_of_package(object, "torch")
@@ -101,7 +101,7 @@ static PyObject *call_dlpack(PyObject *object, int is_on_gpu)
   PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
   PyObject *none = method ? PyTuple_New(0) : NULL;
   PyObject *names = none ? Py_BuildValue("{s(ii)}", "max_version", 1, 0) : NULL;
-  PyObject *one = names && is_on_gpu ? PyLong_FromLong(1) : NULL; /* the default stream */
+  PyObject *one = names && is_on_gpu ? PyLong_FromLong(1) : NULL; /* 1 means the default stream */
   if (one) PyDict_SetItemString(names, "stream", one);
   PyObject *capsule = names && !PyErr_Occurred() ? PyObject_Call(method, none, names) : NULL;
   if (!capsule && names && PyErr_ExceptionMatches(PyExc_TypeError)) {

@@ -8,7 +8,7 @@
 
 PyTypeObject *binding_kernel_type;
 
-/* Number of arguments up to which their storage is on the stack. */
+/* Maximum number of arguments whose storage is on the stack. */
 #define FEW 12
 
 /* ---- loading ---- */

@@ -78,7 +78,7 @@ int binding_place_launch(const kernel_object *self, kjit_launch_config *config,
 
 /* Returns kernel[key], a new reference. */
 PyObject *launcher_configure(PyObject *kernel, PyObject *key);
-/* Returns 0, or -1 with an exception. */
+/* Like kernel_make_known, and also reads the launch configuration. */
 int launcher_make_ready(launcher_object *self);
 
 #endif

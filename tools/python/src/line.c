@@ -1,6 +1,6 @@
-/* Implements lines. A line is a C function that computes an expression of small arrays on the CPU:
- * a loop over contiguous arrays, which the extension calls directly and not through an algorithm of
- * libkjit.
+/* Implements lines. A line is a C function that computes an expression of small arrays on the CPU,
+ * in a loop over contiguous arrays. The extension calls the C function directly, and not through an
+ * algorithm of libkjit.
  *
  * A line replaces an expression's func in the dictionary of funcs. The line counts the computations
  * of small arrays. After MOST_USES computations it asks kjit.numpy to compile the C function on

@@ -1,7 +1,7 @@
-/* Stores lines that kernels print, and warnings of the compiler. They arrive on threads that must
- * not wait for the interpreter lock: they may hold locks of libkjit, and while the interpreter
- * shuts down they would never get the lock. So the message queue stores them, and the Python thread
- * that made the call delivers them after the call. */
+/* Stores lines that kernels print, and warnings of the compiler. These messages arrive on threads
+ * that must not wait for the interpreter lock: such a thread may hold locks of libkjit, and while
+ * the interpreter shuts down it would never get the interpreter lock. So the message queue stores
+ * the messages, and the Python thread that made the call delivers them after the call. */
 #include "message_queue.h"
 
 #include <pthread.h>

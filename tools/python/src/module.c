@@ -71,7 +71,8 @@ static PyObject *make_row(const kjit_diagnostic *d)
 }
 
 /* Returns the diagnostics of this thread. A diagnostic is valid until the thread's next call of
- * libkjit, which a finalizer could make. So the garbage collector does not run meanwhile. */
+ * libkjit, which a finalizer could make. So the function disables the garbage collector
+ * meanwhile. */
 static PyObject *list_diagnostics(kjit_context *context)
 {
   int collects = PyGC_Disable();

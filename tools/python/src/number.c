@@ -10,7 +10,8 @@ static uint16_t round_to_half(double value)
   double size = fabs(value);
   if (isnan(value)) return sign | 0x7e00;
   if (size >= 65520) return sign | 0x7c00;
-  if (size < 0x1p-14) return sign | (uint16_t)nearbyint(size * 0x1p24); /* 0x400 is 2^-14 itself */
+  /* the value may be rounded up to 0x400, which is 2^-14 */
+  if (size < 0x1p-14) return sign | (uint16_t)nearbyint(size * 0x1p24);
   int exponent;
   double fraction = frexp(size, &exponent);                 /* 0.5 to 1 */
   uint32_t digits = (uint32_t)nearbyint(fraction * 0x1p11); /* 1024 to 2048 */
@@ -183,7 +184,7 @@ int form_convert(form_number *number, kjit_type wanted, kjit_arg *arg)
     *arg = kjit_arg_bool(from == FLOAT ? number->value.f[0] != 0 : number->value.u != 0);
     return 1;
   case SIGNED:
-  case UNSIGNED: /* floats are rejected if an integer is wanted */
+  case UNSIGNED: /* conversions from floats to integers are not supported here */
     if (from == FLOAT) return 0;
     *arg = make_integer(number->value.u, wanted);
     return 1;

@@ -80,7 +80,7 @@ static int try_numpy(PyObject *numpy)
 
 int form_knows_numpy(void)
 {
-  static int known = -1; /* the test has not run yet */
+  static int known = -1; /* -1: the test has not run yet */
   if (known >= 0) return known;
   PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy"); /* borrowed */
   if (!numpy) return 0;

@@ -103,9 +103,9 @@ int expression_operate_into(long row, PyObject *const *operands, int count, arra
   return outcome;
 }
 
-/* Implements self += other. kjit.numpy handles other combinations of operands, and reports errors.
- * If self is a copied element or a result without dimensions, the result is a new array, as for a
- * scalar of NumPy. */
+/* Implements in-place operators such as self += other. If the operation cannot be recorded or its
+ * result does not fit self, kjit.numpy computes it or raises the exception. If self is a copied
+ * element or a result without dimensions, the result is a new array, as for a scalar of NumPy. */
 static PyObject *operate_in_place(long row, PyObject *self, PyObject *other)
 {
   PyObject *operands[] = { self, other };
@@ -192,8 +192,8 @@ static PyObject *operate_row(PyObject *module, PyObject *const *args, Py_ssize_t
   return row == -1 && PyErr_Occurred() ? NULL : operate(row, args + 1, (int)count - 1);
 }
 
-/* store(row, operands, out, where): returns None, or NotImplemented for operands whose operations
- * cannot be recorded. */
+/* store(row, operands, out, where): computes a row and stores the result in out. Returns None, or
+ * NotImplemented for operands whose operations cannot be recorded. */
 static PyObject *store(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -243,8 +243,9 @@ static PyObject *mark(PyObject *module, PyObject *object)
   Py_RETURN_NONE;
 }
 
-/* tell(array): returns (whether it is pending, key, number of launches, whether they were one
- * kernel, whether it is a recorded copy of an element). */
+/* tell(array): returns (whether it is pending, key, number of launches that have computed it,
+ * whether one kernel has computed several operations, whether it is a recorded copy of an
+ * element). */
 static PyObject *tell(PyObject *module, PyObject *object)
 {
   (void)module;
@@ -267,7 +268,8 @@ static PyObject *is_pending(PyObject *module, PyObject *object)
 }
 
 /* Returns whether Ctrl-C has ended the last request for a buffer of an array that is still pending,
- * and forgets it. NumPy discards every exception of such a request, and then calls __array__. */
+ * and resets this state. NumPy discards every exception of such a request, and then calls
+ * __array__. */
 static PyObject *take_interrupt(PyObject *module, PyObject *object)
 {
   (void)module;

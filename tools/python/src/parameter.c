@@ -1,4 +1,5 @@
-/* The parameters of a kernel or func, and arranging the arguments of a call in their order. */
+/* Arranges the arguments of a call in the order of the parameters of a kernel or func, and converts
+ * them. */
 #include "binding.h"
 
 #include <stdlib.h>
@@ -177,8 +178,8 @@ int binding_check_protection(binding_describe_parameter *describe, void *callee,
     kjit_parameter_info info = { .size_bytes = sizeof info };
     if (describe(callee, (size_t)i, &info) != KJIT_OK || !info.is_written) continue;
     /* With Numba's types, is_written is also true if the callee only reads the array but passes a
-     * part of it to a function that could write. So a read-only array is accepted if the callee
-     * reads it, too. */
+     * part of it to a function that could write. So a read-only array is accepted if is_read is
+     * also true. */
     if (self->is_typed && info.is_read &&
         ((array_object *)args[i])->is_read_only != BINDING_ELEMENT)
       continue;

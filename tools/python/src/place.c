@@ -159,8 +159,8 @@ static PyObject *locate(PyObject *module, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* place_buffer(device, object): wraps the host memory of an object with the buffer protocol as an
- * array of one of several CPU devices, without copying it. */
+/* place_buffer(device, object): wraps the memory of an object with the buffer protocol, without
+ * copying it, as an array of the given CPU device, which is one of several CPU devices. */
 static PyObject *place_buffer(PyObject *module, PyObject *args)
 {
   (void)module;

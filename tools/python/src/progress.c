@@ -25,8 +25,9 @@ static PyObject *last_launched;
 /* The terminal that shows a line, or -1. */
 static int line = -1;
 
-/* Lines that are not on a terminal are removed by the progress thread before the call returns. The
- * calling thread waits for that for a limited time, because it must not run Python code here. */
+/* Before a call returns, the progress thread removes the call's line if the line is not on a
+ * terminal. The calling thread must not run Python code here, so it waits for the progress thread,
+ * for a limited time. */
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -57,8 +58,8 @@ static void begin_generation(void)
   open_own_lines();
 }
 
-/* Calls the waker. The waker is a C function, for example one that releases a lock. No Python code
- * runs, in which a signal handler could raise an exception. */
+/* Calls the waker, a C function that for example releases a lock. So no Python code runs in which a
+ * signal handler could raise an exception. */
 static void wake(void)
 {
   PyObject *call = waker;
@@ -236,7 +237,8 @@ static binding_call *find_call(uint64_t number)
   return call;
 }
 
-/* The call may end meanwhile, because making objects may let other threads run. */
+/* Returns the result of describe_call. The call may end meanwhile, because making objects may let
+ * other threads run. */
 static PyObject *describe(uint64_t number)
 {
   binding_call *call = find_call(number);
@@ -335,8 +337,8 @@ static PyObject *set_progress(PyObject *module, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* await_end(seconds): waits until a call whose line the thread shows has ended, or for the given
- * time. Returns the number of such calls that have ended. */
+/* await_end(seconds): waits until a call whose line the progress thread shows has ended, or for the
+ * given time. Returns the number of such calls that have ended. */
 static PyObject *await_end(PyObject *module, PyObject *args)
 {
   (void)module;

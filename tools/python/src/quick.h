@@ -35,8 +35,8 @@ typedef struct quick_call {
 
 typedef struct quick_row {
   const char *name;
-  /* Returns a new reference; NULL with an exception; or NULL without an exception if the Python
-   * function has to handle the call. */
+  /* Executes the call. Returns a new reference; NULL with an exception; or NULL without an
+   * exception if the Python function has to handle the call. */
   PyObject *(*run)(const quick_call *call);
   int positional;     /* number of parameters that can be given by position */
   int takes_the_rest; /* true if further arguments are passed as `rest` */

@@ -362,8 +362,8 @@ static PyObject *create_from(PyObject *items, PyObject *device)
   return NULL;
 }
 
-/* Returns a kjit array itself if it has the requested type. Copied elements are left to the Python
- * layer, which returns writable views of them. */
+/* Implements asarray. If the argument is a kjit array with the requested type, the result is the
+ * argument itself. The Python layer handles copied elements, of which it returns writable views. */
 PyObject *quick_asarray(const quick_call *call)
 {
   PyObject *const *v = call->values;
@@ -387,7 +387,8 @@ PyObject *quick_array(const quick_call *call)
   if (quick_read((array_object *)v[0], &view) != QUICK_DONE || !quick_is_dense(&view)) return NULL;
   const quick_call copied = { .values = { v[0] } };
   PyObject *made = quick_is_none(v[2]) ? quick_copy_method(&copied) : NULL;
-  if (made) ((array_object *)made)->is_result = 0; /* an array, also of a scalar */
+  /* as in NumPy, the result is an array even if it has no dimensions */
+  if (made) ((array_object *)made)->is_result = 0;
   return made;
 }
 

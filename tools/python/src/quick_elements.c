@@ -268,8 +268,9 @@ static int64_t get_index(const selection *s, int64_t i)
   return index < 0 ? index + s->x.shape[0] : index;
 }
 
-/* Returns an index that was in bounds when are_in_bounds tested it. A kernel on another thread may
- * have changed it since then; it is 0 then, so that no other memory is accessed. */
+/* Returns an index of the key after are_in_bounds has tested it. A kernel on another thread may
+ * have changed the index since then. If it is no longer in bounds, returns 0, so that no other
+ * memory is accessed. */
 static int64_t get_safe_index(const selection *s, int64_t i)
 {
   int64_t index = get_index(s, i);

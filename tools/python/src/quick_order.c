@@ -336,7 +336,8 @@ static PyObject *create_results(PyObject *x, sorted_vector *v, const unique_requ
     results[count] = (PyObject *)create_like(x, i == VALUES ? v->x.element : KJIT_I64,
                                              is_shaped ? v->x.rank : 1, shape, &made[i]);
     failed = !results[count];
-    if (!failed && i == INVERSE) ((array_object *)results[count])->is_result = 0; /* as in NumPy */
+    /* as in NumPy, the inverse is an array even if it has no dimensions */
+    if (!failed && i == INVERSE) ((array_object *)results[count])->is_result = 0;
     count += !failed;
   }
   if (!failed) fill_results(v, made, r);

@@ -40,7 +40,8 @@ PyObject *quick_choice(const quick_call *call)
 {
   PyObject *const *v = call->values;
   PyObject *made = quick_is_array(v[0]) && v[1] && v[2] ? operate(call->number, v, 3, NULL) : NULL;
-  if (made && quick_is_array(made)) ((array_object *)made)->is_result = 0; /* as in NumPy */
+  /* as in NumPy, the result is an array even if it has no dimensions */
+  if (made && quick_is_array(made)) ((array_object *)made)->is_result = 0;
   return made;
 }
 

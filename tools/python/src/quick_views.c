@@ -128,7 +128,7 @@ static PyObject *reshape_to(PyObject *array, PyObject *const *items, Py_ssize_t 
   return quick_is_array(array) ? reshape((array_object *)array, &shape) : NULL;
 }
 
-/* Reshapes to a tuple, or to one extent. */
+/* Reshapes an array to a shape that is given as a tuple or as one extent. */
 static PyObject *reshape_by(PyObject *array, PyObject *shape)
 {
   PyObject *items[BINDING_MAX_RANK];

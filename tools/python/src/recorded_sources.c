@@ -1,7 +1,7 @@
-/* Keeps sources and syntax trees compiled by exec, eval and compile that are not in a file, because
- * no file has the source of the functions that they define. Python calls its audit hooks for each
- * compilation. A hook in Python would slow down all audit events; a hook in C takes hardly any
- * time. */
+/* Keeps the sources and syntax trees that exec, eval and compile have compiled, unless they are in
+ * a file: no file has the source of the functions that they define. Python calls its audit hooks
+ * for each compilation. A hook in Python would slow down all audit events; a hook in C takes hardly
+ * any time. */
 #include "binding.h"
 
 #include <dlfcn.h>

@@ -45,8 +45,8 @@ static void add_route(dispatcher_object *self, route *made)
   self->routes[0] = made;
 }
 
-/* Reads the forms of all arguments. Returns 0 if an argument's form cannot be cached. An exception
- * is then one that must not be lost, see binding_clear_usual. */
+/* Reads the forms of all arguments. Returns 0 if an argument has no form. If an exception is then
+ * set, the caller must not discard it (see binding_clear_usual). */
 static int read_forms(const configured_object *self, PyObject *const *items, Py_ssize_t count,
                       form_list *list)
 {

@@ -427,7 +427,7 @@ static PyObject *enter_graph(PyObject *object, PyObject *unused)
   if (self->graph) return binding_fail(KJIT_ERROR_MISUSE, "the graph was already captured");
   if (binding_evaluate_all()) return NULL;
   kjit_status status = kjit_begin_capture(self->stream->stream);
-  if (status != KJIT_OK) { /* messages wait, because the capture has begun */
+  if (status != KJIT_OK) { /* if the capture has begun, messages are delivered later */
     (void)binding_finish(self->context, status);
     return NULL;
   }
