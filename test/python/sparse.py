@@ -33,11 +33,11 @@ for make in makers:
             data, where, rows = place(ones), place(columns.astype(index)), place(offsets.astype(index))
             assert make(data, where, rows).shape == (3, 3)
             for value in (3, -1, 2**31 - 1):
-                text = f"`indices`: entry 2 is {value}, and the matrix has 3 columns"
+                text = f"`indices`: entry 2 is {value}, but the matrix has 3 columns"
                 refused(kjit.ArgumentError, text, lambda: make(data, place(changed(columns.astype(index), 2, value)), rows))
                 assert make(data, place(changed(columns.astype(index), 2, value)), rows, check=False).nnz == 4
             for i, value, text in ((1, 3, "row 1 is from 3 to 1"), (3, 5, "row 2 is from 1 to 5"), (0, -1, "row 0 is from -1 to 1")):
-                text = f"`indptr`: {text}, and there are 4 entries"
+                text = f"`indptr`: {text}, but offsets must ascend and be from 0 to 4"
                 refused(kjit.ArgumentError, text, lambda: make(data, where, place(changed(offsets.astype(index), i, value))))
 refused(kjit.ArgumentError, "entry 0 is 1099511627776", lambda: kjit.CSR(np.ones(1), np.array([2**40]), np.array([0, 1]), (1, 3)) @ np.ones(3))
 np.testing.assert_array_equal(kjit.CSR([1.0, 2.0], [1, 0], [0, 1, 2], [2, 2]) @ np.ones(2), [1, 2])

@@ -8,15 +8,16 @@ _MOST_CHOSEN = 64  # maximum number of chosen parameters, the same as in the ker
 
 
 def adjoint(kernel, wrt=None):
-    """Returns the adjoint of a kernel: a kernel that propagates derivatives from the arrays that
-    the kernel stores to back to the arrays and numbers that it loads.
+    """Returns the adjoint of a kernel, for reverse-mode differentiation. The adjoint is a kernel
+    that takes the derivatives with respect to the arrays that the given kernel writes, and computes
+    the derivatives with respect to the arrays and numbers that it reads.
 
     The body of the kernel must consist of loops over a grid_range, or its threads must work on different elements. The
     adjoint has the kernel's parameters, followed by an array of derivatives for each chosen parameter. A launch reads
-    the derivatives with respect to the stored arrays, and adds the derivatives with respect to the loaded values to the
-    other arrays. The derivative of a number is an array with one element.
+    the derivatives with respect to the written arrays. It adds the derivatives with respect to the values that the
+    kernel reads to the other arrays of derivatives. The derivative of a number is an array with one element.
 
-    wrt: the names or positions of the chosen parameters, which must include the stored arrays.
+    wrt: the names or positions of the chosen parameters, which must include the written arrays.
     Without wrt, each launch chooses the arrays of floats among its arguments. Raises TypeError if
     kernel is not a kernel of kjit.jit or kjit.cuda.jit.
     """
@@ -93,7 +94,8 @@ class AdjointKernel(Kernel):
 
 
 class _ByArguments:
-    """The adjoint of a kernel whose parameters each launch chooses: its arrays of floats."""
+    """The adjoint of a kernel without `wrt`: each launch chooses the arrays of floats among its
+    arguments."""
 
     def __init__(self, kernel):
         self._of, self._last = kernel, None

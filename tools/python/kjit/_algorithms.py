@@ -18,7 +18,7 @@ EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
 _OPTIONS = ("accumulator", "device", "plan", "stream")
 
 
-# Functions that take one or two elements, by the NumPy ufunc that they replace.
+# NumPy ufunc -> the func that computes it for one or two single elements.
 _of_ufuncs: dict = {}
 
 
@@ -75,7 +75,7 @@ def function_of(thing, word="an operator", count=None):
         thing = _of_ufunc(thing, word)
     if not isinstance(thing, Function):
         raise TypeError(f"{word} must be a Python function or a kjit.func, not {type(thing).__name__}")
-    if hasattr(thing, "of_count"):  # a derivative, whose code depends on the count
+    if hasattr(thing, "of_count"):  # a derivative, whose code depends on the number of arguments
         return thing.of_count(count)
     return thing if count is None else _without_defaults(thing, count)
 
@@ -96,7 +96,7 @@ def equal_of(equal):
 
 def operator_of(thing, commutes=False):
     """Returns the operator in the form that the extension takes: the name of a built-in operator, or (module, func
-    name, whether it commutes)."""
+    name, whether the operator is commutative)."""
     if isinstance(thing, str):
         if "\0" in thing:
             raise ValueError(f"an operator's name must not contain zero bytes: {thing!r}")
@@ -155,8 +155,8 @@ def computed(function, shape, *arrays):
 
 
 def _is_foreign(x):
-    """Returns whether x is an array of another library outside host memory. Arrays of kjit.cuda count on a CPU device, too, so that
-    a program has the same results as on a GPU."""
+    """Returns whether x is an array of another library outside host memory. An array of kjit.cuda counts even if its device is the
+    CPU, so that a program has the same results as on a GPU."""
     if isinstance(x, _kjit.Array) or hasattr(x, "__array_struct__"):
         return False
     place = getattr(x, "__dlpack_device__", None)
@@ -187,7 +187,8 @@ def numpy_array(x):
 
 
 def _counts(x):
-    """Converts NumPy dates to counts of their unit, for algorithms that combine or compare numbers."""
+    """Converts NumPy dates to integers that count their unit, such as days, for algorithms that
+    combine or compare numbers."""
     return x.view("i8") if _records.is_date(getattr(x, "dtype", None)) and hasattr(x, "__array_struct__") else x
 
 
@@ -231,7 +232,8 @@ def _packed(x):
 
 
 def perhaps(x):
-    """Returns an operand that can be omitted."""
+    """Returns the form of an operand that can be omitted: the operand itself, or Plain(None) for
+    None."""
     return Plain(None) if x is None else x
 
 
@@ -307,8 +309,8 @@ def _check_counts(own):
 
 
 def _one_value(initial):
-    """Returns a number unchanged, and an array of rank 0 as its element. Returns a record as a copy in an array of rank
-    0, which can be written."""
+    """Returns a number unchanged, and the element of an array of rank 0. Returns a copy of a record, as an array of
+    rank 0 that can be written."""
     shape = getattr(initial, "shape", ())
     if shape != ():
         raise TypeError(f"initial must be a single value, not an array of the shape {tuple(shape)}")
@@ -368,7 +370,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
 
 
 def _said(out):
-    """Describes an unsuitable out= in a message."""
+    """Returns the words for an unsuitable out= in a message."""
     return f"a {type(out).__name__} of {len(out)} items" if isinstance(out, (tuple, list)) else f"an object of type {type(out).__name__}"
 
 
@@ -394,7 +396,7 @@ def axes_of(axis):
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not all(hasattr(each, "__index__") for each in axes):
         raise TypeError(f"axis must be an integer or a tuple of integers, not {axis!r}")
-    # the limits are outside of the range of every array, so an invalid axis stays invalid
+    # clips the axes to limits that are invalid for every array, so an invalid axis stays invalid
     return tuple(max(-100, min(index(each), 100)) for each in axes)
 
 
@@ -407,7 +409,8 @@ def listed(out):
 
 
 def _outputs(signature):
-    """Returns the number of results in the core dimensions."""
+    """Returns the number of results that a signature of core dimensions has, or None without a
+    signature."""
     return signature.split("->")[-1].count("(") if signature else None
 
 

@@ -17,7 +17,8 @@ def _record_name(dtype):
 
 
 def hint_of(dtype):
-    """Returns a hint for an error message: the kjit name for a NumPy type name, whose number counts bytes instead of bits."""
+    """Returns a hint for an error message if dtype is a NumPy type name such as "f4", whose number counts bytes. The hint
+    gives kjit's name, "f32", whose number counts bits. Returns "" for other types."""
     if not isinstance(dtype, str):
         return ""
     import numpy
@@ -25,7 +26,7 @@ def hint_of(dtype):
         name = dtypes.name_of(numpy.dtype(dtype))
     except (TypeError, ValueError, SyntaxError):
         return ""
-    return f"; what NumPy calls {dtype!r} is \"{name}\", numbers of kjit's names are bits" if name else ""
+    return f"; what NumPy calls {dtype!r} is \"{name}\", because kjit's names count bits" if name else ""
 
 
 def element_of(dtype):
@@ -76,7 +77,7 @@ def array(source, dtype=None, device=None):
     Raises ArgumentError if kjit does not support the elements, or if they are not aligned or have another byte order.
     """
     if dtype is not None and element_of(dtype) in dtypes.SCALARS and element_of(dtype) not in dtypes._NUMPY:
-        from ._algorithms import map  # NumPy has no such type: bf16
+        from ._algorithms import map  # a type that NumPy lacks: bf16
 
         return map(_same, array(source, None, device), dtype=dtype)
     if dtype is not None or isinstance(source, (list, tuple, int, float, complex)):
@@ -114,9 +115,9 @@ def synchronize(name=None):
 
 
 def statistics():
-    """Returns a dictionary with the numbers of launches, compilations, and codes loaded from the disk cache (`disk_hits`) and from
-    files of compiled kernels (`imports`) since the program started, for all kernels and functions. `compile_time_ns` is in
-    nanoseconds."""
+    """Returns a dictionary with counts for all kernels and functions since the program started: the numbers of launches and
+    compilations, and how often code was loaded from the disk cache (`disk_hits`) or from a file of compiled kernels (`imports`).
+    `compile_time_ns` is in nanoseconds."""
     return _state.statistics()
 
 

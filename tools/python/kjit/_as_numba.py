@@ -10,7 +10,7 @@ from . import _missing
 _VERSION = "0.61.2"  # the Numba version that these names belong to; some programs compare it
 _SHORT = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 
-_GENERATED = "write a function; kjit.njit specializes on None, texts and functions among the arguments"
+_GENERATED = "write a function; kjit.njit specializes on None, strings and functions among the arguments"
 
 
 class Standin(types.ModuleType):
@@ -26,7 +26,8 @@ class Standin(types.ModuleType):
 
 
 class _Late(types.ModuleType):
-    """A module with the names of a kjit module, which is imported when a name is first used."""
+    """A module with the names of a kjit module. The kjit module is imported when the program first
+    uses a name."""
 
     def __init__(self, name, source):
         super().__init__(name)
@@ -49,7 +50,8 @@ class _Finder:
 
 
 def _jit(signature_or_function=None, **options):
-    """Replaces numba.jit: like njit. Numba's object mode is Python's interpreter, which runs such a function unchanged."""
+    """Replaces numba.jit by njit. With forceobj=True, which selects Numba's object mode, the function is returned
+    unchanged, so Python's interpreter runs it."""
     from ._errors import KjitWarning
     from ._njit import njit
 
@@ -134,7 +136,8 @@ def header_names_of_bf16():
     return {"nv_bfloat16": bf16.bfloat16, **{name: getattr(bf16, name) for name in bf16.__all__ if name != "bfloat16"}}
 
 
-# Modules of Numba's names: name -> a module of kjit, or a function that gives names.
+# Returns a dictionary: the name of a Numba module -> a kjit module, or a dictionary with the names
+# of the module.
 def _modules():
     from . import _njit, _numpy_types, cuda
     from .cuda import cudadrv

@@ -42,7 +42,8 @@ class Composed:
         return result
 
     def _note_call(self, args, result):
-        """For the extension: called after the first call with arguments of these types."""
+        """The extension calls this method after the first call with arguments of these types. Njit
+        overrides it."""
 
     def _variant(self, shapes):
         """Returns the variant for arguments of these shapes, or the function itself if no argument

@@ -232,7 +232,8 @@ def solve(a, b, damps, numbers, limit, x0, transposed, out, options):
 
 
 def _stored(w, b, out, options):
-    """Returns the rows of x, in `out`, or in memory of the kind that b has."""
+    """Returns the rows of x: in `out` if it is given, otherwise in a kjit array if b is one, or in
+    a NumPy array."""
     if out is not None:
         return map(_combine, w.x, w.x, 1.0, 0.0, out=out, **options)
     return w.x if isinstance(b, _kjit.Array) else w.x.to_host()

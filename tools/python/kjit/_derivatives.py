@@ -37,8 +37,8 @@ def make(word, function, numbers):
 
 
 def _takes_more(of):
-    """Returns whether a function is a program with *args, which is one parameter but any number of
-    arguments."""
+    """Returns whether a function is a program (see _programs) with *args, which is one parameter
+    for any number of arguments."""
     innermost = of.innermost() if isinstance(of, Derivative) else of
     takes_any = getattr(getattr(innermost.py_func, "__code__", None), "co_flags", 0) & inspect.CO_VARARGS
     return bool(takes_any) and programs().is_program(innermost)
@@ -110,7 +110,8 @@ def _items(result, count):
 
 
 def _tuple_text(texts):
-    """Returns the text of a result with these values in the kernel IR."""
+    """Returns kernel IR text for a result with these values: a tuple, or the value itself if there
+    is only one."""
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
@@ -119,7 +120,8 @@ def _joined(values):
 
 
 def programs():
-    """Returns the module with the derivatives of programs, which imports this module."""
+    """Returns the module with the derivatives of programs. It is imported here because it imports
+    this module."""
     from . import _programs
 
     return _programs
@@ -129,9 +131,9 @@ def programs():
 
 
 class _Form(NamedTuple):
-    """The form of a call, which decides the code of a derivative. `arguments` is their number. `items` is the number of items of
-    the derivative with respect to the result, 0 for a single value. `arrays` is the number of arguments that are arrays of
-    derivatives. `is_void` is true if the code returns nothing."""
+    """The form of a call, which decides the code of a derivative. `arguments` is the number of arguments. `items` is the number
+    of items of the derivative with respect to the result, 0 for a single value. `arrays` is the number of arguments that are
+    arrays of derivatives. `is_void` is true if the code returns nothing."""
 
     arguments: int
     items: int = 0
@@ -165,7 +167,7 @@ class _Entry(Function):
         return not self._form.is_void
 
     def write_callee(self, builder):
-        """Returns the name of the func in a module."""
+        """Writes the func into a module, and returns its name there."""
         return self._derivative.write_entry(builder, self._form)
 
     def _parameters(self):
@@ -235,8 +237,8 @@ class Derivative(Function):
     # ---- kernel IR ----
 
     def write_callee(self, builder, count=None):
-        """Returns the text that calls the func in a module. count: the number of arguments, or None
-        if it is unknown."""
+        """Returns the kernel IR text that names the func in a call. count: the number of arguments,
+        or None if it is unknown."""
         if self._word in _PRIMITIVES:
             return self._call_of(self._word, self._derived(builder), self._numbers)
         return self.write_entry(builder, _Form(self._usual_count() if count is None else count))
@@ -295,8 +297,8 @@ class Derivative(Function):
         return [f"let all = {call}({', '.join(arguments)})", f"return {_tuple_text([*by_result, *others])}"]
 
     def _write_hvp(self, func, names, form):
-        # The gradient takes the parameters of the func, followed by an array for each array by
-        # which it is derived.
+        # The gradient takes the parameters of the func, followed by an array for the derivative
+        # with respect to each chosen array.
         own = len(self._of._parameters())
         by_arrays = range(own, own + form.arrays) if self._numbers else ()
         call = self._call_of("jvp", self._call_of("grad", func, self._numbers), (*self._numbers, *by_arrays))
@@ -361,8 +363,8 @@ class Derivative(Function):
         return defaults[len(defaults) - missing :]
 
     def _floats(self, given):
-        """Returns the positions of the arguments by which the function is derived. Raises TypeError
-        if one of them is not a float."""
+        """Returns the positions of the arguments to differentiate with respect to. Raises TypeError
+        if one of them holds no float."""
         names = self._of._parameters()
         for number in self._numbers:
             if not holds_float(given[number]):
@@ -424,12 +426,12 @@ class Derivative(Function):
         return self._reverse(given, rest[0] if items else rest, floats, arrays, items, leading=1)
 
     def _call_jvp(self, given, rest, floats, arrays):
-        self._check_count(rest, len(floats), "a derivative for each argument that is derived")
+        self._check_count(rest, len(floats), "a direction for each chosen argument")
         raw = (*given, *rest)
         return self._entry(_Form(len(raw), 0, 0, not self.returns_value()))(*raw)
 
     def _call_hvp(self, given, rest, floats, arrays):
-        self._check_count(rest, len(floats), "a derivative for each argument that is derived")
+        self._check_count(rest, len(floats), "a direction for each chosen argument")
         shadows = [zeros_like(given[i]) for i in arrays]
         results = {i: zeros_like(given[i]) for i in arrays}
         raw = (*given, *shadows, *rest, *results.values())
@@ -452,8 +454,8 @@ class Derivative(Function):
         return make(self._word, self._of, floats)._entry(_Form(len(given)))(*given)
 
     def _columns_by_array(self, given, floats, along, take):
-        """Returns the derivatives along each element of one array; the axes of the array come last
-        in the result."""
+        """Returns the derivatives with respect to each element of one array; the axes of the array
+        come last in the result."""
         import numpy
 
         if len(floats) != 1 or not _is_ndarray(given[floats[0]]):
@@ -477,16 +479,16 @@ def value_and_grad(function, *numbers):
 
         kjit.value_and_grad(lambda x, y: x * y)(2.0, 3.0)    # (6.0, 3.0, 2.0)
 
-    function: a Python function or a kjit.func that returns one float. numbers: the positions, from
-    0, of the parameters by which the function is derived. Without numbers these are all parameters
-    that hold floats; JAX in contrast takes the first parameter. The derivative with respect to an array is a new
-    array of the same shape.
+    function: a Python function or a kjit.func that returns one float. numbers: the positions, from 0, of the
+    parameters to differentiate with respect to. Without numbers these are all parameters that hold floats; JAX
+    in contrast takes the first parameter. The derivative with respect to an array is a new array of the same
+    shape.
 
     A function that works on whole arrays (`kjit.numpy.sum(x * x)`, `x @ w`) runs once for each call, in Python, and its
     operations are recorded. The arrays can be on any device.
 
-    The returned func raises TypeError if a parameter of this number does not exist, or if no
-    argument is a float.
+    The returned func raises TypeError for a position without a parameter, or if no argument is a
+    float.
     """
     return make("value_and_grad", function, numbers)
 

@@ -1,8 +1,8 @@
 """The functions of np.random and of Python's module random, for use in kjit.njit functions.
 
-Each thread has a generator for np.random and one for random, as in Numba, which NumPy and Python do not use themselves. After the same
-`np.random.seed(n)` or `random.seed(n)` in an njit function the numbers are Numba's: the functions here have its algorithms. The front end
-compiles them like the functions of a program.
+As in Numba, each thread has a generator for np.random and one for random; NumPy and Python themselves do not use these generators. After
+the same `np.random.seed(n)` or `random.seed(n)` in an njit function the numbers are the same as in Numba, because the functions here use
+Numba's algorithms. The front end compiles them like the functions of a program.
 """
 
 import functools

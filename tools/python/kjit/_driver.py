@@ -94,7 +94,7 @@ class Computed:
             self.elements = _Elements(self.whole, node)
         typed = [value if _is_array(value) else numpy.asarray(value)[()] for value in values]
         shape = numpy.broadcast_shapes(*(value.shape for value in typed))
-        if 0 in shape or not shape:  # only the types of the operands matter
+        if 0 in shape or not shape:  # Python's result is right if the operands have NumPy's types
             return self.python(*typed)
         typed, _ = _aligned.copies(typed) or (typed, None)
         arrays = [value for value in typed if _is_array(value)]
@@ -190,7 +190,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Call(self.keep("expression", Computed(self.whole, found)), leaves, []), node)
 
     def visit_Constant(self, node):
-        """Refers to an object, such as an exception class, which Python's compiler does not take as a constant."""
+        """Replaces a class, such as an exception class, by a name that refers to it, because Python's compiler
+        does not accept a class as a constant."""
         is_object = isinstance(node.value, type)
         return ast.copy_location(self.keep("object", node.value), node) if is_object else node
 
@@ -235,7 +236,8 @@ class _Rewriter(ast.NodeTransformer):
         return frozenset(place for place, value in places if self.finder.names.value(value) is not static.UNKNOWN)
 
     def visit_Compare(self, node):
-        """Compares the identity of arrays as Numba does: by their memory, shape and type."""
+        """Replaces `is` between variables by Numba's test, which compares arrays by their memory,
+        shape and type."""
         node = self.generic_visit(node)
         if len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return node
@@ -362,8 +364,8 @@ def _variant(whole, body, kinds):
 
 
 def _globals_of(function):
-    """Returns the global names that a function uses and their values now. They are constants from
-    then on, as in compiled code."""
+    """Returns the global names that a function uses, with their present values. The values are
+    constants from then on, as in compiled code."""
     return {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
 
 
@@ -377,8 +379,8 @@ def _slice(*bounds):
 
 
 def _with_fields(value):
-    """Returns a view of an array of records, or of a record, whose fields are also attributes, a slice with numbers as its fields, as in
-    Numba, and the number for an element of a kjit.Array. Returns any other value unchanged."""
+    """Converts a value to its form in Numba. An array of records, or a record, becomes a view whose fields are also attributes. A slice
+    gets numbers in place of None. An element of a kjit.Array becomes a number. Returns any other value unchanged."""
     if type(value) is slice:
         return _slice(value.start, value.stop, value.step)
     if type(value) is tuple and any(type(item) is slice for item in value):
@@ -423,7 +425,7 @@ def plain(result):
 
 
 def print_plain(*values, **keywords):
-    """Prints values like Numba, which passes Python's numbers to print."""
+    """Prints NumPy scalars as Python's numbers, like Numba."""
     print(*map(plain, values), **keywords)
 
 

@@ -1,5 +1,5 @@
-"""Shared by kjit.torch and kjit.jax: an elementwise function, its results, and its derivatives as
-maps."""
+"""Elementwise functions for kjit.torch and kjit.jax: the results of a function, and its derivatives
+as maps."""
 
 from . import _arrays, dtypes
 from ._algorithms import function_of, map

@@ -1,6 +1,6 @@
 """Calls of funcs whose arrays are on another device than the CPU: one thread of that device runs the
-func. The results are recorded in an array of that device, because only a compilation knows their
-types."""
+func. The results are recorded in an array of that device, because their types are known only after
+the compilation."""
 
 import struct
 
@@ -45,7 +45,8 @@ func record_number(v, at, words) {{
 
 
 def _for_items(name, item):
-    """Returns the text of a func that records a value, or the items of a tuple by the func `item`."""
+    """Returns the text of a func that records a value. For a tuple, it calls the func `item` with
+    each item."""
     return f"""
 func {name}(v, at, words) {{
   if is_tuple(v) {{
@@ -109,7 +110,7 @@ def call(function, args, device):
 
 
 def _read(words, at):
-    """Returns (the value at a place in a record, the place after it)."""
+    """Returns (the value that begins at this index of a record, the index after the value)."""
     kind, word = int(words[at]), int(words[at + 1])
     if kind == _TUPLE:
         items, at = [], at + 2

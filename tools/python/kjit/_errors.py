@@ -19,9 +19,9 @@ class Error(Exception):
 
     __module__ = "kjit"
     block = thread = text = code = None
-    _shown = None  # result of str() if args belong to the program
+    _shown = None  # the result of str() if `args` are the arguments of the program's exception
     _unresolved = None  # the call and the argument types of a func that has no implementation yet, see kjit._overloading
-    _where = None  # words of the message for the kernel and the thread that failed
+    _where = None  # the part of the message that names the kernel and the failing thread
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
@@ -74,7 +74,8 @@ class KjitWarning(UserWarning):
 
 
 def name_element(error, name, element):
-    """Returns the same error for an elementwise function that a kjit kernel called. element is its index, or None."""
+    """Returns the same error with a message that names an elementwise function and the failing element, in place of
+    the kernel that kjit generated for it. element is the index, or None."""
     where, words = error._where, _phrases.of_element(name, element)
     if where is not None:
         error.message = error.message.replace(where, words, 1)
@@ -123,9 +124,9 @@ CLASSES = {
 }
 KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_ARGUMENT"]
 
-UNRESOLVED = "unresolved_overload_"  # begins the name in the message of a func that has no implementation yet
+UNRESOLVED = "unresolved_overload_"  # the name of a func without an implementation begins with this
 
-# Numbers of kjit_failure, each with the Python exception that is another base class of the error.
+# Number of a kjit_failure -> the Python exception class that is the second base class of the error.
 _RAISE = 1
 _STEP, _RECURSION = 11, 12
 FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError, _STEP: ValueError, _RECURSION: RecursionError}
@@ -198,8 +199,8 @@ def _class_of_both(raised):
 
 
 def _copy_attributes(raised, error):
-    """Copies the attributes of an exception to an exception of a derived class. Attributes such as
-    errno, which exceptions of Python have outside of __dict__, come from their constructor."""
+    """Copies the attributes of an exception to an exception of a derived class. Python's exceptions
+    have some attributes, such as errno, outside of __dict__; the constructor sets them."""
     own = next(kind for kind in type(raised).__mro__ if kind.__module__ == "builtins")
     own.__init__(error, *raised.__reduce__()[1])
     error.__dict__.update(vars(raised))
@@ -209,14 +210,15 @@ def _copy_attributes(raised, error):
 
 
 def _as_python(value):
-    """Returns a Python number for a NumPy scalar, with which the simulator computes."""
+    """Converts a NumPy scalar to a Python number, because the simulator computes with NumPy
+    scalars. Returns any other value unchanged."""
     return value.item() if hasattr(value, "dtype") and getattr(value, "shape", None) == () and value.dtype.kind in "biufc" else value
 
 
 def of_simulated(raised, function, place, block, thread):
-    """Returns the exception for a thread of the simulator that has raised an exception: as for a
-    compiled kernel, a KernelError that also has the class, the arguments and the attributes of the
-    given exception. function: the kernel's name; place: the file and the line of the raise, or None."""
+    """Returns the exception to report for a thread of the simulator that has raised `raised`. As for a
+    compiled kernel, it is a KernelError that also has the class, the arguments and the attributes of
+    `raised`. function: the kernel's name; place: the file and the line of the raise, or None."""
     kind = _class_of_both(type(raised))
     error = kind.__new__(kind)
     raised.args = tuple(_as_python(value) for value in raised.args)
@@ -234,8 +236,8 @@ def of_simulated(raised, function, place, block, thread):
 
 
 def _unresolved(parts):
-    """Returns (the number of a call, the types of its arguments as text) for a message that `kjit._overloading` has written about
-    a func without an implementation, and None for other messages."""
+    """Reads a message that `kjit._overloading` has written about a func without an implementation. Returns (the number of the
+    call, the types of its arguments as text), or None for other messages."""
     types = _phrases.argument_of(parts, "VALUE_TYPE")
     number = next((p.partition("`" + UNRESOLVED)[2].partition("`")[0] for p in parts if isinstance(p, str)), "")
     return (int(number), types) if number and types else None

@@ -36,18 +36,19 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
 
     operator is an associative function of two values, or a name: "add", "mul", "min", "max", "and", "or", "xor",
     "logaddexp", "mean", "var", "std", "any", "all", "argmin", "argmax", "count_nonzero" and others
-    (docs/algorithms.md). commutes promises that f(a, b) equals f(b, a), which is faster. axis is an integer or a tuple
-    of integers; None means all axes. initial is a value that is combined before all elements. For elements with fields
-    it is a record with the same dtype, as a NumPy scalar or as an array of rank 0. out is an array with the shape of
-    the result, or with extent 1 for the axes.
+    (docs/algorithms.md). commutes promises that f(a, b) equals f(b, a), which allows faster code. axis is an integer
+    or a tuple of integers; None means all axes. initial is a value that is combined before all elements. For elements
+    with fields it is a record with the same dtype, as a NumPy scalar or as an array of rank 0. out is an array with
+    the shape of the result, or with extent 1 for the axes.
 
     Every algorithm has these options. `stream` is the stream for the work; by default it is the stream that the library
     of the arrays uses, or the default stream of the device. `device` is "cpu" or "cuda:1"; by default it is the device
     of the arrays. `accumulator` is the type of the computation; the default is as wide as in NumPy. With `plan=True`
     nothing runs, and the result is a `kjit.Plan`.
 
-    Raises ArgumentError for axes or shapes that do not match, and for empty arrays without an initial value and an
-    identity; TypingError if the operator returns an unsuitable type; UnknownNameError for an unknown operator.
+    Raises ArgumentError for axes or shapes that do not match, and for an empty array if there is neither an
+    initial value nor an identity; TypingError if the operator returns an unsuitable type; UnknownNameError for an
+    unknown operator.
     """
     return one(
         perform("reduce", 1, (x, Plain(operator_of(operator, commutes))), listed(out), axes=axes_of(axis), initial=initial, options=options)
@@ -55,9 +56,8 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
 
 
 def reduce_several(x, operators, *, axis=None, out=None, **options):
-    """Computes several reductions in one pass over x and returns a tuple with the result of `kjit.reduce` for each of
-    the operators, a tuple or a list. out is a tuple of arrays. The accumulators can have at most 128 bytes together. options and errors: see
-    `kjit.reduce`."""
+    """Computes several reductions in one pass over x. operators is a tuple or a list. Returns a tuple with the result of `kjit.reduce` for
+    each operator. out is a tuple of arrays. The accumulators can have at most 128 bytes together. options and errors: see `kjit.reduce`."""
     found = tuple(operator_of(each) for each in operators)
     return perform("reduce_several", len(found), (x, Plain(found)), out, together=True, axes=axes_of(axis), options=options)
 
@@ -78,8 +78,8 @@ def scan_with_index(x, operator="max", *, axis=None, out=None, **options):
     Returns (values, indices), both in the shape of x; the indices are i64. operator is "max" or "min". If several
     elements are equal, the index is that of the first element. A NaN takes precedence over numbers, and the first NaN
     over the following ones. out is a tuple with two arrays, one of which can be None. options: see `kjit.reduce`.
-    Raises ArgumentError for axes or shapes, TypingError for elements without an order, and UnsupportedError for another
-    operator."""
+    Raises ArgumentError for invalid axes or shapes, TypingError for elements without an order, and UnsupportedError for
+    another operator."""
     arguments = x, Plain(operator_of(operator, False))
     return perform_with_omitted("scan_with_index", arguments, out, axes=axes_of(axis), options=options)
 
@@ -136,8 +136,8 @@ def update_at(x, places, values, operator="add", *, commutes=True, **options):
     places.shape + x.shape[1:]. The operator must be commutative. On a GPU the order of floating-point additions is not
     deterministic.
 
-    Raises ArgumentError for shapes and for an operator that does not commute, and KernelError for an index out of
-    bounds. options: see `kjit.reduce`.
+    Raises ArgumentError for shapes that do not match and for an operator that is not commutative, and KernelError
+    for an index out of bounds. options: see `kjit.reduce`.
     """
     if x is None or places is None or values is None:
         raise TypeError("update_at: x, places and values must be arrays or numbers, not None")
@@ -156,9 +156,9 @@ def search_sorted(sorted, values, less=None, *, right=False, out=None, **options
 
 @recorded
 def bincount(x, bins, weights=None, *, out=None, **options):
-    """Counts how many elements of x, integers in any shape, equal i, for i from 0 to bins - 1. With weights, which have
-    x's shape, the result is the sum of these elements' weights. Raises KernelError for an element outside 0 to bins -
-    1. options: see `kjit.reduce`."""
+    """Counts for each integer i below bins the elements of x that equal i. x has integers and any shape. With weights,
+    which have x's shape, the result is the sum of the weights of these elements. Raises KernelError for an element that
+    is negative or not below bins. options: see `kjit.reduce`."""
     return one(perform("bincount", 1, (x, Plain(bins), perhaps(weights)), listed(out), options=options))
 
 
@@ -167,7 +167,7 @@ def histogram(x, bins, low=None, high=None, weights=None, *, out=None, **options
     """Counts the elements of x in each bin, or adds their weights, like `numpy.histogram`. bins is the number of bins
     of equal width from `low` to `high`, or an array of ascending edges. A bin includes its lower edge, and the last bin
     includes both edges. Elements outside the bins and NaN are not counted. options: see `kjit.reduce`. Raises
-    ArgumentError for edges or shapes."""
+    ArgumentError for invalid edges or shapes."""
     if low is None and high is None:
         if getattr(bins, "shape", None) == () or isinstance(bins, (int, float)):
             raise TypeError(f"a histogram of {bins} bins takes low and high; without them bins is an array of edges")

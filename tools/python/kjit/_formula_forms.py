@@ -1,5 +1,6 @@
 """Formulas that are more than an expression for each row: numexpr's reductions, and pandas' assignments
-and variables. The texts keep their length, so that errors have the positions of the user's text."""
+and variables. Blanks replace the parts that are cut out of a formula, so that the positions in errors
+are positions in the user's text."""
 
 import re
 
@@ -62,7 +63,7 @@ def reduced(formula):
 
 
 def reduce(values, how, axis, out):
-    """Returns the reduction of the results of all rows. Nulls are left out."""
+    """Reduces the results of all rows to one value. Nulls are left out."""
     import numpy
 
     if type(values).__module__.partition(".")[0] == "pyarrow":
@@ -79,7 +80,7 @@ def reduce(values, how, axis, out):
 
 
 def variable(name, frame):
-    """Returns the caller's variable of a name that a formula writes as `@name`."""
+    """Returns the value of the caller's variable that a formula calls `@name`."""
     for names in (frame.f_locals, frame.f_globals):
         if name in names:
             return names[name]
@@ -109,8 +110,8 @@ def _literal(name, value):
     if isinstance(value, str):
         quote = next((q for q in "'\"" if q not in value), None)
         if quote is None or "\\" in value or not value.isprintable():
-            raise ValueError(f"the formula has `@{name}`, whose text {value!r} cannot be a literal")
+            raise ValueError(f"the formula has `@{name}`, whose string {value!r} cannot be written as a literal")
         return f"{quote}{value}{quote}"
     if isinstance(value, (bool, int, float)):
         return repr(value)
-    raise TypeError(f"the formula has `@{name}` with a value of type {type(value).__name__}; it takes numbers and texts")
+    raise TypeError(f"the formula has `@{name}` with a value of type {type(value).__name__}; a formula takes numbers and strings")

@@ -11,7 +11,7 @@ _NULLABLE, _BITS, _TEXT = 1, 2, 512
 # The formats of the Arrow C data interface, and their types in the kernel IR.
 _ARROW = {"b": "bool", "c": "i8", "C": "u8", "s": "i16", "S": "u16", "i": "i32", "I": "u32", "l": "i64", "L": "u64"}
 _ARROW |= {"e": "f16", "f": "f32", "g": "f64"}
-_EXPECTED = "a formula takes bools, integers, floats, dates, times and texts"
+_EXPECTED = "a formula takes bools, integers, floats, dates, times and strings"
 # Flags for timestamps and durations, and for their units in NumPy.
 _TIMESTAMP, _DURATION = 4, 8
 _UNITS = {"D": 16, "s": 32, "ms": 64, "us": 128, "ns": 256}
@@ -79,7 +79,7 @@ class _Column:
     bitmap or 0, offset, number of rows). keeper: the object that keeps the memory alive."""
 
     index = None  # the index of a pandas Series
-    texts = ()  # the dictionary of a column of texts
+    texts = ()  # the dictionary of a column of strings
 
     def __init__(self, type, chunks, shape, kind, keeper, flags=0):
         self.type, self.chunks, self.shape, self.kind, self.keeper, self.flags = (
@@ -159,7 +159,8 @@ def _column_of(name, value):
 
 
 def _of_texts(name, value, kind):
-    """A column of texts as indices into its dictionary, which kjit's tables make."""
+    """Returns a column of strings as indices into a dictionary of its strings. kjit's tables make
+    the dictionary."""
     import numpy
 
     from . import tables
@@ -177,7 +178,8 @@ def _of_texts(name, value, kind):
 
 
 def _share_dictionary(columns):
-    """Gives columns of texts one dictionary with ascending texts, so that they can be compared. A single column keeps its own one."""
+    """Gives several columns of strings a common dictionary in ascending order, so that comparing indices compares strings. A single
+    column keeps its own dictionary."""
     import numpy
 
     if len(columns) < 2:
@@ -269,8 +271,8 @@ def _of_arrow(name, value):
 
 
 def _common_shape(found):
-    """Returns the common shape of all columns, to which numbers are repeated. Raises ValueError for
-    different shapes."""
+    """Returns the common shape of all columns, and repeats numbers to columns of this shape. Raises
+    ValueError for different shapes."""
     shape = ()
     for name, column in found.items():
         if column.shape and shape and column.shape != shape:
@@ -322,8 +324,8 @@ class _Run:
         self.columns, self.shape, self.device = columns, shape, device
 
     def _compute(self, values):
-        """Computes the values, a one-dimensional array. Returns the flags of the valid rows, or
-        None if the result has no nulls."""
+        """Computes the formula into values, a one-dimensional array. Returns a bool for each row,
+        which is false for a null, or None if the result has no nulls."""
         import numpy
 
         used = [column for column, is_used in zip(self.columns, self.used) if is_used]
@@ -370,9 +372,9 @@ class _Run:
         )
 
     def _writes_to(self, out):
-        """Returns whether the formula can write its values to `out`, without memory of its own:
-        `out` has the layout of the result, and no column overlaps it. A column may have the same
-        memory, because each row is read before it is written."""
+        """Returns whether the formula can write its values directly to `out`, without a temporary
+        array: `out` has the layout of the result, and no column overlaps it. A column may have the
+        same memory, because each row is read before it is written."""
         import numpy
 
         if type(out) is not numpy.ndarray or self.flags & (_NULLABLE | _TEXT | _TIMESTAMP | _DURATION):
@@ -391,14 +393,15 @@ class _Run:
         return True
 
     def _of_texts(self, codes, flags, out, table):
-        """Returns a result of texts as the tables of the same library do."""
+        """Returns a result of strings in the form that kjit's tables return for the library of the
+        columns."""
         import numpy
 
         from .tables import of_arrow, of_pandas
         from .tables.running import Result
 
         if out is not None:
-            raise TypeError("the result of the formula has texts, which `out` cannot hold")
+            raise TypeError("the formula returns strings, which `out` cannot hold")
         kinds = {column.kind for column in self.columns}
         result = Result(codes, flags, "arrow" if "arrow" in kinds else "numpy", self.texts)
         if "pandas" in kinds or _is_of_pandas(table):

@@ -29,7 +29,7 @@ _OPTIONS = {
 }
 # Number of variants for tuple shapes and function arguments that one kernel keeps.
 _MOST_VARIANTS = 256
-_FLOAT8 = "kjit.cuda.fp8"  # conversions are translated in another way if this module is loaded
+_FLOAT8 = "kjit.cuda.fp8"  # if this module is loaded, kjit translates conversions in another way
 _VARARGS = 4  # inspect.CO_VARARGS
 # How a launch chooses among several devices: by the option `device`, by the device of its arrays,
 # or the thread's current device.
@@ -71,8 +71,8 @@ def _parameters_of(function):
 
 
 def _defaults(function):
-    """Returns the defaults of the last parameters. For a function with *args or keyword-only parameters it returns an
-    object that arranges the arguments."""
+    """Returns the defaults of the last parameters. For a function with *args or keyword-only parameters it returns a
+    function that arranges the arguments of a call in kernel order."""
     code = function.__code__
     if not code.co_kwonlyargcount and not code.co_flags & _VARARGS:
         return function.__defaults__ or ()
@@ -100,7 +100,7 @@ class _Compiled:
     # calls
     linked: tuple = ()
     is_typed = False  # whether Python numbers are i64 and f64
-    is_njit = False  # whether np.zeros and similar functions create arrays of a thread
+    is_njit = False  # whether np.zeros and similar functions create an array for each thread
     _arrays_by = "kjit.local(shape, dtype)"  # how messages describe the creation of an array
 
     def _prepare(self, function, options):
@@ -130,7 +130,8 @@ class _Compiled:
                     try:
                         has_float8 = _FLOAT8 in sys.modules
                         self._made = self._write()
-                        if has_float8 != (_FLOAT8 in sys.modules):  # the program got the module by kjit.cuda.fp8
+                        # the translation has loaded the module, because the program uses kjit.cuda.fp8
+                        if has_float8 != (_FLOAT8 in sys.modules):
                             self._made = self._write()
                     except Error as error:  # the error belongs to the program
                         raise error.with_traceback(None) from None
@@ -195,7 +196,7 @@ class Kernel(_Compiled, _kjit.Kernel):
         self._prepare(function, options)
 
     def _begin(self):
-        """For the extension: returns (context, parameters, defaults, device, whether Python numbers have types, placement)."""
+        """For the extension: returns (context, parameters, defaults, device, is_typed, placement)."""
         is_fixed = self._device is not None
         device = self._device if is_fixed else _state.named_device()
         defaults = () if self._shapes else _defaults(self.py_func)
@@ -320,7 +321,8 @@ class Kernel(_Compiled, _kjit.Kernel):
 
 
 class _Pair(_kjit.Function):
-    """A func that returns a value and whether the value exists."""
+    """A compiled func that returns a pair in place of a value that may be None: the value, and
+    whether it exists."""
 
     def __init__(self, loaded):
         self._loaded_func = loaded
@@ -330,7 +332,8 @@ class _Pair(_kjit.Function):
 
 
 def _without_none(pair):
-    """Returns the object that Python calls in place of such a func."""
+    """Returns the function that Python calls in place of a _Pair. It returns None if the value does
+    not exist."""
 
     def call(*args, **keywords):
         value, is_there = pair(*args, **keywords)
@@ -351,8 +354,8 @@ class Function(_Compiled, _kjit.Function):
         self._loaded = None
 
     def _load(self):
-        """For the extension: returns (module, name, parameters, defaults, whether Python numbers have types, whether
-        results keep their types)."""
+        """For the extension: returns (module, name, parameters, defaults, is_typed, _keeps_types), or the function
+        that Python calls instead if the result may be None."""
         module, name = self._module()
         defaults = () if "known" in self.__dict__ else _defaults(self.py_func)
         loaded = module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
@@ -430,15 +433,16 @@ def jit(function=None, **options):
 
 
 def func(function=None, **options):
-    """Makes a function a func, which kernels call and which Python can call, on the CPU or where its arrays are.
+    """Makes a Python function a func. Kernels can call it, and Python can call it on the CPU or on the device of
+    its arrays.
 
     Options: checks, debug, fastmath, strict, wrap, interruptible, inline, jvp, vjp; for the first
     six see `kjit.jit`.
 
     jvp and vjp are functions that compute the derivatives of this function. kjit then does not derive them itself. `jvp(x,
     dx)` returns the value and its derivative along dx. `vjp(x, dr)` returns the value and, for each parameter that holds
-    floats, the derivative with respect to this parameter. A jvp that is linear in dx serves both. kjit does not check them;
-    `kjit.gradcheck` does.
+    floats, the derivative with respect to this parameter. If jvp is linear in dx, kjit derives the reverse derivative from
+    it, and vjp can be omitted. kjit does not check these functions; `kjit.gradcheck` does.
 
     Raises TypeError if the object is not a Python function, or for an unknown option. Errors in the
     function are raised at its first use.

@@ -1,5 +1,5 @@
-"""Errors about types in functions that Python's interpreter runs. Numba finds such errors when it compiles, as a TypingError. In kjit
-NumPy and Python find them, as a TypeError, and this module adds the place in the function."""
+"""Errors about types in functions that Python's interpreter runs. Numba finds such an error at compile time and raises a TypingError.
+In kjit, NumPy or Python raises a TypeError at run time, and this module adds the location in the function."""
 
 import dis
 import os
@@ -11,8 +11,8 @@ _KJIT = os.path.dirname(__file__) + os.sep
 
 
 def of_types(error, code, source):
-    """Returns the SourceTypeError for a TypeError that an operation in a function has raised, and None for an error of kjit, and for an
-    error that the program itself has raised. code: the code object of the function; source: its source."""
+    """Returns the SourceTypeError for a TypeError that an operation in a function has raised. Returns None for an error of kjit, and
+    for an error that the program itself has raised. code: the code object of the function; source: its source."""
     if isinstance(error, Error):
         return None
     frames, own = [], None
@@ -40,7 +40,8 @@ def _is_of_operation(last, own):
 
 
 def _column(place):
-    """Returns the column of the operation, from 1, or None where Python does not know columns."""
+    """Returns the column of the operation, from 1, or None if this version of Python has no
+    columns."""
     code = place.tb_frame.f_code
     if not hasattr(code, "co_positions"):  # before Python 3.11
         return None

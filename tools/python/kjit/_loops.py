@@ -104,7 +104,8 @@ class ParallelLoop(_Part, _kjit.Kernel):
         raise TypeError("the tuples that a loop over prange uses can contain only numbers, arrays, records and tuples")
 
     def _launch(self, *args):
-        """Launches the kernel, which is translated again after the choice of an overload."""
+        """Launches the kernel. If a call in it needs an overload, kjit chooses the overload and
+        translates the kernel again."""
         _overloading.resolving(lambda: self.__dict__.get("_newest", self)._launch_once(*args), self._renew)
 
     def _renew(self):
@@ -158,8 +159,9 @@ class ParallelLoop(_Part, _kjit.Kernel):
         raise Uncompiled
 
     def _run(self, start, stop, step, *values):
-        """Runs the loop and returns its outputs. values are the initial values of its reductions, functions that return
-        the values of other outputs before the loop, a (shape, type) for each array that it creates, and its inputs."""
+        """Runs the loop and returns its outputs. values are, in this order: the initial values of the loop's
+        reductions, functions that return the values of its other outputs before the loop, a (shape, type) for each
+        array that it creates, and its inputs."""
         bounds = range(start, stop, step)
         count, inside = len(bounds), self.loop.parts
         firsts, rest = values[: len(inside.reductions)], values[len(inside.reductions) :]
@@ -196,7 +198,8 @@ class ParallelLoop(_Part, _kjit.Kernel):
         return _one_or_all(outputs)
 
     def _count_parts(self, count, made):
-        """Returns the number of parts. It does not depend on the number of threads if the result depends on it."""
+        """Returns the number of parts. If the loop's result depends on the number of parts, this number does not
+        depend on the number of threads."""
         from ._njit import get_num_threads
 
         parts = min(count, MOST_PARTS)
@@ -227,8 +230,9 @@ class SerialLoop(SerialPart):
         self.loop, self.whole, self.is_uncompiled = loop, whole, False
 
     def run(self, *values):
-        """Runs the loop. values has a pair (shape, type) for each array that the loop creates,
-        followed by the loop's inputs. An input that may have no value is a function that returns it."""
+        """Runs the loop. values has a pair (shape, type) for each array that the loop creates, followed
+        by the loop's inputs. In place of an input that may have no value, the caller passes a function
+        that returns it."""
         if self.is_uncompiled:
             raise Uncompiled
         if self.loop.unset:
@@ -291,7 +295,8 @@ def _without_parameters(node, names):
 
 
 def _one_or_all(outputs):
-    """Returns the value that the statement for a loop assigns to its outputs."""
+    """Returns the outputs of a loop as one value: None if there are none, the only output, or all
+    of them."""
     return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -75,8 +75,8 @@ def _instead(kind):
 
 
 def _two_step(function, *arguments, **keywords):
-    """numba.extending.type_callable: marks `function`, so that compiling a call of it raises an error.
-    Calls from Python are not affected."""
+    """Replaces numba.extending.type_callable: marks `function`, so that compiling a call of it raises
+    an error. Calls from Python are not affected."""
     name = getattr(function, "__name__", str(function))
     text = f"`{name}` is defined by numba.extending.type_callable and lower_builtin, which write LLVM IR: define it by overload"
     try:

@@ -123,7 +123,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
     _wants_driver = False  # whether Python has to run the function, because compiled code cannot return its results
     _is_fixed = False  # whether disable_compile() has prevented further compilations
     _is_inner = False  # whether the function that made this copy converts the tuples of the copy to named tuples
-    _joins_texts = True  # whether statements that a string argument rules out still contribute to the inferred types
+    _joins_texts = True  # whether the inferred types include those of statements that a string argument rules out
     copies_records = True  # whether records in results are copied
     # if there is a single signature: the text in the kernel IR of its result type, and of the types of its parameters
     # that are numbers; compiled callers convert to these types
@@ -412,9 +412,9 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
 
     @property
     def overloads(self):
-        """A dictionary of kjit._overloads.Overload by the argument types, for each signature that
-        was passed to njit or else for each combination of types that the function was called
-        with."""
+        """A dictionary from argument types to kjit._overloads.Overload. It has an entry for each
+        signature that was passed to njit. Without signatures it has an entry for each combination
+        of types that the function was called with."""
         from . import _overloads
 
         return {tuple(overload.signature.args): overload for overload in _overloads.all_of(self)}
@@ -459,7 +459,7 @@ def _finish(outer, inner, shape, is_optional, *args, **keywords):
     """Calls the compiled function and converts its result to the Python function's result. With is_optional, the
     compiled function returns a value and whether it exists. shape restores named tuples and enum members."""
     if not outer._given and any(isinstance(value, (tuple, enum.Enum)) for value in (*args, *keywords.values())):
-        # the result may use the classes of the arguments
+        # the result may contain named tuples or enum members of the arguments' classes
         return outer._call_composed(outer._bind(args, keywords), None)
     result = inner(*args, **keywords)
     if inner.__dict__.pop("_is_noted", False):

@@ -8,8 +8,9 @@ import sys
 from ._errors import SourceTypeError, SourceValueError
 
 _ORDINALS = "first", "second", "third", "fourth"
-# For each function the form in which errors name a parameter, and the parameters in their order with what they take. A `?` stands for
-# an argument that can be None, a `!` for an argument that must be there, and `*` for the remaining arguments.
+# Each row has a NumPy function, the form in which errors name a parameter (see _subject), and the parameters in their order, each
+# with the kind of values that it accepts (see _KINDS). `?` after the kind means that the argument can be None, and `!` that it is
+# required. `*` before a parameter means that it takes the remaining arguments.
 _TABLE = """
 angle            named   z:complex
 arange           quoted  start:any! stop:any step:any dtype:dtype?
@@ -102,7 +103,8 @@ polynomial.polyutils.trimseq  quoted seq:coefficients
 
 
 def _is_array(value):
-    """Whether NumPy makes an array of numbers of a value without a conversion of text."""
+    """Returns whether a value is array-like for Numba: not a string, a set, a dictionary, None or a
+    function."""
     return not isinstance(value, (str, bytes, set, frozenset, dict, type(None))) and not callable(value)
 
 
@@ -159,7 +161,8 @@ def _is_buffer(value):
 
 
 def _is_dtype(value):
-    """Whether an argument stands for an element type. Type objects of Numba and kjit have other checks."""
+    """Returns whether an argument may be an element type. Other code checks the type objects of Numba and
+    kjit."""
     return not isinstance(value, (int, float, complex, tuple, list))
 
 
@@ -167,7 +170,7 @@ def _has_texts(value):
     return isinstance(value, (list, tuple)) and any(isinstance(item, str) for item in value)
 
 
-# What a parameter takes: (the condition, the words of the error).
+# The kinds of values that parameters accept: (the condition, the words of the error).
 _KINDS = {
     "any": (lambda value: True, ""),
     "array": (_is_array, "must be array-like"),
@@ -311,7 +314,7 @@ METHODS = frozenset(("argmax", "argmin", "take"))  # methods of arrays whose arg
 
 
 def is_checked(thing):
-    """Whether the arguments of a NumPy function are checked."""
+    """Returns whether the arguments of a NumPy function are checked."""
     return "numpy" in sys.modules and id(thing) in _rules()
 
 
@@ -330,7 +333,7 @@ def _given(parameters, args, keywords):
 
 def checked(thing, function, report, constants=()):
     """Returns a function that checks its arguments as Numba does for the NumPy function `thing`, and calls `function`. report: makes
-    the exception of a message and a class. constants: the positions and names of the arguments that are constants in the source."""
+    an exception from a message and a class. constants: the positions and names of the arguments that are constants in the source."""
     _, form, parameters = _rules()[id(thing)]
     name = thing.__name__
 
@@ -360,7 +363,8 @@ def checked(thing, function, report, constants=()):
 
 
 def checked_method(name, method, report):
-    """Returns a function that calls `method` with an object and arguments, which it checks if the object is a NumPy array."""
+    """Returns a function that calls `method` with an object and arguments. If the object is a NumPy array, it first checks
+    the arguments."""
     import numpy
 
     of_arrays = checked(getattr(numpy, name), method, report)
@@ -373,7 +377,8 @@ def checked_method(name, method, report):
 
 
 def _is_of_one(args, keywords):
-    """Whether the shape of np.broadcast_to is an empty tuple and the array is not a number."""
+    """Returns whether a call of np.broadcast_to has an empty tuple as the shape and an array that
+    is not a number."""
     shape = args[1] if len(args) > 1 else keywords.get("shape")
     array = args[0] if args else keywords.get("array")
     return isinstance(shape, tuple) and not shape and (isinstance(array, (tuple, list)) or getattr(array, "shape", ()) != ())

@@ -53,7 +53,8 @@ def _where(condition, *operands):
 
 def _contiguous_places(name):
     def places(*args, **keywords):
-        """Returns the indices as contiguous arrays. NumPy's arrays are columns of one array."""
+        """Returns the indices as contiguous arrays. NumPy instead returns columns of a single
+        array."""
         import numpy
 
         found = getattr(numpy, name)(*args, **keywords)
@@ -63,14 +64,16 @@ def _contiguous_places(name):
 
 
 def _windows(x, window_shape, axis=None):
-    """numpy.lib.stride_tricks.sliding_window_view, whose result can be written if the array can."""
+    """Replaces numpy.lib.stride_tricks.sliding_window_view. The result is writable if the array is.
+    """
     from numpy.lib.stride_tricks import sliding_window_view
 
     return sliding_window_view(x, window_shape, axis, writeable=True)
 
 
 def cross2d(a, b):
-    """numba.np.extensions.cross2d: the cross products of vectors with two components."""
+    """Returns the cross products of vectors with two components. Replaces
+    numba.np.extensions.cross2d."""
     import numpy
 
     if any(isinstance(value, (set, frozenset, dict, str, bytes, type(None))) for value in (a, b)):
@@ -82,7 +85,8 @@ def cross2d(a, b):
 
 
 def is_cross2d(thing):
-    """Returns whether an object is kjit's or Numba's cross2d. The body of Numba's is empty, because Numba's compiler implements it."""
+    """Returns whether an object is kjit's or Numba's cross2d. Numba's function has an empty body, because Numba's compiler implements
+    it."""
     is_numbas = getattr(thing, "__name__", None) == "cross2d" and str(thing.__module__).startswith("numba.np.")
     return thing is cross2d or is_numbas
 
@@ -99,7 +103,8 @@ def _in_c_order(name):
 
 
 def are_identical(a, b):
-    """`a is b`: in Numba, views of the same elements with the same type are identical."""
+    """Returns the result of `a is b` in Numba, where views of the same elements with the same type
+    are identical."""
     numpy = sys.modules.get("numpy")
     if a is b or numpy is None or not (type(a) is type(b) is numpy.ndarray):
         return a is b
@@ -134,7 +139,7 @@ def _scan(name):
 
 def _moment(name):
     def moment(array, *args, **keywords):
-        """Computes the moment with 64-bit differences and sums of 32-bit elements."""
+        """Computes the moment of float elements in float64, also for float32."""
         import numpy
 
         is_plain = isinstance(array, numpy.ndarray) and array.dtype.kind == "f" and not args and not keywords
@@ -162,7 +167,7 @@ def _refuse_array(word, values):
 
 
 def _as_int(*values):
-    """Python's int, which leaves the type of a NumPy integer as it is."""
+    """Replaces Python's int. It returns a NumPy integer unchanged."""
     numpy = sys.modules.get("numpy")
     _refuse_array("int", values)
     is_integer = (
@@ -175,7 +180,7 @@ def _as_int(*values):
 
 
 def _as_float(*values):
-    """Python's float. It does not change the type of a NumPy float."""
+    """Replaces Python's float. It returns a NumPy float unchanged."""
     numpy = sys.modules.get("numpy")
     _refuse_array("float", values)
     is_float = len(values) == 1 and numpy is not None and isinstance(values[0], numpy.floating)
@@ -183,7 +188,7 @@ def _as_float(*values):
 
 
 def _type_of(*values):
-    """Python's type. A Python number takes the place of a NumPy scalar of the same type, and arrays have no type that could be called."""
+    """Replaces Python's type. Raises TypeError for an array, because its type cannot be called to convert a number."""
     numpy = sys.modules.get("numpy")
     if len(values) == 1 and numpy is not None and isinstance(values[0], numpy.ndarray):
         raise TypeError("type() of an array is not supported: `x.dtype.type(v)` converts to the type of its elements")
@@ -212,8 +217,8 @@ def function_of(thing):
 
 
 def method_of(name):
-    """Returns a function that calls the method of an object; for an array and a method in METHODS
-    it is Numba's variant."""
+    """Returns a function that calls the method of an object. For an array and a method in METHODS,
+    the function calls Numba's variant."""
 
     def call(self, *args, **keywords):
         import numpy

@@ -20,8 +20,8 @@ def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, en
 
     less(a, b) returns whether a comes before b and must be a strict ordering, like <. Without it, numbers ascend and
     NaNs come last. With descending, the order is reversed. The sort is stable. With begin_bit and end_bit, only these
-    bits of integers are compared. options: see `kjit.reduce`. Raises ArgumentError for axes or shapes, and TypingError
-    for elements that cannot be compared.
+    bits of integers are compared. options: see `kjit.reduce`. Raises ArgumentError for invalid axes or shapes, and
+    TypingError for elements that cannot be compared.
     """
     own = _order(descending, begin_bit, end_bit)
     return one(perform("sort", 1, (x, Plain(less_of(less))), listed(out), axes=axes_of(axis), options=options, **own))
@@ -80,9 +80,9 @@ def select_where(x, flags, *, out=None, **options):
     """Returns the elements of x whose flag is not 0, in row-major order, as an array with one dimension. flags is an
     array with the size of x, or `kjit.computed`.
 
-    The call waits for the number of elements. To avoid the wait, pass out=(result, count) with the capacity for all
-    elements and an array with one integer; the function then returns these arrays. options: see `kjit.reduce`. Raises
-    ArgumentError for shapes, and for results that overlap x.
+    The call waits for the number of elements. To avoid the wait, pass out=(result, count): result needs space for all
+    elements of x, and count is an array with one integer. The function then returns these arrays. options: see
+    `kjit.reduce`. Raises ArgumentError for shapes that do not match, and for results that overlap x.
     """
     return counted(perform("select", 2, (x, flags), out, options=options), out)
 
@@ -201,22 +201,22 @@ def set_union(x, y, less=None, *, descending=False, out=None, **options):
     in y, it occurs max(m, n) times in the union, as in C++'s `std::set_union`. less and descending describe the order
     of both inputs, see `kjit.sort`.
 
-    The call waits for the number of elements. To avoid the wait, pass out=(result, count) with the capacity for all of
-    x and y and an array with one integer; the function then returns these arrays. options: see `kjit.reduce`. Raises
-    ArgumentError for a wrong capacity or shape, and TypingError if x and y have different types.
+    The call waits for the number of elements. To avoid the wait, pass out=(result, count): result needs space for all
+    elements of x and y, and count is an array with one integer. The function then returns these arrays. options: see
+    `kjit.reduce`. Raises ArgumentError for a wrong size or shape, and TypingError if x and y have different types.
     """
     return _set("set_union", x, y, less, descending, out, options)
 
 
 def set_intersection(x, y, less=None, *, descending=False, out=None, **options):
-    """Returns the elements that are in both arrays, min(m, n) times each. out needs the capacity of the shorter array.
-    Other parameters: see `kjit.set_union`."""
+    """Returns the elements that are in both arrays, min(m, n) times each. result in out needs space for as many
+    elements as the shorter array has. Other parameters: see `kjit.set_union`."""
     return _set("set_intersection", x, y, less, descending, out, options)
 
 
 def set_difference(x, y, less=None, *, descending=False, out=None, **options):
-    """Returns the elements of x that are not in y, max(m - n, 0) times each. out needs the capacity of x. Other
-    parameters: see `kjit.set_union`."""
+    """Returns the elements of x that are not in y, max(m - n, 0) times each. result in out needs space for as
+    many elements as x has. Other parameters: see `kjit.set_union`."""
     return _set("set_difference", x, y, less, descending, out, options)
 
 

@@ -175,7 +175,7 @@ class Overloads:
 
     def __init__(self, name, thing=None):
         self.name, self.definitions = name, []
-        self.thing = thing  # keeps the function alive, because the table has its id
+        self.thing = thing  # keeps the function alive, because _functions contains its id
         self.calls = {}  # the Calls by their forms, the newest last
 
     def for_target(self, target):
@@ -188,8 +188,8 @@ class Overloads:
 
 class Call:
     """A form of call. given: the value of each argument, or DYNAMIC; names: the names of the last
-    arguments, which are keyword arguments. chosen: (types of the dynamic arguments as text,
-    implementation) for each combination of types that was learned."""
+    arguments, which are keyword arguments. chosen: a list with a pair for each combination of types
+    that was learned: (types of the dynamic arguments as text, implementation)."""
 
     def __init__(self, overloads, target, given, names, number):
         self.overloads, self.target, self.given, self.names, self.number = overloads, target, given, names, number
@@ -323,8 +323,8 @@ def split(listed):
 
 
 def _without_layout(text):
-    """Returns the type without layout and constness, which a func cannot ask for, and with `:` for
-    each extent."""
+    """Returns the type without layout and constness, which conditions in the kernel IR cannot test,
+    and with `:` for each extent."""
     if text.startswith("("):
         return f"({', '.join(map(_without_layout, split(text[1:-1])))})"
     array = _ARRAY.fullmatch(text)
@@ -332,7 +332,7 @@ def _without_layout(text):
 
 
 def type_of(text):
-    """Returns the type for a text of the kernel IR. Arrays have the layout "A"."""
+    """Returns the type that kernel IR text describes. Arrays have the layout "A"."""
     from .cuda import types
 
     if text.startswith("("):
@@ -370,7 +370,8 @@ def tests_of(name, text):
 
 
 def defined(thing):
-    """Returns the Overloads of a function that overload defines, or None. Python cannot call it."""
+    """Returns the Overloads of a function that overload defines, or None. Python cannot call such a
+    function."""
     return _functions.get(id(thing))
 
 
@@ -410,10 +411,10 @@ def makers(default):
     of definitions that name none."""
 
     def overload(func, **options):
-        """Decorates a function that returns, for the types of the arguments, the Python function
-        that compiled code calls in place of `func`, or None. Options: target ("cpu", "cuda" or
-        "generic"), prefer_literal (types have the values of constant arguments), strict (the
-        implementation has the same parameters). jit_options and inline have no effect."""
+        """Decorates a function that receives the types of the arguments. It returns the Python
+        function that compiled code calls in place of `func`, or None. Options: target ("cpu",
+        "cuda" or "generic"), prefer_literal (types have the values of constant arguments), strict
+        (the implementation has the same parameters). jit_options and inline have no effect."""
         read = _read(options, default)
         name = getattr(func, "__name__", str(func))
         return lambda define: _keep(_functions, id(func), name, func, Definition(define, **read))

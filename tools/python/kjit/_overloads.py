@@ -29,7 +29,7 @@ def _typeof(value):
 
 
 def note(function, args, result):
-    """Keeps the types of a call."""
+    """Records the argument types and the result type of a call."""
     kinds = tuple(map(_typeof, args))
     noted = function.__dict__.setdefault("_noted", {})
     key = tuple(map(str, kinds))  # types of different classes may be equal
@@ -39,8 +39,8 @@ def note(function, args, result):
 
 
 def _result_type(function, kinds):
-    """Returns the type of a result that is a number, or None. A Python number does not tell the
-    type."""
+    """Returns the result type of the compiled function if it is a number or a tuple of numbers, or
+    None. The Python number that a call returns does not show this type."""
     if function.runs_in_python or not all(kind.text for kind in kinds):
         return None
     try:
@@ -61,7 +61,8 @@ def _of_text(text):
 
 
 def all_of(function):
-    """Returns the overloads in their order."""
+    """Returns the overloads, in the order of the signatures or, without signatures, of the first
+    calls."""
     if not function._signatures:
         return list(function.__dict__.get("_noted", {}).values())
     return [

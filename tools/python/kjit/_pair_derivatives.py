@@ -38,7 +38,7 @@ class _PairFunction(Function):
         return builder.finish(name)
 
     def write_callee(self, builder):
-        """Returns the name of the func in a module."""
+        """Writes the func into a module, and returns its name there."""
         lines = [f"func NAME({', '.join(self._names)}) {{", *self._body(builder.function(self._of)), "}"]
         return builder.generated(self.__name__, [[line] for line in lines])
 
@@ -47,8 +47,8 @@ class _PairFunction(Function):
 
 
 def _made(function, key, make):
-    """Returns the func that `make` makes for a function and a key. The function keeps it, because the
-    func keeps its compiled code."""
+    """Returns the func that `make` makes for a function and a key. The function stores the func, so
+    that each func is compiled only once."""
     known = function.__dict__.setdefault("_of_pairs", {})
     if key not in known:
         known[key] = make()
@@ -79,8 +79,8 @@ def _along(of, rows, more, numbers, is_row):
 
 
 def _with_row_value(of, rows, more, word, form):
-    """Returns a func with one argument more, an array with an element for each row of x. form: the text of the new func's result,
-    in terms of the func's value `v()` and the element `of_row`."""
+    """Returns a func with an additional argument: an array with an element for each row of x. form: the text of the new func's
+    result, in terms of the func's value `v()` and the element `of_row`."""
     own = _names(rows, more)
 
     def write(callee):

@@ -72,8 +72,8 @@ def pairs(
 
 # ---- derivatives ----
 
-# Result that the derivative needs, by operator: the reduction with this name.
 _VALUE = 0x7FFFFFFF  # KJIT_PAIRS_VALUE
+# operator -> the operator of `kjit.pairs` whose result the derivative needs, or None
 _PAIR_RESULTS = {"add": None, "mean": None, "logaddexp": "logaddexp", "max": "argmax", "min": "argmin"}
 
 
@@ -158,8 +158,8 @@ def pairs_gradient(
 
     chunk and devices: see `kjit.pairs`; derivatives with respect to y also need no more than `chunk` rows of y on a
     device. options: see `kjit.reduce`. The function gets numbers of f16 and bf16 as f32; their derivatives are summed
-    in f32 and rounded at the end. Raises ArgumentError for shapes, and TypingError for another operator, for elements
-    other than floats, and for a function without a derivative.
+    in f32 and rounded at the end. Raises ArgumentError for shapes that do not match, and TypingError for another
+    operator, for elements other than floats, and for a function without a derivative.
     """
     rows, further = (x, *y) if isinstance(y, tuple) else (x, y), _further(arguments)
     numbers = chosen(by, rows, further)

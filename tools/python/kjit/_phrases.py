@@ -112,7 +112,7 @@ def as_in_libkjit(parts):
 
 
 def failed_thread(parts):
-    """Returns the words of a message for the kernel and the thread that failed, or None."""
+    """Returns the part of a message that names the kernel and the failing thread, or None."""
     return next((_translate(part, False) for part in parts if part[:1] == ("FAILED_THREAD",)), None)
 
 
@@ -122,7 +122,7 @@ def is_of_library(place):
 
 
 def of_element(name, element):
-    """Returns the words for a failed element of an elementwise function. They take the place of the words for the kernel and
-    the thread, because kjit has generated that kernel."""
+    """Returns the words that name a failed element of an elementwise function. They replace the words that name the kernel
+    and the thread, because kjit has generated that kernel."""
     of = "" if element is None else f", element {element[0] if len(element) == 1 else tuple(element)}"
     return f"function `{name}`{of}"

@@ -60,9 +60,9 @@ def einsum(
 
         kjit.matmul(x, w, epilogue=lambda sum, b: max(sum + b, 0), epilogue_operands=(bias,))
 
-    options: see `kjit.reduce`; sums are computed in `accumulator`. Raises ArgumentError for the expression or shapes,
-    TypingError for operands of different types or the type that the epilogue returns, and UnsupportedError for too many
-    operands.
+    options: see `kjit.reduce`; sums are computed in `accumulator`. Raises ArgumentError for an invalid expression or
+    shapes that do not match, TypingError for operands of different types or an epilogue that returns an unsuitable
+    type, and UnsupportedError for too many operands.
     """
     if not isinstance(expression, str):
         raise TypeError(f'an expression must be a string such as "ij,jk->ik", not {type(expression).__name__}: lists of axes are not supported')
@@ -91,7 +91,7 @@ class CSR:
     `kjit.csr` creates matrices; the constructor takes the arrays. Products do not check indices, and wrong indices
     would read other memory. The constructor therefore checks the indices, which waits for the device; check=False omits
     the check. Later changes to the arrays are not checked, see `check`. options of the check: see `kjit.reduce`. Raises
-    ArgumentError for a wrong index or shape, and TypingError for types.
+    ArgumentError for a wrong index or shape, and TypingError for wrong types.
     """
 
     def __init__(self, data, indices, indptr, shape, *, check=True, **options):
@@ -117,9 +117,9 @@ class CSR:
     def _told(self, is_row, number):
         if not is_row:
             column = _element_at(self.indices, number)
-            return f"`indices`: entry {number} is {column}, and the matrix has {self.shape[1]} columns"
+            return f"`indices`: entry {number} is {column}, but the matrix has {self.shape[1]} columns"
         first, end = _element_at(self.indptr, number), _element_at(self.indptr, number + 1)
-        return f"`indptr`: row {number} is from {first} to {end}, and there are {self.nnz} entries: offsets ascend and are from 0 to that"
+        return f"`indptr`: row {number} is from {first} to {end}, but offsets must ascend and be from 0 to {self.nnz}, the number of entries"
 
     @property
     def nnz(self):
@@ -145,7 +145,7 @@ class CSR:
         name = "spmv" if len(x.shape) == 1 else "spmm"
         return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))
 
-    # Makes NumPy use the operators of the matrix.
+    # NumPy leaves operators between an array and a matrix to the matrix.
     __array_ufunc__ = None
 
     def __matmul__(self, x):

@@ -72,7 +72,7 @@ def _has_matrix_product(code):
 
 
 def _tape_module():
-    """Returns the module of records. The rules are loaded with it."""
+    """Returns the module that records operations, after loading the derivative rules."""
     from .numpy import _gradient_rules, _tape
 
     _gradient_rules.attach()
@@ -169,8 +169,9 @@ def _directions(function, numbers, args, name):
 def jvp(function, numbers, args, name):
     """Returns (value, derivative along a direction) for jvp(f)(*args, *directions).
 
-    The reverse derivative is linear in the derivative u by the result. Its own reverse derivative,
-    by u, is the forward derivative.
+    Reverse mode maps the derivative u with respect to the result to derivatives with respect to the
+    arguments. This map is linear in u. Its own reverse derivative, with respect to u, is the
+    forward derivative.
     """
     _tape = _tape_module()
     own, chosen, directions = _directions(function, numbers, args, name)

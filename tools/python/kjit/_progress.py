@@ -15,7 +15,7 @@ _PERIOD = 0.25  # seconds between two polls
 _PATIENCE = 1.0  # seconds until a call gets a line
 _IDLE = 8  # the number of polls without a running call after which the thread sleeps
 
-# Activities of a compilation, by the resulting stage.
+# The stage that a compilation is producing -> the name of the stage in the line.
 _STAGES = {
     "kir": "kernel IR",
     "typed": "types",
@@ -152,13 +152,14 @@ def _describe(number):
 
 
 class _Watch:
-    """Start times of the running calls, and of their compilations and launches, as one thread knows them."""
+    """The state of the thread that shows the line: when the running calls began, and when each began to
+    compile or to run its kernel."""
 
     def __init__(self):
         self.since, self.doing, self.last, self.place, self.shown = {}, {}, 0, None, None
 
     def look(self):
-        """Returns whether there was a call since the last poll."""
+        """Shows, updates or ends the line. Returns whether there was a call since the last poll."""
         now = time.monotonic()
         last, numbers = _kjit.list_calls()
         was_busy, self.last = bool(numbers) or last != self.last, last
@@ -225,8 +226,8 @@ def watch():
 def set_progress(show=None):
     """Selects whether a line shows what a compilation, launch or wait of more than a second is doing. show is True,
     False, or None (the initial value), which shows the line in notebooks and if stderr is a terminal. The line
-    disappears at the end of the call. With True and another kind of stderr, lines are written after 1, 2, 4, 8 seconds
-    and so on. Calls that already run are not shown."""
+    disappears at the end of the call. With True, any other stderr receives lines after 1, 2, 4, 8 seconds and so on.
+    Calls that already run are not shown."""
     global _asked
     if show is not None and not isinstance(show, bool):
         raise TypeError(f"set_progress takes True, False or None, not {type(show).__name__}")
@@ -243,7 +244,8 @@ def _renew():
     _kjit.arm_progress(_start)
 
 
-# Functions implemented in C, because a call must not end in a signal handler.
+# Starts the thread. This object runs no Python code when it is called. In Python code a signal
+# handler could raise an exception, which would end the call of libkjit that wakes the thread.
 _start = functools.partial(start_new_thread, watch, ())
 os.register_at_fork(after_in_child=_renew)
 

@@ -272,7 +272,7 @@ def rule_of_scan_segments(x, offsets, operator="add", *, exclusive=False):
 
 
 def rule_of_bincount(x, bins, weights=None):
-    """The rule of bincount. The derivative is by the weights."""
+    """The rule of bincount. The derivative is with respect to the weights."""
     if weights is None:
         raise TypeError("kjit.pullback of kjit.bincount needs weights, because it differentiates with respect to them")
     return _folds.bincount(x, bins, weights), lambda g: (None, None, taken_at(g, x, bins))

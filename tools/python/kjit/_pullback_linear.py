@@ -63,7 +63,7 @@ def _place_within(place, count):
 @recorded
 def added_at(g, places, count):
     """Returns an array of `count` elements to which each element of g is added at its index. Elements
-    with an index outside of it are dropped."""
+    of g with an index out of bounds are dropped."""
     made = zeros_as(g, (count + 1,), element_name(g))
     if places.shape[0]:
         _folds.update_at(made, map(_place_within, beside(places, g), count), map(identity, g))
@@ -79,7 +79,8 @@ def _flat_place(place, outer, inner, count, width):
 
 
 def scattered(g, places, shape, axis=0):
-    """Returns zeros in a shape to which g is added at the given indices along an axis."""
+    """Returns an array of zeros with the given shape, to which g is added at the given indices
+    along an axis."""
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     if not math.prod(places.shape):
         return zeros_as(g, tuple(shape), element_name(g))

@@ -1,10 +1,10 @@
 """Derivatives of algorithms: `kjit.pullback`, with a rule for each supported algorithm.
 
-A rule takes the operands and keywords of its algorithm. It returns the result and a function
-`back`. `back` takes the derivative of some number with respect to the result, and returns the derivatives of
-this number by the operands, with None for operands without a derivative. A rule with the parameter
-`needed` computes only the derivatives that it selects: a flag, or a tuple of flags, for each operand;
-None selects all.
+A rule takes the operands and keywords of its algorithm. It returns the result and a function `back`. `back`
+takes the derivative of some number with respect to the result, and returns the derivatives of this number
+with respect to the operands, with None for operands without a derivative. A rule with the parameter `needed`
+computes only the derivatives that it selects: a flag, or a tuple of flags, for each operand; None selects
+all.
 """
 
 import inspect
@@ -31,7 +31,8 @@ def _map(function, *operands):
 
 
 def rule_of_map(made, operands, chosen):
-    """The rule of a map by the chosen operands. made: the Elementwise of the function."""
+    """The rule of a map, for derivatives with respect to the chosen operands. made: the Elementwise
+    of the function."""
     result = map(made.function, *operands)
 
     def back(g):
@@ -86,7 +87,8 @@ def _einsum_operand(terms, right, operands, index, g):
 
 
 def rule_of_einsum(expression, operands, chosen):
-    """The rule of a product without an epilogue, by the chosen operands."""
+    """The rule of a product without an epilogue, for derivatives with respect to the chosen
+    operands."""
     terms, right = _parts(expression, len(operands))
 
     def back(g):
@@ -155,7 +157,8 @@ def _negative(x):
 
 
 def rule_of_cg(a, b, needed=None, **keywords):
-    """The derivative rule of cg, with a `kjit.Solution` as the result. The derivative is by its solution x."""
+    """The derivative rule of cg, with a `kjit.Solution` as the result. `back` takes the derivative with
+    respect to the solution's x."""
     solution = _systems.cg(a, b, **keywords)
 
     def back(g):
@@ -169,7 +172,7 @@ def rule_of_cg(a, b, needed=None, **keywords):
 
 
 def _cg(a, b, **keywords):
-    """The derivative rule of cg. It returns only the solution."""
+    """The derivative rule of cg with the solution's x as the result."""
     solution, back = rule_of_cg(a, b, **keywords)
     return solution.x, back
 
@@ -205,8 +208,8 @@ def _pairs_rule(function, x, y, operator="add", *, arguments=(), needed=None, **
 
 
 def _needed_of_pairs(numbers, count, further, needed):
-    """Returns the numbers of the parameters by which a derivative is needed. count: the number of
-    operands y; further: the number of arguments."""
+    """Returns the numbers of the parameters with respect to which derivatives are needed. count:
+    the number of operands y; further: the number of arguments."""
     if needed is None:
         return numbers
     of_y = needed[2] if isinstance(needed[2], tuple) else (needed[2],) * count

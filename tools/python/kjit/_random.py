@@ -5,7 +5,8 @@ from ._algorithms import Plain, Plan, listed, one, perform
 
 
 def _fill(name, x, arguments, dtype, device, options):
-    """Fills an array, or a new array with a shape. A list is a shape, because the caller would not see a filled list."""
+    """Fills the array x, or a new array of the shape x, with random numbers. A list is a shape, because the caller would
+    not see a filled list."""
     if x is None:
         raise TypeError(f"{name}: x must be an array or the shape of a new array, not None")
     if isinstance(x, (tuple, list)) or hasattr(x, "__index__") and not hasattr(x, "__len__"):
@@ -55,5 +56,5 @@ def random_permutation(x, seed, *, dtype="i64", device=None, **options):
 def random_shuffle(x, seed, *, out=None, **options):
     """Returns a copy of x whose rows (or elements, for one axis) are permuted with `kjit.random_permutation` for the
     seed. out is an array with the shape of x that does not overlap it. options: see `kjit.reduce`. Raises ArgumentError
-    for shapes."""
+    if the shapes differ."""
     return one(perform("random_shuffle", 1, (x, Plain(seed)), listed(out), options=options))

@@ -10,7 +10,7 @@ _by_name: dict[str, object] = {}
 _described: dict[object, tuple] = {}
 
 
-# Matches the names of these structs in a text of types. A date is `timedelta64_25s` for NumPy's
+# Matches the names of these structs in a string with types. A date is `timedelta64_25s` for NumPy's
 # timedelta64[25s].
 NAMES = re.compile(r"\b(?:record|datetime64|timedelta64)_\w+")
 _DATE = re.compile(r"(datetime64|timedelta64)(?:_|\[)(\w+)\]?")
@@ -45,7 +45,8 @@ def is_record(dtype):
 
 
 def field_name(name):
-    """Returns the name of a field in the kernel IR. Only gaps have names that begin with `gap_at_` (_layout)."""
+    """Returns the name of a field in the kernel IR. Names that begin with `gap_at_` are reserved for the gaps of
+    _layout."""
     if name.isidentifier() and name.isascii() and not name.startswith("gap_at_"):
         return name + "_" if name in KEYWORDS else name
     return "field_" + name.encode().hex()

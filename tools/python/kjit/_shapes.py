@@ -86,9 +86,9 @@ class Member:
 
 
 class Known:
-    """A function among the arguments of a launch, which is compiled into the kernel. Two are equal if they are the same
-    object, or Python functions with the same code in the same module with the same captured values, like a lambda that
-    is evaluated twice."""
+    """A function among the arguments of a launch, which is compiled into the kernel. Two such functions are equal if
+    they are the same object, or Python functions with the same code in the same module with the same captured values,
+    like a lambda that is evaluated twice."""
 
     def __init__(self, function):
         self.function = function
@@ -190,7 +190,8 @@ def take_apart(value, items, after):
 
         array = numpy.asarray(value)
         if value.flags.owndata or not array.flags.writeable:
-            array = numpy.asarray(array.copy()[()])  # the base of the array is a record, as without a copy
+            # as without the copy, the base of the array is a record
+            array = numpy.asarray(array.copy()[()])
             after.append(lambda: write_back(value, array))
         items.append(array)
         return

@@ -113,7 +113,8 @@ def _fit_number(wanted, value):
     import numpy
 
     is_integer = type(value) is int
-    # Numba takes every integer of Python for an int64; _check_range rejects what does not fit.
+    # Numba takes every integer of Python for an int64; _check_range rejects integers that do not
+    # fit.
     found = numpy.dtype(numpy.int64) if is_integer else numpy.asarray(value).dtype
     if found.kind == "c" and wanted.kind != "c":
         return None
@@ -151,7 +152,8 @@ def convert_result(kind, value):
 
 
 def _converted(value, wanted):
-    """Returns a number in a type of NumPy as a number of Python. Integers wrap, as in compiled code."""
+    """Converts a number to a NumPy type, and returns it as a Python number. Integers wrap, as in
+    compiled code."""
     import numpy
 
     with numpy.errstate(all="ignore"):
@@ -163,7 +165,7 @@ def _no_conversion(kind, value):
 
 
 def result_text(signature):
-    """Returns the kernel IR's name of the result type, or None if the signature gives no type of numbers and tuples of numbers."""
+    """Returns the kernel IR's name of the result type, or None if it is neither a number nor a tuple of numbers."""
     return _text(signature.return_type)
 
 

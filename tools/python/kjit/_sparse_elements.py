@@ -11,7 +11,8 @@ from .sparse import COO, _wide, arrays_in_place, coo, scaled
 
 
 def _entries(matrix):
-    """Returns the namespace, and the values, rows, columns and row offsets of the entries."""
+    """Returns the module that computes with the arrays (NumPy or kjit.numpy), and the values, rows,
+    columns and row offsets of the entries."""
     xp, (data, rows, columns, indptr) = arrays_in_place(*matrix.to_coo(), matrix.indptr)
     return xp, data, rows, columns, indptr - indptr[:1]
 
@@ -103,7 +104,8 @@ def copied(matrix):
 
 
 def _lowest(xp, data, name):
-    """Returns the value that changes no maximum, or no minimum."""
+    """Returns the identity of the maximum or the minimum: the value that is not larger, or not
+    smaller, than any other."""
     kind, is_max = data.dtype.kind, name == "max"
     if kind == "f":
         return -float("inf") if is_max else float("inf")
@@ -163,7 +165,7 @@ def _by_sparse(matrix, other):
     """Multiplies by the entries of another matrix: finds each entry's position among the sorted
     positions of the other matrix."""
     if matrix.shape != other.shape:
-        text = f"multiply: sparse matrices of the shapes {matrix.shape} and {other.shape} are not multiplied elementwise: they differ"
+        text = f"multiply: the sparse matrices have the shapes {matrix.shape} and {other.shape}, but must have the same shape"
         raise ArgumentError(text, "KJIT_ERROR_ARGUMENT")
     if matrix.shape[0] * matrix.shape[1] >= 2**63:
         raise ArgumentError(f"multiply: matrices of the shape {matrix.shape} have more than 2^63 elements", "KJIT_ERROR_ARGUMENT")

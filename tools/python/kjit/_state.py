@@ -80,8 +80,8 @@ def _plain_kind(kind, source):
 
 
 def _initial_plain_code():
-    """Returns the number of kjit_plain_code for a new context: the argument of `set_plain_code`, or
-    else the environment variable KJIT_PLAIN_CODE, or else "never"."""
+    """Returns the value of the C enumeration kjit_plain_code for a new context, from the argument
+    of `set_plain_code`, or else the environment variable KJIT_PLAIN_CODE, or else "never"."""
     if _plain_code is not None:
         return _PLAIN[_plain_code]
     return _plain_kind(os.environ.get("KJIT_PLAIN_CODE") or "never", "KJIT_PLAIN_CODE")
@@ -125,8 +125,8 @@ def wait_background():
 
 
 def statistics():
-    """Returns the sums of the numbers of all contexts. Functions of `njit` and kernels with other checks
-    have contexts of their own."""
+    """Returns the statistics, summed over all contexts. Functions of `njit` and kernels with other
+    checks have contexts of their own."""
     with _lock:
         all_numbers = [found.statistics() for found in _contexts.values() if not found.is_forked] or [context().statistics()]
     return {name: sum(numbers[name] for numbers in all_numbers) for name in all_numbers[0]}

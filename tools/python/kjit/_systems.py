@@ -72,8 +72,8 @@ def _packed(matrix):
 
 
 def _number(name, given, none=0.0):
-    """Converts a Python number, where 0 means off, for the extension, where 0 means the default. none is the number for
-    off."""
+    """Converts an option's number for the extension. In Python 0 turns the option off, but for the extension 0 means
+    the default, so `none` replaces 0."""
     try:
         return float(given) or none
     except (TypeError, ValueError):
@@ -163,7 +163,7 @@ def _solve(name, a, b, out, transposed, numbers, limit, device, stream):
 def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
     """Solves A x = b for a symmetric positive definite matrix with conjugate gradients, starting from zeros, and
     returns a `kjit.Solution`. a is a SciPy matrix or LinearOperator, `kjit.csr`, an array with two axes or a
-    `kjit.LinearOperator`, and is square. b is an array of f32 or f64, the type of the matrix.
+    `kjit.LinearOperator`, and is square. b is an array with the element type of the matrix, f32 or f64.
 
     The solver stops when |b - A x| is at most `residual_tolerance` |b|, or after `iteration_limit` iterations, by
     default 10 for each row. out is an array for x. If the system does not converge, no exception is raised: see
@@ -196,7 +196,8 @@ def _norm(x, options):
 
 
 def _product(a, x, b, options):
-    """Returns A x for a matrix or functions. b has the type and the memory of the result."""
+    """Returns A x, where a is a matrix or a LinearOperator. b has the type and the memory of the
+    result."""
     if isinstance(a, CSR):
         return a.dot(x, **options)
     if not isinstance(a, LinearOperator):
@@ -270,10 +271,11 @@ def lsmr(
     atol, btol and conlim are also called matrix_tolerance, b_tolerance and condition_limit; 0 turns them off, and the
     solver continues to the limit of rounding. maxiter is also called iteration_limit; the default is the smaller
     extent. damp can be an array of factors, for example for an L-curve. One pass over the matrix then serves all
-    factors. x has a row for each factor, and the other fields of the solution are NumPy arrays or a list of texts.
+    factors. x has a row for each factor, and the other fields of the solution are NumPy arrays or, for text, a list
+    of strings.
 
-    show prints why the solver stopped, and no line for each iteration. transposed is the transposed matrix, `a.T`, which
-    is computed if it is not given. Other parameters: see `kjit.cg`.
+    show prints why the solver stopped; unlike in SciPy, it prints no line for each iteration. transposed is the
+    transposed matrix, `a.T`, which is computed if it is not given. Other parameters: see `kjit.cg`.
     """
     matrix = _either("atol", atol, 1e-6, "matrix_tolerance", matrix_tolerance)
     of_b = _either("btol", btol, 1e-6, "b_tolerance", b_tolerance)

@@ -1,10 +1,10 @@
-"""Algorithms in programs that `kjit.grad` derives. Such a program runs once with traced arrays. An
-algorithm that takes a traced array records the operation."""
+"""Algorithms in programs that `kjit.grad` differentiates. Such a program runs once with traced
+arrays. An algorithm that takes a traced array records the operation."""
 
 import functools
 
-# Whether a program has been derived in this process. Until then no array is traced, and calls of
-# algorithms do not look for traced arrays.
+# Whether a program has been differentiated in this process. Until then no array is traced, and
+# calls of algorithms do not look for traced arrays.
 _has_begun = False
 
 

@@ -51,7 +51,7 @@ def _array(found):
 
 
 def _outside_strings(text, translate):
-    """Returns text whose parts without strings in quotation marks are translated."""
+    """Returns the text after applying `translate` to the parts outside of quoted strings."""
     strings = _STRING.findall(text)
     return "".join(translate(part) + string for part, string in zip(_STRING.split(text), [*strings, ""]))
 

@@ -126,7 +126,7 @@ class Folds(Attributes):
 
 
 def _joined(parts, x, axis):
-    """Concatenates the results of parts along an axis."""
+    """Concatenates the results for the parts of x along an axis."""
     import numpy
 
     if not parts:

@@ -1,4 +1,5 @@
-"""The names of `numba.extending`, for functions of kjit.njit. A definition whose target is "generic" holds in kernels of kjit.cuda, too."""
+"""The names of `numba.extending`, for functions of kjit.njit. A definition whose target is "generic" applies in kernels of kjit.cuda, too.
+"""
 
 from . import _missing
 from ._overloading import makers

@@ -45,8 +45,8 @@ launch_dimensions = _word("launch_dimensions", "", "The extents of the launch: a
 trace = _word(
     "trace",
     "scene origin direction tmin tmax payload time=0f32 mask=255 flags=0 sbt_offset=0 sbt_stride=0 miss=0",
-    "Follows a ray through the scene, and returns the payload as the programs that OptiX called have left it. scene is a traversable "
-    "handle. origin and direction are tuples of three numbers. The ray has the parameters tmin to tmax. payload is a tuple of 1 to 32 "
+    "Traces a ray through the scene, and returns the payload after the programs that OptiX called have changed it. scene is a "
+    "traversable handle. origin and direction are tuples of three numbers. The ray has the parameters tmin to tmax. payload is a tuple of 1 to 32 "
     "values of 32 bits each, such as float32 and uint32. The result is a tuple of the same types. mask has the bits of the instances "
     "that the ray may hit. flags is a sum of ray flags, such as TERMINATE_ON_FIRST_HIT. sbt_offset, sbt_stride and miss select "
     "records of the shader binding table.",
@@ -57,8 +57,8 @@ ray_origin = _word("ray_origin", "", "The origin of the ray in the scene: a tupl
 ray_direction = _word("ray_direction", "", "The direction of the ray in the scene: a tuple of three float32.")
 object_ray_origin = _word("object_ray_origin", "", "The origin of the ray in the space of the object: a tuple of three float32.")
 object_ray_direction = _word("object_ray_direction", "", "The direction of the ray in the space of the object: a tuple of three float32.")
-ray_tmin = _word("ray_tmin", "", "The least parameter of the ray: a float32.")
-ray_tmax = _word("ray_tmax", "", "The parameter of the hit, or the greatest one of the ray if there is no hit yet: a float32.")
+ray_tmin = _word("ray_tmin", "", "The smallest parameter of the ray: a float32.")
+ray_tmax = _word("ray_tmax", "", "The parameter of the hit, or the largest parameter of the ray if there is no hit yet: a float32.")
 ray_time = _word("ray_time", "", "The time of the ray, for motion blur: a float32.")
 ray_flags = _word("ray_flags", "", "The flags of the ray: a uint32.")
 ray_visibility_mask = _word("ray_visibility_mask", "", "The bits of the instances that the ray may hit: a uint32.")
@@ -66,7 +66,7 @@ primitive_index = _word("primitive_index", "", "The index of the primitive that 
 sbt_index = _word("sbt_index", "", "The index of the shader binding table's record in the geometry's acceleration structure: a uint32.")
 instance_id = _word("instance_id", "", "The number that the application gave to the instance: a uint32.")
 instance_index = _word("instance_index", "", "The index of the instance in its acceleration structure: a uint32.")
-hit_kind = _word("hit_kind", "", "What was hit: 254 for the front and 255 for the back of a triangle, or what an intersection program reported.")
+hit_kind = _word("hit_kind", "", "The kind of the hit: 254 for the front and 255 for the back of a triangle, or the number that an intersection program reported.")
 triangle_barycentrics = _word("triangle_barycentrics", "", "The barycentric coordinates of the hit in its triangle: a tuple of two float32.")
 triangle_vertices = _word(
     "triangle_vertices",
@@ -87,9 +87,9 @@ report_intersection = _word(
     "is a tuple of 1 to 8 values of 32 bits each.",
 )
 attribute = _word("attribute", "index dtype=u32", "Returns attribute 0 to 7 of the hit as a value of a type of 32 bits. index is known when the program is compiled.")
-terminate_ray = _word("terminate_ray", "", "Ends the ray in an any-hit program, with the hit that the program was called for.")
-ignore_intersection = _word("ignore_intersection", "", "Rejects the hit that an any-hit program was called for.")
-sbt_data = _word("sbt_data", "", "The address of the data behind the header of the shader binding table's record of this program: a uint64.")
+terminate_ray = _word("terminate_ray", "", "Ends the ray in an any-hit program, and accepts the hit for which OptiX called the program.")
+ignore_intersection = _word("ignore_intersection", "", "Rejects the hit for which OptiX called the any-hit program.")
+sbt_data = _word("sbt_data", "", "The address of the data after the header in this program's record of the shader binding table: a uint64.")
 
 
 class LaunchParams:

@@ -1,4 +1,4 @@
-"""Types of the package; the end is made by make-names.py."""
+"""Types of the package. make-names.py appends the remaining names."""
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -41,10 +41,10 @@ class Operation:
     """An operation that is computed element by element.
 
     numbers: returns the text of the result from the texts of the operands if all operands are
-    numbers. elements: the same if an operand is an array; None means that both are equal. kinds:
-    returns the text of a value with NumPy's result type from the corresponding texts of the
-    operands; None means that the operands are converted to NumPy's types first, and the result
-    keeps its type.
+    numbers. elements: returns the text if an operand is an array; None means the same text as for
+    numbers. kinds: returns the text of a value that has NumPy's result type, from such texts for
+    the operands. If kinds is None, the operands are converted to NumPy's types first, and the
+    result keeps its type.
     """
 
     def __init__(self, operands, numbers, elements=None, kinds=None):
@@ -201,8 +201,8 @@ class Elements:
         return text and (lambda x, y: [f"{function}(", *x, ", ", *y, ")"])
 
     def ufunc(self, name):
-        """Returns the function that writes a ufunc on array elements. None: without Numba's types,
-        kernels follow the rules of the kernel IR."""
+        """Returns the function that writes a ufunc on array elements with Numba's types. Returns
+        None without Numba's types, because kernels then follow the rules of the kernel IR."""
         if not self.emitter.is_typed:
             return None
         return lambda *x: [f"{self.symbol(element_types.ufunc(name, len(x)))}(", *self.join(x), ")"]
@@ -368,7 +368,7 @@ def augment(emitter, node, value, is_place):
 
 
 def view(emitter, node, array, kind):
-    """Returns the text of an array whose bytes are elements of another type."""
+    """Returns the text of a view of an array whose bytes are taken as elements of another type."""
     elements = Elements(emitter)
     fits = f"{elements.symbol(texts.VIEW_FITS)}(a, i64(sizeof({kind})))"
     lines = [

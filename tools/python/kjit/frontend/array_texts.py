@@ -14,7 +14,7 @@ MOST_DIMENSIONS = 8
 
 
 def _by_rank(name, parameters, rank, case, least=0, attribute=""):
-    """Returns a func that returns case(n) if the expression `rank` equals n."""
+    """Returns the Text of a func that returns case(n) if the expression `rank` equals n."""
     lines = [f"  if {rank} == {n} {{ return {case(n)} }}" for n in range(least, MOST_DIMENSIONS)]
     lines.append(f"  return {case(MOST_DIMENSIONS)}")
     return f"\nfunc {name}({parameters}){attribute} {{\n" + "\n".join(lines) + "\n}"

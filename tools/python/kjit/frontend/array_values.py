@@ -1,5 +1,8 @@
 """Attributes, methods, indices and functions of arrays, for functions whose Python numbers have
-Numba's types."""
+Numba's types.
+
+The methods here return "parts", the strings and locations that make up kernel IR text (see
+expression.py)."""
 
 import ast
 

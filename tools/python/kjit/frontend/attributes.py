@@ -35,7 +35,8 @@ def call(emitter, node, thing):
 
 
 def _known(emitter, node, name):
-    """Returns whether a value has the attribute if Python code decides it, or None if its type does."""
+    """Returns whether a value has the attribute if this is known before types are inferred, otherwise
+    None."""
     value = emitter.static_value(node)
     if isinstance(value, (types.ModuleType, type)):
         return hasattr(value, name)

@@ -12,14 +12,15 @@ from . import attributes, closures, dates, library, mathematics, named, overload
 
 _FP8 = "kjit.cuda.fp8"  # only a program that imports this module can use 8-bit floats
 
-# A tuple with another number of items cannot be assigned to these variables.
+# Returns a tuple with `count` items. The func does not compile for another number of items, because
+# `let` cannot assign them to the names.
 _OF_COUNT = """
 func tuple_of_{count}(items) {{
   let {names} = items
   return items
 }}"""
 
-# type(x)(v) for a number x. The type of an array is no type of numbers.
+# type(x)(v) for a number x. If x is an array, the declaration of `number` does not compile.
 _OF_TYPE = words.Text("of_type", """
 func of_type(x, v) @numba {
   if is_array(x) { let number: dtype(x) = x }
@@ -72,7 +73,8 @@ class Calls:
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
 
     def items_for(self, node, argument):
-        """Returns the items of a tuple whose type is not known yet, as many as the called function has parameters without an argument."""
+        """Returns the items of a tuple whose type is not known yet. It must have an item for each parameter of the called function that
+        has no other argument."""
         others = len(node.args) - 1 + len(node.keywords)
         thing = self.static_value(node.func)
         python = getattr(thing, "py_func", thing)
@@ -301,7 +303,8 @@ class Calls:
             raise self.error(node.keywords[0].value, f"{ast.unparse(node.func)}() takes no keyword arguments in a kernel")
         parts = ["("]
         for i, argument in enumerate(node.args):
-            is_truth = isinstance(self.static_value(argument), bool)  # a print writes a bool as a string
+            # text_or_value would return a string, which only print takes
+            is_truth = isinstance(self.static_value(argument), bool)
             parts += ([", "] if i else []) + (self.expression(argument) if is_truth else self.text_or_value(argument))
         return [*parts, ")"]
 

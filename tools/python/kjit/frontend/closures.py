@@ -131,7 +131,8 @@ def _defaults(emitter, nodes):
 
 
 def constants(body):
-    """Returns the numbers of names that are assigned exactly once, by name."""
+    """Returns a dictionary from each name that is assigned exactly once, as a literal, to the value
+    of the literal."""
     names, stored = {}, {}
     for node in (n for statement in body for n in ast.walk(statement)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

@@ -73,7 +73,8 @@ def find(body, names):
 
 
 def _new_variables(body, names):
-    """Returns the variables to which the function assigns only numbers and new arrays, which no other variable has."""
+    """Returns the variables to which the function assigns only numbers and new arrays. No other variable refers to
+    these arrays."""
     new, stores, others = set(), set(), set()
     for node in (n for s in body for n in ast.walk(s)):
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
@@ -173,8 +174,9 @@ def _has_map(node, found):
 
 
 def _is_map(node, found):
-    """Returns whether an expression is a call of map, or a comprehension without a condition, which is the same. It has
-    an item for each item of its arguments, so no argument can be a filter call or a comprehension with a condition."""
+    """Returns whether an expression is a call of map, or the equivalent comprehension without a condition. Such an
+    expression has an item for each item of its arguments, so no argument can be a filter call or a comprehension with a
+    condition."""
     if isinstance(node, _COMPREHENSIONS):
         is_plain = len(node.generators) == 1 and not node.generators[0].ifs
         return is_plain and _is_lazy(node, found) and _is_source(node.generators[0].iter, found)
@@ -280,8 +282,8 @@ class Nest:
         return body
 
     def without_map(self, node, target, before):
-        """Returns (iterable, target) without calls of map. before: receives the statements that assign their results, those of
-        inner calls first."""
+        """Returns (iterable, target) without calls of map. before: a list, to which the statements that assign the results of
+        these calls are appended, inner calls first."""
         kind = self.found.kind(node)
         if not _is_map(node, self.found) and not _has_map(node, self.found):
             return node, target

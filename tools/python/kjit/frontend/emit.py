@@ -35,7 +35,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.array_names = None  # the variables that may be arrays; computed when first needed
         self.ranks = {}  # the number of dimensions of each array that the function creates
         self.flags = []  # for each enclosing loop, the variable that is true until a break, or None
-        self.lifted, self.kept = [], set()  # lines of the funcs for expressions, and names of their parts
+        # the lines of the funcs for expressions; the variables that such funcs declare
+        self.lifted, self.kept = [], set()
         known = dict(getattr(thing, "known", None) or {})
         self.functions = getattr(thing, "functions", ())  # parameters that take functions with captured variables
         self.ranged = getattr(thing, "ranges", ())  # parameters that take ranges
@@ -99,7 +100,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
                 self.builder.texts.append(name)
 
     def begin_names(self, known):
-        """Returns the statements with known values filled in. A parameter with a known value that is assigned becomes a variable."""
+        """Sets `body` to the statements with known values filled in. If the function assigns to a parameter with a known value, the
+        parameter becomes a variable."""
         self.stored = folding.stores(self.body)
         self.numbers = closures.constants(self.body)
         around = {n: v for n, v in known.items() if n not in self.stored}

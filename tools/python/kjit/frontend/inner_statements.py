@@ -19,7 +19,8 @@ def written(node, taken):
     that the new variables must not have."""
     body = node.body
     taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | set(taken)
-    # The last function is the first one to be replaced: then calls of earlier functions in it stand in the outer function as well.
+    # The last function is replaced first. Its body can call earlier functions. These calls are then in the outer function when the
+    # earlier functions are replaced.
     for inner in reversed([s for s in node.body if isinstance(s, ast.FunctionDef)]):
         if _is_replaced(inner, node, body):
             at = body.index(inner)
@@ -44,7 +45,7 @@ def _is_return(statement):
 
 def _without_return(body):
     """Returns the statements of a block without a `return` at the end. If an `if` at the block's level ends with a `return`, the
-    statements behind the `if` become its else branch."""
+    statements after the `if` become its else branch."""
     for i, statement in enumerate(body):
         if _is_return(statement):
             return body[:i]

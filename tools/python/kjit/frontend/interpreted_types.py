@@ -1,8 +1,8 @@
 """Types of variables in functions that the interpreter runs.
 
 If a variable is an int64 in one branch and a float64 in the other branch, Numba makes the variable a float64 after the
-branches. The same holds for the rounds of a loop and for results. The interpreter would keep the integer, and `//` or
-the result would differ. This pass inserts conversions at the points where Numba converts. It knows the types of
+branches. The same holds for the iterations of a loop and for results. The interpreter would keep the integer, and `//`
+or the result would differ. This pass inserts conversions at the points where Numba converts. It knows the types of
 literals and arguments, and of expressions that combine them. A variable with an unknown type is converted only if it
 meets a float64."""
 
@@ -66,7 +66,7 @@ class Joins:
         self.leaves = []  # for each loop around a statement: its (break or continue, the block around it, kinds there)
 
     def apply(self, body, parameters):
-        """parameters: the kinds of the parameters by name."""
+        """Inserts the conversions. parameters: the kinds of the parameters by name."""
         self.is_changing = True
         self._block(body, dict(parameters))
         self._returns(list(self.returned.values()))
@@ -194,8 +194,9 @@ class Joins:
         return kinds
 
     def _choices(self, statement, kinds):
-        """Converts the integers in the conditional expressions of a statement whose other alternative is a float64. A value of
-        unknown type is converted if the conditional expression is the value of the statement."""
+        """If one alternative of a conditional expression in a statement is a float64, converts the other alternative if it is
+        an integer. An alternative of unknown type is converted, too, if the conditional expression is the value of the
+        statement."""
         changes = []
         for choice in [n for n in _walk(statement) if isinstance(n, ast.IfExp)]:
             converted = (INT, OTHER) if choice is getattr(statement, "value", None) else (INT,)
@@ -243,7 +244,8 @@ class Joins:
         if end is not None and statement.orelse:
             end = self._block(statement.orelse, end)
         begin = {name: OTHER if name in stored else kind for name, kind in kinds.items()}
-        if getattr(statement, "is_of_loop", False):  # a loop that cannot be compiled has not begun
+        # the handler runs a loop that cannot be compiled; the body has then changed no variable
+        if getattr(statement, "is_of_loop", False):
             begin = dict(kinds)
         ends = [(statement.orelse or statement.body, end)]
         ends += [(handler.body, self._block(handler.body, dict(begin))) for handler in statement.handlers]
@@ -327,7 +329,8 @@ class Joins:
             self._convert_results([(statement.value.elts, i, kinds) for statement, kinds in found])
 
     def _convert_results(self, places):
-        """places: (object or list, attribute or index of the node in it, the kinds of variables there)"""
+        """Converts the values at these places if one of them is a float64. places: (object or list,
+        attribute or index of the node in it, the kinds of variables there)"""
         nodes = [holder[key] if isinstance(holder, list) else getattr(holder, key) for holder, key, _ in places]
         found = [self.kind(node, kinds) for node, (_, _, kinds) in zip(nodes, places)]
         if not _is_float(found):

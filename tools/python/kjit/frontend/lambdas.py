@@ -81,9 +81,9 @@ def _is_at(node, code):
 
 
 def _can_be(node, code):
-    """Returns whether the code can belong to the lambda. Since Python 3.12, the code of a lambda that
-    returns a constant has no columns. Any other code with columns would have the columns of its
-    lambda."""
+    """Returns whether the code can belong to the lambda, whose columns it does not have. Since Python
+    3.12, this is possible for code with columns only if the lambda returns a constant, because the
+    instruction for a constant has no columns."""
     if not any(column is not None for _, column in _positions(code)):
         return True
     body = node.body

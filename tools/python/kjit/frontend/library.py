@@ -296,8 +296,8 @@ func first_element(a) @numba {
 )
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 
-# The operator ** with an integer exponent that may be negative: a power of 0 is a division by zero, and the lowest integer where
-# divisions are not checked, as in Numba.
+# The operator ** with an integer exponent that may be negative. As in Numba, a negative power of 0 is a division by zero. If
+# divisions are not checked, a negative power of the integer 0 is the lowest integer.
 POWER = words.Text(
     "power_of",
     """
@@ -323,7 +323,7 @@ _LONG_POWER = 0x10000
 
 def power_below_zero(exponent):
     """Returns the function for the operator ** with a constant exponent below 0. The power of a float is the reciprocal of the positive
-    power, as in Numba, so that a power of 0.0 is a division by zero. If the exponent is large, it is the C function's result."""
+    power, as in Numba, so that a power of 0.0 is a division by zero. If the exponent is large, the result is that of the C function."""
     reciprocal = f"let base = dtype(a ** {-exponent})(a)\n    return dtype(base)(1) / base ** {-exponent}"
     of_float = reciprocal if -exponent <= _LONG_POWER else f"return a ** {exponent}"
     return words.Text(

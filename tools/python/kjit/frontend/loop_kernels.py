@@ -75,7 +75,7 @@ class _Body:
 
     pools maps id(statement that makes an array) to (the name of the array whose rows replace it, the expression that fills it). row is the
     expression for the row number. arrays are reductions that are arrays. flags maps a name to the variable that says whether the name is
-    assigned. checked has the names among them that an iteration must assign before it reads them.
+    assigned. checked has those names in flags that an iteration must assign before it reads them.
     """
 
     def __init__(self, pools, row, arrays=(), flags=None, checked=()):

@@ -96,7 +96,7 @@ _REFUSED = {
     "comb": "its result soon exceeds 64 bits: write the loop, or use math.lgamma",
     "perm": "its result soon exceeds 64 bits: write the loop, or use math.lgamma",
     "factorial": "its result soon exceeds 64 bits: write the loop, or use math.gamma",
-    "fsum": "write a loop; it adds with the rounding of each sum",
+    "fsum": "write a loop, which rounds each sum",
     "prod": "write a loop",
     "sumprod": "write a loop",
     "dist": "write a loop over the coordinates, or math.hypot of the differences",

@@ -57,7 +57,7 @@ _OF_ALGORITHMS = tuple(f"kjit._{name}" for name in ("algorithms", "folds", "orde
 
 
 def is_algorithm(thing):
-    """Whether the object is a kjit function that works on whole arrays."""
+    """Returns whether the object is a kjit function that works on whole arrays."""
     is_function = isinstance(thing, types.FunctionType) or type(thing).__name__ == "Shortcut"
     is_public = is_function and not thing.__name__.startswith("_")
     return is_public and (thing.__module__ in _OF_ALGORITHMS or str(thing.__module__).startswith("kjit.numpy"))
@@ -174,7 +174,8 @@ class Builder:
         return self.symbols[id(thing)]
 
     def is_under_way(self, python):
-        """Whether the function is being translated, or calls the function that is being translated."""
+        """Returns whether the function is being translated, or calls the function that is being
+        translated."""
         return python in self.chains.get(self.writing, ())
 
     def text_of(self, thing, name):
@@ -217,7 +218,7 @@ class Builder:
         return self.specialized[key]
 
     def returns_optional(self, thing):
-        """Whether a function returns None on some paths and a value on others."""
+        """Returns whether a function returns None on some paths and a value on others."""
         python = getattr(thing, "py_func", thing)
         if not isinstance(python, types.FunctionType):
             return False
@@ -235,7 +236,8 @@ class Builder:
         return self.optional[key]
 
     def returns_nothing(self, thing):
-        """Whether a function always returns None: its return statements have no value, or call other functions that return None."""
+        """Returns whether a function always returns None: its return statements have no value, or call other functions that return
+        None."""
         python = getattr(thing, "py_func", thing)
         if not isinstance(python, types.FunctionType):
             return False
@@ -456,7 +458,8 @@ def literal(value, is_typed=False):
 
 
 def is_function(thing):
-    """Whether a kernel can call the object: a Python function, the kjit.func of one, or a NumPy ufunc."""
+    """Returns whether a kernel can call the object: a Python function, the kjit.func of one, or a NumPy
+    ufunc."""
     return (
         isinstance(thing, (types.FunctionType, words.Text))
         or isinstance(getattr(thing, "py_func", None), types.FunctionType)

@@ -144,7 +144,8 @@ def assign_all(emitter, statement, target, depth):
 
 
 def _assign(emitter, text, is_there, node, depth):
-    """Assigns the value to one variable, and to another whether the value exists."""
+    """Assigns the value of an expression to the variable `text`, and whether the value exists to
+    the variable `is_there`."""
     place = [emitter.source.place(node)]
     if emitter.static_value(node) is None:
         return emitter.put(depth, place, f"{is_there} = false")

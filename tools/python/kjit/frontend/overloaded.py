@@ -17,8 +17,8 @@ class _Slot:
 
 
 def call(emitter, node, overloads, first=None):
-    """Returns the kernel IR text of a call. first: the node of the object of a method or attribute,
-    which is the first argument."""
+    """Returns the kernel IR text of a call. first: for a method or an attribute, the node of the
+    object, which is the first argument."""
     if not emitter.is_typed:
         text = f"`{overloads.name}` is defined by overload, which functions of kjit.njit and kjit.cuda can call"
         raise emitter.error(node, text)
@@ -105,7 +105,8 @@ def _implementation(emitter, node, form, implementation, slots):
     code = python.__code__
     spread = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else None
     items = bound.arguments.pop(spread, ()) if spread else ()
-    kinds = emitter.types_of_parameters(implementation, bound.arguments)  # to which a signature converts
+    # the types to which a signature converts arguments
+    kinds = emitter.types_of_parameters(implementation, bound.arguments)
     known = {n: getattr(v, "value", v) for n, v in bound.arguments.items() if getattr(v, "name", None) is None}
     passed = []
     for name, value in bound.arguments.items():

@@ -92,7 +92,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         )
 
     def needs_python(self, node):
-        """Whether the node contains a loop over prange, or a call of NumPy or of an array method that kernels do not have."""
+        """Returns whether the node contains a loop over prange, or a call of NumPy or of an array method that kernels do not
+        have."""
         is_loop = isinstance(node, (ast.For, ast.While))
         made = {id(t.statement.value) for t in self.temporaries(node)} if is_loop else ()
         for inner in ast.walk(node):
@@ -108,8 +109,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self.node is None or not any(self.needs_python(s) or self.makes_arrays(s) for s in self.node.body)
 
     def has_code(self):
-        """Whether compiled code can call the function. This requires that the function is compiled as a whole; it may make arrays of
-        constant size."""
+        """Returns whether compiled code can call the function. This requires that the function is compiled as a whole; it may make
+        arrays of constant size."""
         if self.node is None:
             return True
         own = self.own_arrays()
@@ -150,15 +151,16 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return body
 
     def _refuse_overloads(self, body):
-        """Rejects calls of functions that overload defines in statements that Python runs, because Python knows only the undefined
-        function. body: the statements; the loops that are compiled are not syntax trees."""
+        """Rejects calls of functions that overload defines in statements that Python runs, because Python would call the original
+        function instead of an implementation. body: the statements, and a Loop object in place of each compiled loop."""
         for node in (n for s in body if isinstance(s, ast.AST) for n in ast.walk(s)):
             if self.overloads_of(node) is not None:
                 text = f"`{ast.unparse(getattr(node, 'func', node))}` is defined by overload, which only compiled code can use"
                 raise self.source.error(node, f"{text}: move it to another njit function, which creates no arrays")
 
     def _block(self, body, behind):
-        """behind: the statements that follow the block, in order."""
+        """Returns the statements of a block with a Loop object in place of each loop to compile.
+        behind: the statements that follow the block, in order."""
         result = []
         for i, statement in enumerate(body):
             rest = [*body[i + 1 :], *behind]
@@ -237,8 +239,8 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return self._keep(Loop(statement, node, inputs, outputs, temporaries=made, unset=unset))
 
     def is_set_before(self, statement, name):
-        """Whether the name may have a value before the loop. If so, it keeps this value if the loop assigns none. Statements of the loop
-        and statements after it count only if a further loop contains them and the loop."""
+        """Returns whether the name may have a value before the loop, which it keeps if the loop assigns none. Assignments in the loop
+        and after it count only if another loop contains both them and this loop."""
         inside = {id(n) for n in ast.walk(statement)}
         loops = [n for n in ast.walk(self.node) if isinstance(n, (ast.For, ast.While)) and n is not statement]
         around = [loop for loop in loops if any(n is statement for n in ast.walk(loop))]
@@ -263,7 +265,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             raise self.source.error(call, "prange takes one to three integers: prange(stop), prange(start, stop) or prange(start, stop, step)")
         if not isinstance(target, ast.Name) or statement.orelse:
             raise self.source.error(statement, "a loop over prange must have a single variable and cannot have an else block")
-        leaves = "a loop over prange cannot be left: its iterations run at once"
+        leaves = "a loop over prange cannot be left early, because its iterations run in parallel"
         self._forbid(statement, (ast.Return,), leaves)
         self._forbid(statement, (ast.Break,), leaves)
         stored = set().union(*(_stores(s) for s in statement.body)) - {target.id}

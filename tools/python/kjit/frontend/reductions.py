@@ -113,7 +113,7 @@ class Reductions:
     # ---- names that are not reductions ----
 
     def is_read_first(self, body, name):
-        """Whether the first statement that uses the name may read it."""
+        """Returns whether the first statement that uses the name may read it."""
         for statement in body:
             if name in self.scope.mentions[id(statement)]:
                 return self.scope.first([statement], name) == "read"

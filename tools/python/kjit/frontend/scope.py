@@ -144,7 +144,8 @@ class Scope:
         return "maybe"
 
     def _assigns(self, statement, name):
-        """Whether the statement is a plain assignment to the name whose value does not use the name."""
+        """Returns whether the statement is a plain assignment to the name whose value does not use the
+        name."""
         return (
             isinstance(statement, (ast.Assign, ast.AnnAssign))
             and statement.value is not None

@@ -30,8 +30,8 @@ def _has_line(statement, line):
 
 
 def _nodes_at(tree, line):
-    """Yields nodes in the order of ast.walk, without statements that do not contain the line, nor
-    their parts. A file can have thousands of them."""
+    """Yields nodes in the order of ast.walk. Skips statements that do not contain the line, with
+    all their parts, because a file can have thousands of such statements."""
     nodes = collections.deque([tree])
     while nodes:
         node = nodes.popleft()
@@ -169,8 +169,8 @@ def _contains(code, wanted):
 
 
 def _recover(function):
-    """Returns the kept source, or the program text of `python -c`, whose code is the function; or
-    None."""
+    """Returns the Source in which the function is defined: a string or tree that keep_sources has
+    kept, or the program of `python -c`. Returns None if there is none."""
     code = function.__code__
     kept = [source for source, file in reversed(_kjit.recorded_sources()) if file in (code.co_filename, None)]
     if code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:

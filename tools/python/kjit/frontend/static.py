@@ -31,7 +31,8 @@ _ARITHMETIC = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_OF_UFUNCS = ("nin", "nout", "nargs", "identity", "signature")  # attributes that are constants; types are added by calls
+# attributes that are constants, unlike `types`, to which calls add types
+_OF_UFUNCS = ("nin", "nout", "nargs", "identity", "signature")
 # Attributes of NumPy arrays outside the function, which are constants.
 _OF_ARRAYS = ("shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype")
 PLAIN = (bool, int, float, complex, str, type(None))
@@ -42,7 +43,8 @@ class GivenText(str):
 
 
 def _is_text(left, right):
-    """Whether `left in right` can be decided at compile time: for strings, or for constants."""
+    """Returns whether `left in right` can be decided at compile time: for strings, or for
+    constants."""
     is_listed = isinstance(right, (tuple, frozenset)) and all(isinstance(item, (*PLAIN, enum.Enum)) for item in right)
     return isinstance(left, str) and isinstance(right, str) or isinstance(left, (*PLAIN, enum.Enum)) and is_listed
 
@@ -276,7 +278,8 @@ class Names:
         return value
 
     def is_never_none(self, node):
-        """Whether an expression with an unknown value is certainly not None and has no side effects."""
+        """Returns whether an expression with an unknown value is certainly not None and has no side
+        effects."""
         if isinstance(node, ast.Name):
             return node.id in self.own and node.id not in self.optional
         return isinstance(node, (ast.Subscript, ast.BinOp, ast.Tuple)) and not any(

@@ -26,7 +26,8 @@ def _is_integer(node):
 
 
 def _is_range(node):
-    """Whether a loop iterates over a range whose numbers are not constants, unlike those of `kjit.static`."""
+    """Returns whether a loop iterates over a range whose numbers are not constants, unlike those of
+    `kjit.static`."""
     called = node.func if isinstance(node, ast.Call) else None
     return called is not None and (called.attr if isinstance(called, ast.Attribute) else _name(called)) != "static"
 
@@ -77,7 +78,7 @@ class Found:
 
 
 def is_count(found):
-    """Whether the summand is a literal number: `n += 1`."""
+    """Returns whether the summand is a literal number: `n += 1`."""
     return isinstance(found[1], _COUNTS) and _is_integer(found[2])
 
 

@@ -413,8 +413,8 @@ _UFUNCS |= {
     "divmod": _DIVMOD,
     "floor_divide": _text("floor_divide", "a, b", f"{_DATES.format(operator='//')}  return np_divmod(a, b)[0]", _DIVMOD),
     "remainder": _text("remainder", "a, b", f"{_DATES.format(operator='%')}  return np_divmod(a, b)[1]", _DIVMOD),
-    # Integer powers by repeated squaring, modulo 2 to the number of bits. NumPy rejects a negative
-    # exponent, for which a kernel returns 1 / a ** n, and the lowest integer for a power of 0, as in Numba.
+    # Integer powers by repeated squaring, modulo 2 to the number of bits. NumPy rejects a negative exponent
+    # -n. A kernel returns 1 / a ** n as an integer instead, or the lowest integer if a is 0, as in Numba.
     "power": _text(
         "power",
         "a, b",
@@ -462,7 +462,9 @@ _UFUNCS |= {
     "minimum": _choice("minimum", "np_is_less(y, x)", True),
     "fmax": _choice("fmax", "np_is_less(x, y)", False),
     "fmin": _choice("fmin", "np_is_less(y, x)", False),
-    "bitwise_count": _text(  # counts in the absolute value, which the type itself cannot hold for the smallest number
+    # counts the bits of the absolute value, in 64 bits, because a narrower type cannot hold that of its smallest
+    # number
+    "bitwise_count": _text(
         "bitwise_count",
         "a",
         "  if dtype(a) == bool { return u8(a) }\n  if not is_signed(dtype(a)) { return u8(popc(a)) }\n  return u8(popc(u64(abs(i64(a)))))",

@@ -58,7 +58,8 @@ def _is_read(node, target):
 
 
 class _Found:
-    """displays: the tuples and lists that are assigned to names. virtual: the names among them that exist only at compile time."""
+    """The tuples and lists of a function. displays: the tuples and lists that are assigned to names. virtual: the names of those
+    that exist only at compile time."""
 
     def __init__(self, body, names):
         self.names = names
@@ -78,8 +79,8 @@ class _Found:
         self.virtual = self._virtual(nodes)
         inside = {id(n) for loop in nodes if isinstance(loop, ast.For) for s in loop.body for n in ast.walk(s) if _is_read(n, loop.target)}
         outside = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in inside)
-        # Names that are read outside of the loops whose variables they are. A loop inside of another loop with the same variable
-        # changes the variable for the rest of the outer body.
+        # The loop variables that are read outside of their loops. They include the variable of two nested loops with the same
+        # variable, because the inner loop changes it for the rest of the outer body.
         self.read_outside = {n.id for n in outside} | {name for loop in nodes for name in _shared(loop)}
         self.is_needed = bool(self.virtual) or any(isinstance(n, ast.For) and self.items_of_loop(n) for n in nodes)
 
@@ -95,7 +96,8 @@ class _Found:
         return {name for name in wanted if self.loads.count(name) == reads.count(name)}
 
     def _read_by(self, node):
-        """Returns the name of the tuple of which a node reads single items or the length."""
+        """Returns a list with the name of the tuple of which a node reads single items or the
+        length, or an empty list."""
         part = None
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not isinstance(node.slice, ast.Slice):
             part = node.value
@@ -112,7 +114,8 @@ class _Found:
     def is_unroll(self, node):
         if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
             return False
-        found, words = self.names.value(node.func), sys.modules.get(_WORDS)  # a program without this module cannot call its form
+        # a program that has not loaded this module cannot call its literal_unroll
+        found, words = self.names.value(node.func), sys.modules.get(_WORDS)
         is_of_numba = (getattr(found, "__module__", None), getattr(found, "__name__", None)) == _OF_NUMBA
         return is_of_numba or words is not None and found is words.FORMS["literal_unroll"]
 
@@ -247,7 +250,7 @@ class _Writer(ast.NodeTransformer):
         return made
 
     def copy(self, node, item, left):
-        """Returns the statements of one iteration. A loop of one iteration is around them if they contain break or continue."""
+        """Returns the statements of one iteration. A loop of one iteration surrounds them if they contain break or continue."""
         name, body = node.target.id, copied(node.body)
         is_stored = any(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for s in body for n in ast.walk(s))
         begin = [_assignment(name, item, node)] if is_stored or name in self.found.read_outside else []

@@ -156,7 +156,8 @@ class WholeArrays:
         return found
 
     def is_of_interpreter(self, node):
-        """Whether only the interpreter can run the statement: `try`, and `raise` with values that are not constants."""
+        """Returns whether only the interpreter can run the statement: `try`, and `raise` with values that are not
+        constants."""
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             return not all(map(self._is_constant, node.exc.args))
         return isinstance(node, ast.Try)

@@ -113,8 +113,8 @@ class External(Text):
 
 class Form:
     """A function of a module such as kjit.cuda whose kernel IR text is built from its arguments. parameters: their names, optionally with
-    `=` and the text of a default; text: contains `{name}` for the text of each argument. The argument `index` is the text between the
-    brackets of an array. needs: funcs (Text) that the text calls, each as `{its name}`."""
+    `=` and the text of a default; text: contains `{name}` for the text of each argument. An argument named `index` is an index or a tuple
+    of indices, whose text is written between the brackets of an array. needs: funcs (Text) that the text calls, each as `{its name}`."""
 
     is_group = False  # a group of threads, whose methods are words, too
     is_truth = False  # whether its value is a bool
@@ -209,11 +209,11 @@ LOOPS = {
         ("block_range", "for i in block_range(n): every i below n is visited once by some thread of the block."),
         (
             "unroll",
-            "for i in unroll(range(4)): the loop's body is repeated instead of looping; a second argument is the factor.",
+            "for i in unroll(range(4)): repeats the loop's body instead of looping; a second argument is the unroll factor.",
         ),
         (
             "static",
-            "for i in static(range(4)): copies of the body, one behind the other, in each of which i is a constant.",
+            "for i in static(range(4)): makes a copy of the loop's body for each i, in which i is a constant.",
         ),
     ]
 }
@@ -222,7 +222,7 @@ ARRAYS = {
     for name, doc in [
         (
             "shared",
-            "tile = shared((16, 16), f32): an array of the block, extents known at compile time; extent 0: the launch's own size.",
+            "tile = shared((16, 16), f32): an array of the block with extents known at compile time; with extent 0 it has the launch's shared_bytes.",
         ),
         ("local", "t = local(8, f32): an array of the thread."),
     ]
@@ -262,15 +262,15 @@ REFUSED = {
     "sum": "sum(): write a loop",
     "any": "any(): write a loop",
     "all": "all(): write a loop",
-    "enumerate": "enumerate() stands in the head of a loop only",
-    "zip": "zip() stands in the head of a loop only",
+    "enumerate": "enumerate() can be used only in the head of a loop",
+    "zip": "zip() can be used only in the head of a loop",
     "map": "map(): write a loop",
     "filter": "filter(): write a loop",
     "isinstance": "isinstance(): a kernel's types are known when it is compiled: kjit.is_float(x), kjit.is_integer(x)",
     "list": "list(): write kjit.local(n, dtype)",
     "dict": "dict(): kernels have no dictionaries",
     "set": "set(): kernels have no sets",
-    "str": "str(): kernels have text in print, assert and raise only",
+    "str": "str(): kernels have strings only in print, assert and raise",
     "open": "open(): kernels reach no files",
     "input": "input(): kernels read no input",
     "type": "type(x): write x.dtype",
