@@ -128,9 +128,10 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   return is_weak ? kt_make_weak(s, value, bound->type, bound->wide) : value;
 }
 
-/* Returns the derivative as the called instance uses it. This function receives the values that are
- * captured by the differentiated func. It must run before the callee's own captured values are
- * received, because kt_hand_over passes the values in this order. */
+/* Converts the derivative of a callee that was passed to a func; the captured values of the
+ * differentiated func become references to parameters of the called instance. Must run before the
+ * callee's own captured values are received, because kt_hand_over passes the values in this
+ * order. */
 static const kt_derived *receive_derived(kt_scope *s, const kt_derived *handed, const ki_decl *decl)
 {
   if (!handed) return NULL;

@@ -56,13 +56,15 @@ struct kt_compilation {
   ki_types *types;
   kj_arena *arena; /* owns all data of this compilation */
   kj_diagnostics *diagnostics;
-  /* kt_fail jumps here with KJ_JUMP_ERROR, and the arena with KJ_JUMP_MEMORY */
+  /* kt_fail jumps here with KJ_JUMP_ERROR; if memory runs out, the arena jumps here with
+   * KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
   /* modules with the code of built-ins, which the compilation has parsed and destroys at its end;
    * shared with the compilation of the unchecked version */
   kt_builtin_code *builtin_code;
   uint32_t state; /* bits of kt_tree_state */
-  /* in order of creation: callees precede their callers, except for instances[0], the kernel */
+  /* instances[0] is the kernel; of all other instances, callees precede their callers, except in
+   * recursion */
   KJ_LIST(kt_instance *) instances;
   /* the instance that is being inferred; error messages show its call chain */
   const kt_instance *chain;
@@ -75,13 +77,14 @@ struct kt_compilation {
   bool has_cluster; /* the kernel uses built-ins for clusters; set by pass/launch_needs.c */
   /* CPU: there is a barrier that only some threads of a block may reach; set by pass/simt.c */
   bool has_part_barrier;
-  /* Set by inference: the last barrier, or call of a function with a barrier, in control flow that
-   * can differ between threads; NULL if there is none. */
+  /* Set by inference: the name of the last barrier in control flow that can differ between threads.
+   * It can also be the name of a called function that has a barrier. NULL means that there is no
+   * such barrier. */
   const char *divergent_barrier;
   kj_location divergent_location;
   bool has_wraps; /* set by inference: some index counts from the end if it is negative */
-  /* output of lowering for kj_code.facts: the assumptions about the arguments on which the code
-   * relies */
+  /* output of lowering for kj_code.facts: the assumptions about the arguments that the code relies
+   * on */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same,
     used_large;
   /* Set by pass/prove.c, for the CPU only. `hoisted` is a list of conditions on the kernel's
@@ -120,8 +123,8 @@ void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, co
 
 void kt_open_budget(kt_budget *budget, const kj_compile_request *request);
 /* Reports the error INTERRUPTED if the compilation was interrupted, or LIMIT if its time is used
- * up. location: the source that is being compiled. kt_poll calls kt_look once in 64 calls, so it is
- * cheap enough to call for each statement and expression. */
+ * up. location: the source that is being compiled. kt_poll calls kt_look in only one of 64 calls.
+ * It is cheap enough to be called for each statement and expression. */
 void kt_look(kt_compilation *c, kj_location location);
 static inline void kt_poll(kt_compilation *c, kj_location location)
 {
@@ -152,11 +155,12 @@ void kt_infer(kt_compilation *c);
 /* lib/typing/typed_printer.c: prints the typed IR, for --emit typed. */
 void kt_print_typed(const kt_compilation *c, kj_buffer *buffer);
 /* lib/typing/typed_verifier.c: checks the invariants of the typed IR between passes. It also checks
- * that the tree has no property that c->state does not contain. A violation is a bug in kjit. It
- * ends the compilation with an "internal error" at its location. */
+ * that the results of a pass are present only if c->state contains the property that the pass
+ * establishes. A violation is a bug in kjit. It ends the compilation with an "internal error" at
+ * its location. */
 void kt_verify_typed(kt_compilation *c);
 /* lib/typing/infer_kernel.c: kt_most_shared_bytes returns the maximum number of bytes of shared
- * memory in a block. The other function returns the name of the target for messages about this
+ * memory in a block. kt_target_text returns the name of the target for messages about this
  * limit. */
 uint32_t kt_most_shared_bytes(const kj_target *target);
 const char *kt_target_text(const kt_compilation *c);

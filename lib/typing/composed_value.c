@@ -68,7 +68,8 @@ kt_expr *kt_make_composed(kt_scope *s, kjit_type type, const kt_exprs *parts, kj
   return value;
 }
 
-/* The count includes the scalars in nested components. It saturates instead of overflowing. */
+/* Counts all scalars, including those in nested components. The count saturates instead of
+ * overflowing. */
 uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
 {
   const ki_type_info *info = ki_type(c->types, type);
@@ -106,7 +107,7 @@ static bool have_equal_extents(const ki_type_info *a, const ki_type_info *b)
          memcmp(a->extents, b->extents, a->rank * sizeof *a->extents) == 0;
 }
 
-/* Returns the indices of the element that has this row-major number. */
+/* Returns the indices of the element with this number in row-major order. */
 kt_exprs kt_indices_of(kt_scope *s, const ki_type_info *array, int64_t place, kj_location location)
 {
   KJ_ASSERT(place >= 0 && (uint64_t)place < ki_element_count(array));

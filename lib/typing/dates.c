@@ -338,8 +338,8 @@ static kt_expr *make_ratio(const making *m, const kt_expr *x, const kt_expr *y)
   return choose(m, copy(m, is_zero), by_zero, quotient);
 }
 
-/* Divides two timedeltas. `/` gives a float. `//` gives an integer, which is 0 if NumPy would
- * warn. */
+/* Divides two timedeltas. `/` gives a float. `//` gives an integer; it is 0 if an operand is NaT or
+ * the divisor is 0, in which case NumPy also returns 0 and warns. */
 static kt_expr *make_quotient(const making *m, kjit_op op, const operand *x, const operand *y)
 {
   if (!x->is_date || !x->date.is_difference || (y->is_date && !y->date.is_difference))

@@ -52,7 +52,8 @@ bool kt_checks_division(const kt_compilation *c, const kt_expr *expr)
 }
 
 /* Returns whether a check of this node can fail. Until pass/checks.c has decided which nodes are
- * checked, this assumes a check for every access and division if the request enables that check. */
+ * checked, the function assumes that every access and every division is checked if the request
+ * enables the check. */
 static bool may_fail_itself(const kt_compilation *c, const kt_expr *expr)
 {
   enum { OF_ACCESSES = KJIT_CHECK_BOUNDS | KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };

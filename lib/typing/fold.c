@@ -1,6 +1,7 @@
-/* Constant folding of integers and float literals. LLVM folds other float constants, unless they
- * are negated or compared. Inference itself must fold literals, and values that must be known at
- * compile time, such as extents and static conditions. */
+/* Constant folding of operations on integers and on float literals, and of negations and
+ * comparisons of any float constants. LLVM folds all other operations on float constants. Inference
+ * must fold literals, and the values that it needs at compile time, such as extents and static
+ * conditions. */
 #include <math.h>
 #include <string.h>
 
@@ -44,9 +45,9 @@ static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, con
   return NULL;
 }
 
-/* Returns whether the division has the divisor 0 and is checked. It is not folded in this case, so
- * that the check fails at run time. A division of weak values does not exist at run time; its
- * quotient by 0 is 0. */
+/* Returns whether the division has the divisor 0 and is checked. Such a division is not folded, so
+ * that its check fails at run time. A division of weak constants is always folded; if its divisor
+ * is 0, the quotient is 0. */
 static bool is_checked_division(const kt_scope *s, const kt_expr *divisor)
 {
   return !ki_is_weak(divisor->type) && kt_checks_divisor(s->c, divisor->type) &&

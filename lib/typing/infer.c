@@ -256,8 +256,9 @@ kjit_type kt_concrete_result(kjit_type guess)
 }
 
 /* Uses the current guess of the result type for a recursive call, that is, a call of a function
- * that is being inferred. If no return statement of the recursive function has a known type yet,
- * inference skips the statement of that function that leads to this call, until the next round. */
+ * that is being inferred. If the result type is not known yet because no return statement has been
+ * inferred, the recursive function's statement that leads to this call is skipped until the next
+ * round. */
 static void take_result(kt_scope *s, kt_inferred *record, kj_location location)
 {
   kt_scope *scope = record->scope;

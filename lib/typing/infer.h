@@ -20,11 +20,11 @@ void kt_abandon_calls(kt_scope *s, size_t records, uint32_t depth);
  * changed, discards the instances that have used the previous guess, so that they are inferred
  * again. */
 void kt_drop_outdated(kt_scope *s);
-/* expand_builtins.c: replaces the built-ins whose code is a func of lib/library by calls of it.
- * Runs after inference, because derivatives have rules for the built-ins. */
+/* expand_builtins.c: replaces each built-in that a func of lib/library implements by a call of this
+ * func. Runs after inference, because derivatives have rules for the built-ins. */
 void kt_expand_builtins(kt_inference *inference);
-/* Reports a recursive call, at location, of the function decl, whose result type no return
- * statement determines. */
+/* Reports that no return statement determines the result type of the recursive function decl.
+ * location is the recursive call. */
 _Noreturn void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location location);
 /* Returns the final result type for a guess, which can be weak. */
 kjit_type kt_concrete_result(kjit_type guess);
@@ -78,7 +78,8 @@ void kt_find_recursion(kt_inference *inference);
 
 /* Initializes a scope without variables, for expressions outside of functions. */
 void kt_init_scope(kt_scope *s, kt_inference *inference);
-/* Adds one statement or expression to the work that the limits of the compilation bound. */
+/* Counts one statement or expression, and reports an error if the compilation exceeds one of its
+ * limits. */
 void kt_count_work(kt_scope *s, kj_location location);
 /* Adds a variable to the scope. level: the level of its values as far as it is known. */
 kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_type type,
@@ -174,7 +175,7 @@ kt_expr *kt_keep_value(kt_scope *s, kt_expr *value);
 /* Like kt_keep_value, but inserts the statements before statement *at of s->out, and increments *at
  * by their number. */
 kt_expr *kt_keep_at(kt_scope *s, kt_expr *value, size_t *at);
-/* Evaluates a value whose result is not used, for its effects and checks. */
+/* Evaluates an unused value, because of its effects and checks. */
 void kt_drop_value(kt_scope *s, kt_expr *value);
 /* Returns whether evaluating the value costs nothing and gives the same result everywhere in the
  * function. */
@@ -183,8 +184,8 @@ bool kt_is_stable(const kt_expr *value);
 void kt_declare(kt_scope *s, const ki_decl *decl, kt_expr *value);
 /* Declares a var that has no initial value. */
 void kt_declare_open(kt_scope *s, const ki_decl *decl);
-/* Called before an assignment: replaces the meaning KJ_MEANS_UNTYPED by a variable. Its type is
- * KJIT_ANY until the assigned value determines it. */
+/* Called before an assignment: replaces the meaning KJ_MEANS_UNTYPED by a variable. The variable's
+ * type is KJIT_ANY until the assigned value determines it. */
 void kt_start_untyped(kt_scope *s, const ki_decl *decl);
 
 /* ---- variable_type.c ---- */
@@ -421,8 +422,8 @@ uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
  * instance for each alignment. */
 kt_bound kt_value_bound(kt_scope *s, const kt_expr *value);
 kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
-/* Returns an array type to which arrays of both types can be converted. It has no layout or static
- * extent in which the types differ. Returns KJIT_ANY if there is no such type. */
+/* Returns an array type to which arrays of both types can be converted. It has only the layout and
+ * the static extents that both types have. Returns KJIT_ANY if there is no such type. */
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b);
 /* Returns an array type without static extents. */
 kjit_type kt_forget_extents(kt_scope *s, kjit_type array);

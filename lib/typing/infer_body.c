@@ -145,8 +145,9 @@ static void forget_read(void *data, const ki_decl *decl, kt_guess *guess)
   guess->was_read = false;
 }
 
-/* The number of declarations, plus one for each parameter: a parameter that is a field of an array
- * of structs needs a second meaning, for the array. */
+/* Returns the number of meanings to allocate: one for each declaration, and another one for each
+ * parameter. A parameter that is a field of an array of structs needs a second meaning, for the
+ * array. */
 static uint32_t count_meanings(const ki_function *function)
 {
   return function->local_count + 1 + (uint32_t)function->params.count;
@@ -254,7 +255,8 @@ static bool returns_value(const ki_stmts *body)
   return false;
 }
 
-/* Determines the result type without the body, as far as the declaration specifies it. */
+/* Determines the result type from the declaration if that is possible: the declaration has a result
+ * type, or the body returns no value. */
 static void fix_result(kt_scope *s)
 {
   const ki_function *function = s->function;

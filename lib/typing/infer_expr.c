@@ -74,7 +74,7 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
 static kt_expr *infer_logic(kt_scope *s, const ki_expr *expr)
 {
   kt_expr *x = kt_infer_condition(s, expr->x);
-  bool decides = expr->op == KJIT_OP_OR; /* if the left operand has this value, it is the result */
+  bool decides = expr->op == KJIT_OP_OR; /* the left operand is the result if it has this value */
   if (kt_is_constant(x)) return (x->integer != 0) == decides ? x : kt_infer_condition(s, expr->y);
   part y = infer_arm(s, expr->y, true);
   return y.value ? make_logic(s, expr, x, &y) : x;

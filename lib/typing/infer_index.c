@@ -455,8 +455,8 @@ static kjit_type numbered_struct(kt_scope *s, kjit_type base)
   return s->has_numba_types && kt_is_struct(s->c, type) ? type : KJIT_ANY;
 }
 
-/* Bindings fill the gaps between the fields of a struct with fields that have such names.
- * These fields have no numbers. */
+/* Returns whether the field only fills a gap between the fields of a NumPy dtype. The Python
+ * package adds such fields. They have no numbers. */
 static bool is_gap(const char *field) { return strncmp(field, "gap_at_", 7) == 0; }
 
 static uint32_t count_numbered(const ki_type_info *info)

@@ -2,7 +2,8 @@
  * address taken. infer_field.c makes lvalues for components in memory.
  *
  * An lvalue that is a part of a variable consists of the variable and a path of steps to the part.
- * Assigning to it assigns to the whole variable a value in which this part is replaced. */
+ * An assignment to such an lvalue assigns the whole variable, with a value in which this part is
+ * replaced. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -14,7 +15,7 @@
 typedef struct target {
   kt_expr *value; /* an array, a pointer, or a value that is not an lvalue; otherwise NULL */
   kjit_type
-    /* if the value is a part of another value, the type of that value; otherwise KJIT_ANY */
+    /* if the value is a part of another value, the type of the other value; otherwise KJIT_ANY */
     whole;
   kt_place place; /* used if value is NULL; the lvalue is not an array */
 } target;

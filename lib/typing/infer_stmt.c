@@ -185,9 +185,8 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
   return kt_give_type(s, value, kept);
 }
 
-/* Infers the value of a return statement. Returns NULL if the statement has no value. Also returns
- * NULL, and emits the call, if it returns a call of a function without a result, which is None in
- * Python. */
+/* Infers the value of a return statement. Returns NULL if the statement has no value. If the value
+ * is a call of a function without a result, as Numba allows, emits the call and returns NULL. */
 static kt_expr *infer_returned(kt_scope *s, const ki_stmt *stmt)
 {
   if (!stmt->value) return NULL;
@@ -250,7 +249,7 @@ static void infer_raise(kt_scope *s, const ki_stmt *stmt)
   kt_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
 }
 
-/* If a comparison of scalars in an assertion fails, the report contains this operand. */
+/* Adds an operand of the asserted comparison to the report of a failure. */
 static void report_operand(kt_scope *s, kt_stmt *failure, kt_expr **operand)
 {
   *operand = kt_keep_value(s, *operand);

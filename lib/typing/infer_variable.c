@@ -1,7 +1,7 @@
 /* Type inference of temporaries, `let` and `var`. A value that is needed more than once is kept in
  * a temporary. A `let` has the type of its value. A `var` without an annotation has the type of its
- * first value. If this is a literal, an array, or a number in a function with Numba's types, the
- * `var` has the common type of all values that are assigned to it. */
+ * first value. If this first value is a literal, an array, or a number in a function with Numba's
+ * types, the `var` has the common type of all values that are assigned to it. */
 #include "typing/infer.h"
 
 /* ---- temporaries ---- */
@@ -78,10 +78,10 @@ static bool loads_or_calls(void *data, const kt_expr *e)
   return e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL || kt_has_effect(e);
 }
 
-/* Makes a weak expression that can be copied safely. Its typed operands and its weak variables are
- * stored in temporaries. A weak operand is stored as a whole, in a single temporary, if it is
- * large, because copies of copies would grow, or if it executes some of its loads and calls only
- * under a condition. */
+/* Makes a weak expression that can be copied safely: stores its typed operands and its weak
+ * variables in temporaries. A large weak operand is stored as a whole in one temporary, because
+ * copies of copies would grow. An operand that executes loads or calls only under a condition is
+ * stored as a whole, too. */
 static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
 {
   if (!ki_is_weak(e->type)) return keep(s, e, name, at);

@@ -451,8 +451,9 @@ static kjit_type type_of_shape(kt_scope *s, kjit_type array, const kt_exprs *ext
   if (want != have) {
     const char *text = kt_integer_text(s->arena, have);
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`reshape` of an array with %s elements to %s elements", text,
-            kt_integer_text(s->arena, want));
+            "`reshape` must keep the number of elements, but the array has %s elements and the new "
+            "shape has %s",
+            text, kt_integer_text(s->arena, want));
   }
   type.is_static = true;
   for (size_t d = 0; d < extents->count; d++) type.extents[d] = (int64_t)extents->items[d]->integer;

@@ -104,9 +104,9 @@ typedef struct kt_bound {
 } kt_bound;
 
 /* The arguments that bind_back appends to each call of a func. If the func is passed to another
- * func, the bounds are part of that instance's key. A value that is known only at run time becomes
- * an additional parameter of the instance; the source of the function does not declare this
- * parameter. */
+ * func, the bounds are part of the key of the other func's instance. A value that is known only at
+ * run time becomes an additional parameter of this instance; the source of the other func does not
+ * declare this parameter. */
 struct kt_captured {
   size_t count;
   kt_bound *bounds;

@@ -8,8 +8,8 @@
 typedef struct kt_mma_element {
   const char *ptx;
   kjit_type type; /* type of the fragment's elements */
-  /* size of a matrix element; less than the size of the type if several elements are packed into
-   * it */
+  /* size of a matrix element; less than the size of the type if a value of the type holds several
+   * elements */
   uint32_t bits;
   char constraint; /* constraint letter of a register in inline PTX */
 } kt_mma_element;
@@ -34,7 +34,7 @@ const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit
 const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i);
 /* Returns the number of elements in one thread's fragment of a matrix with `count` elements, which
  * the 32 threads of a warp divide among themselves. The fragment is a vector with this number of
- * lanes, or a scalar if it is 1. */
+ * lanes, or a scalar if the number is 1. */
 uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 
 /* The position of one element of a fragment in the matrix. For warp lane `lane`, let group = lane /

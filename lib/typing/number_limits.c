@@ -5,11 +5,12 @@
  * The runtime then rejects a launch with any other value, instead of converting it to a wrong
  * value. Explicit conversions such as `u32(n)` do not restrict the range.
  *
- * kt_convert sets kt_expr.must_fit in each node that converts to another type either an untyped
- * number, or a sum or difference of an untyped number and literals. */
+ * kt_convert marks the conversions that restrict the range: it sets kt_expr.must_fit in each node
+ * that converts an untyped number to another type. It also marks conversions of the sum or
+ * difference of an untyped number and literals. */
 #include "typing/infer.h"
 
-/* The value factor * variable + offset. If variable is NULL, it is the constant offset. */
+/* The value factor * variable + offset. If variable is NULL, the value is the constant `offset`. */
 typedef struct affine {
   kt_var *variable;
   __int128 factor, offset;

@@ -9,10 +9,10 @@
  *
  * A function that infers a list of operands calls kt_begin_operand before each operand and
  * kt_end_operand after it. It then calls a kt_settle function for the earlier operands. If an
- * earlier operand does not commute with the new operand, kt_settle stores it in a temporary, before
- * the statements of the new operand. The remaining trees commute with each other. A rule or a pass
- * can therefore evaluate them in any order if it evaluates each of them exactly once. Operands
- * without effects commute with all others and stay trees. */
+ * earlier operand does not commute with the new operand, kt_settle stores the earlier operand in a
+ * temporary, before the statements of the new operand. The remaining trees commute with each other.
+ * A rule or a pass can therefore evaluate them in any order if it evaluates each of them exactly
+ * once. Operands without effects commute with all others and stay trees. */
 #include "typing/infer.h"
 
 void kt_begin_operand(kt_scope *s, kt_order *order) { order->mark = s->out->count; }

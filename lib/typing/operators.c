@@ -187,8 +187,8 @@ static kt_expr *make_integer_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
   return kt_convert(s, power, type, location);
 }
 
-/* Computes a power with a constant exponent. For a float with a negative exponent, it multiplies
- * reciprocals, which overflow or underflow only if the result does. */
+/* Computes a power with a constant exponent. If the base is a float and the exponent is negative,
+ * multiplies reciprocals of the base, which overflow or underflow only if the result does. */
 static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   kjit_type type = ki_arithmetic_type(x->type);

@@ -421,7 +421,7 @@ static kt_expr *test_parts(kt_scope *s, const kt_operands *o, kjit_op op)
 }
 
 /* Applies a built-in to the real part and to the imaginary part of the last operand. Both calls get
- * the same other operands. */
+ * all other operands. */
 static kt_expr *apply_to_parts(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = keep_all(s, &o->values), parts = { 0 };

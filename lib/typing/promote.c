@@ -139,9 +139,9 @@ static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_loca
   return expr;
 }
 
-/* Returns whether Numba's rules convert a float to an integer of fewer than 32 bits. Numba does not
- * define the result for numbers out of range of the integer type. Its CPU code converts to 32 bits
- * first, so 300.5 becomes 44 as u8. */
+/* Returns whether the conversion follows Numba's rules and is from a float to an integer of fewer
+ * than 32 bits. Numba does not define the result for numbers out of range of the integer type. Its
+ * CPU code converts to 32 bits first, so 300.5 becomes 44 as u8. */
 static bool is_narrowed(const kt_scope *s, const kt_expr *value, kjit_type type)
 {
   return s->has_numba_types && kt_is_float(s->c, value->type) && type != KJIT_BOOL &&

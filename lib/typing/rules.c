@@ -145,7 +145,8 @@ kt_expr *kt_rule_sizeof(kt_scope *s, const kt_operands *o)
                         o->location);
 }
 
-/* The type classes for which each of these built-ins returns true. The argument can be any type. */
+/* Typing rule of `is_float` and the other tests of types. The table has the type classes for which
+ * each built-in returns true. The argument can be any type. */
 kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
 {
   static const uint32_t classes[KJ_BUILTIN_COUNT] = {
@@ -375,7 +376,8 @@ kt_expr *kt_rule_from_fp8(kt_scope *s, const kt_operands *o)
   return expr;
 }
 
-/* The first operand is an integer, and the second is a float, whose type is the result type. */
+/* Typing rule of the Bessel functions whose order is an operand. The order, the first operand, is
+ * an integer. The second operand is a float, whose type is the result type. */
 kt_expr *kt_rule_bessel(kt_scope *s, const kt_operands *o)
 {
   kt_expr *order = o->values.items[0];

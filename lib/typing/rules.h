@@ -10,8 +10,8 @@
 typedef struct kt_operands {
   const ki_builtin *builtin;
   kj_location location;
-  /* KJ_TYPE_ARG: the type argument; for `f32[n, m]`, the element type. For operands that are not
-   * evaluated: their type. */
+  /* KJ_TYPE_ARG: the type argument; for `f32[n, m]`, the element type. If the built-in does not
+   * evaluate its operand, the type of the operand. */
   kjit_type type_argument;
   kt_exprs extents;    /* extents of a type argument such as `f32[n, m]` */
   kt_place place;      /* KJ_PLACE: the lvalue */

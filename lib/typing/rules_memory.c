@@ -224,7 +224,7 @@ static void add_stride(kt_scope *s, kt_exprs *args, kt_expr *value)
   KJ_PUSH(s->arena, args, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
 }
 
-/* Appends the strides to the extents. The strides are the last operand of `view` for a pointer. */
+/* Appends the strides to the extents. They are the last operand of a `view` of a pointer. */
 static void add_strides(kt_scope *s, const kt_operands *o, kt_exprs *args)
 {
   kt_expr *strides = o->values.items[1];

@@ -170,7 +170,8 @@ kt_expr *kt_rule_match_all(kt_scope *s, const kt_operands *o)
   return apply_exchange(s, o, exchanged_value(s, o, MOST_MATCHED_BYTES), pair);
 }
 
-/* Reductions are computed in the type of arithmetic: small integers are converted to i32. */
+/* Typing rule of warp reductions. They are computed in the type of arithmetic: small integers are
+ * converted to i32. */
 kt_expr *kt_rule_reduce(kt_scope *s, const kt_operands *o)
 {
   kt_expr *value = o->values.items[1];

@@ -80,7 +80,7 @@ static bool has_same_types(const kt_compilation *c, const kt_instance *a, const 
 }
 
 /* Returns whether both extern funcs can be bound to the same function. A func without a binding can
- * be any function of its name. */
+ * still be bound to any function. */
 static bool has_same_binding(const ki_bound_extern *a, const ki_bound_extern *b)
 {
   return !a || !b || a == b ||

@@ -286,7 +286,8 @@ static _Noreturn void fail_mixed(kt_scope *s, kjit_op op, const kt_expr *x, cons
                                  kj_location location)
 {
   const kt_expr *tuple = kt_is_tuple(s->c, x->type) ? x : y, *other = tuple == x ? y : x;
-  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` on a tuple, %s, and %s, which is not a tuple%s",
+  kt_fail(s->c, location, KJIT_ERROR_TYPE,
+          "`%s` cannot be applied to a tuple, %s, and %s, which is not a tuple%s",
           ki_op_table[op].text, kt_type_text(s->c, tuple->type), kt_type_text(s->c, other->type),
           kt_is_number(s->c, other->type) ? "; select an item: `t[0]`" : "");
 }

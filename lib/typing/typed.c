@@ -9,8 +9,8 @@ static void report_note(kt_compilation *c, kj_location location, const char *tex
   kj_report(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_NOTE, KJIT_OK, "%s", text);
 }
 
-/* Number of innermost calls that are shown of a long call chain. The outermost call is shown in
- * addition. */
+/* If a call chain is long, an error message shows this number of innermost calls, and the outermost
+ * call. */
 enum { CHAIN_SHOWN = 8 };
 
 static void report_chain(kt_compilation *c)

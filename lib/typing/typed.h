@@ -182,11 +182,12 @@ typedef struct kt_effects {
    * error that the kernel raises. Such an effect is treated as if it read and changed all
    * memory. */
   bool acts;
-  bool may_fail; /* it contains a check that can fail and that the request enables */
+  bool may_fail; /* the node contains a check that can fail and that the request enables */
   /* the value depends on the thread's position, so it can differ between the threads of a block */
   bool has_positions;
-  bool has_locals; /* the node refers to a local array itself, not only in a func that it calls */
-  bool has_loops;  /* it can execute a loop that belongs to a single thread */
+  /* the node itself refers to a local array; a reference in a called func does not count */
+  bool has_locals;
+  bool has_loops; /* the node can execute a loop that belongs to a single thread */
 } kt_effects;
 
 /* The effects of calling an instance, computed on first use. */
@@ -344,9 +345,9 @@ typedef struct kt_modes {
   bool is_indefinite;
 } kt_modes;
 
-/* Information about a derivative, which `--emit derivatives` prints. about: the variable of the
- * instance that the information describes, or NULL. It is not printed if the variable has been
- * removed from the instance. */
+/* Information about a derivative, which `--emit derivatives` prints. about: the variable that the
+ * information describes, or NULL. The information is not printed if this variable has been removed
+ * from the instance. */
 typedef struct kt_derivative_fact {
   kj_location location;
   const kt_var *about;
@@ -418,7 +419,7 @@ static inline size_t kt_operand_count(const kt_expr *expr)
 }
 kt_expr **kt_operand_place(kt_expr *expr, size_t index);
 kt_expr *kt_operand(const kt_expr *expr, size_t index);
-/* The expressions of a statement without its bodies are .value, .array, .indices, .first, .stop,
+/* Apart from its bodies, a statement has the expressions .value, .array, .indices, .first, .stop,
  * .step and .extents, in this order. An expression is NULL if the kind does not use the field. */
 static inline size_t kt_stmt_operand_count(const kt_stmt *stmt)
 {

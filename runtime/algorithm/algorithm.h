@@ -58,7 +58,8 @@ typedef struct ka_operand {
 void ka_read_input(ka_call *call, const char *name, const kjit_operand *given, ka_operand *operand);
 void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
                     ka_operand *operand);
-/* Reads an input, or a value for all elements, which has rank 0. */
+/* Like ka_read_input, but also accepts a single value, which stands for all elements and has rank
+ * 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
 /* Returns the type of an argument of an operand's func. Errors: ARGUMENT. */
@@ -133,7 +134,8 @@ uint32_t ka_read_axes(ka_call *call, uint32_t rank);
  * copied. */
 void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank);
-/* Returns the address at which to store a new array. The end of the call releases this array. */
+/* Returns the address at which the caller stores a new array. This array is released at the end of
+ * the call. */
 kjit_array **ka_add_view(ka_call *call);
 /* Creates the view that the fields of `wanted` describe, and stores it in wanted->made. */
 void ka_make_view(ka_call *call, ka_view *wanted);
@@ -214,15 +216,15 @@ const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
  * is unique in the source, because another struct, or a declaration of the source, can have the
  * struct's own name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
-/* Returns the name of a func in the kernel's source. ka_check_arity describes `count` and
- * `what`. */
+/* Returns the name of a func in the kernel's source. `count` and `what` are passed to
+ * ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
 /* Like ka_use_function, for the func of an operand. */
 const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
-/* Adds a parameter for temporary storage with three axes that the kernel only reads as elements of
- * this type. */
+/* Adds a parameter for a three-dimensional block of temporary storage. The kernel only reads this
+ * block, and its elements have the given type. */
 const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);
 /* Adds a parameter for an array. The parameter has the same declaration as a parameter for
  * temporary storage. */
@@ -343,7 +345,8 @@ typedef struct ka_carried_tiling {
   uint32_t at_once;        /* value for ka_kernel.blocks */
   uint64_t blocks;
 } ka_carried_tiling;
-/* bytes: size of a value. is_simple: the operator is a built-in operator. */
+/* Chooses the division of `steps` steps. bytes: size of a value. is_simple: the operator is a
+ * built-in operator. */
 ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
                                   bool is_simple);
 
@@ -368,8 +371,8 @@ ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text,
  */
 kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module, kjit_kernel **kernel);
-/* Like ka_find_kernel, for a source without a kernel. The caller needs the result type of the
- * source's func. */
+/* Like ka_find_kernel, for a source that has no kernel. Callers infer the result type of a func in
+ * this source. */
 kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
                            kjit_module **module);
 /* Opens the cache of kernels of a context. */

@@ -134,7 +134,8 @@ static inline kjit_status ka_perform(kjit_context *context, const char *name, ui
 /* Reports an error and leaves the call. */
 _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
-/* Like ka_fail, for an error in a func of the application. The message shows its declaration. */
+/* Like ka_fail, for an error in a func of the application. The message shows the declaration of
+ * this func. */
 _Noreturn void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Reports that memory is exhausted in the public function `name`. */
@@ -160,7 +161,7 @@ uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t sh
 const char *ka_type_text(ka_call *call, kjit_type type);
 /* Returns an untyped number as a string for messages. */
 const char *ka_number_text(ka_call *call, ki_value number);
-/* Whether the call runs on the CPU, where one thread runs a block. */
+/* Returns whether the call runs on the CPU, where a single thread runs a whole block. */
 bool ka_is_cpu(const ka_call *call);
 /* Returns the number of multiprocessors if the call runs on a GPU, or the number of cores if it
  * runs on the CPU. */

@@ -73,8 +73,8 @@ enum {
   GPU_TILES = 4,    /* if a multiprocessor has fewer tiles than this, threads get only GPU_FEW
                      * steps */
   GPU_FEW = 3,      /* steps of a thread if there are few tiles */
-  CPU_PIECES = 4,   /* pieces for each core */
-  CPU_LEAST = 16384 /* minimum steps of a piece */
+  CPU_PIECES = 4,   /* number of chunks for each core */
+  CPU_LEAST = 16384 /* minimum number of steps in a chunk */
 };
 
 /* Chooses the tiling. The number of steps of a thread is odd, so that adjacent threads access

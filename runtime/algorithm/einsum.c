@@ -294,7 +294,8 @@ static void read_operands(ka_einsum *e, const einsum_given *given)
   e->result.operand = &operands[given->count];
 }
 
-/* Returns the expression of a matrix product. A summed axis does not broadcast. */
+/* Returns the einsum expression of a matrix product. Rejects operands whose summed axes have
+ * different extents, because summed axes do not broadcast. */
 static const char *matmul_expression(ka_einsum *e)
 {
   const ka_operand *x = e->factors[0].operand, *y = e->factors[1].operand;

@@ -158,8 +158,8 @@ typedef struct ka_product_step {
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target);
 
-/* Adds parameters for the extents of all letters, and for those of temporary storage. The funcs
- * that the functions below write take these parameters after their arrays. */
+/* Adds parameters for the extents of all letters and for the extents of temporary storage. The
+ * funcs that ka_write_factor and ka_write_store write take these parameters after their arrays. */
 void ka_use_extents(ka_product_step *s);
 /* Adds parameters for the number of indices of each group. */
 void ka_use_group_counts(ka_product_step *s, const char **counts);
@@ -168,7 +168,7 @@ void ka_use_group_counts(ka_product_step *s, const char **counts);
  * that every element is 1. */
 void ka_write_factor(ka_product_step *s, const char *name, bool is_right, const ka_factor *factor,
                      const char **arrays);
-/* Writes product_put, the func that stores a sum, with the same parameters. */
+/* Writes product_put, the func that stores a sum. arrays: as for ka_write_factor. */
 void ka_write_store(ka_product_step *s, const ka_factor *target, const char **arrays);
 
 /* product_cpu.c, product_gpu.c */

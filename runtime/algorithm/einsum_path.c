@@ -9,8 +9,8 @@ typedef struct path {
   ka_einsum *e;
   uint64_t *masks; /* indexed by set of operands: letters of their product */
   double *costs;
-  /* indexed by set of operands: one of the two disjoint subsets whose products are multiplied to
-   * the product of the set */
+  /* indexed by set of operands: a subset; the product of the set is the product of this subset
+   * times the product of all other operands in the set */
   uint32_t *splits;
 } path;
 

@@ -29,7 +29,7 @@ enum {
   SMALL_BYTES = 256,       /* shared memory of a block for other arrays */
   SHARED_BYTES = 96 << 10, /* maximum shared memory of a block */
   SHARED_ITEMS = 4,
-  CPU_LEAST = 16384, /* minimum elements of a piece */
+  CPU_LEAST = 16384, /* minimum number of elements in a chunk */
   CPU_TABLES = 4,
   CPU_FEW = 4096 /* number of bins up to which a block counts in several tables */
 };

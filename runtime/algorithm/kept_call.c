@@ -129,7 +129,8 @@ static char *divide(const ka_call *call, const ka_key *key, size_t argument_coun
   return at;
 }
 
-/* Returns NULL if out of memory, or if a later call could not repeat these steps. */
+/* Copies the steps of a call, so that later calls can repeat them. Returns NULL if out of memory,
+ * or if a later call could not repeat these steps. */
 static ka_kept *make_kept(const ka_call *call, const ka_key *key)
 {
   size_t argument_count = 0;

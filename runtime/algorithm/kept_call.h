@@ -5,7 +5,7 @@
 #include "algorithm/algorithm.h"
 
 enum { KA_MOST_KEPT = 128 };
-/* The kept calls of a context. The mutex of its cache of kernels protects them. */
+/* The kept calls of a context. The mutex of the context's cache of kernels protects them. */
 typedef struct ka_kept_calls {
   size_t count;
   uint64_t uses, hashes[KA_MOST_KEPT];

@@ -15,7 +15,8 @@ enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 
 /* OPEN: a parsed source whose extern funcs are not linked. PARTIAL: like OPEN, but the module is
  * partial (ir/partial.c). LINKED: a linked source that has no kernel. KERNEL: a source with a
- * kernel; if the module is partial or not linked, this is completed when the kernel is compiled. */
+ * kernel; if its module is partial or not linked, parsing and linking are completed when the kernel
+ * is compiled. */
 typedef enum form { OPEN, PARTIAL, LINKED, KERNEL } form;
 
 typedef struct cached {
@@ -98,7 +99,7 @@ static void free_cached(cached *item)
 
 /* ---- the cache of a context ---- */
 
-/* Called before the context releases its modules. */
+/* Releases all kept calls and cached sources. Called before the context releases its modules. */
 static void stop(kj_attachment *attachment)
 {
   ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));

@@ -97,7 +97,8 @@ const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 
 /* ---- structs of the application ---- */
 
-/* Names a struct after the structs of its fields, so that these are declared first. */
+/* Adds the structs that occur in a type to kernel->structs, each with a name. The structs of fields
+ * come before the struct that contains them, because they must be declared first. */
 static void name_structs(ka_kernel *kernel, kjit_type type)
 {
   kj_arena *arena = &kernel->call->arena;

@@ -9,8 +9,8 @@
 
 typedef enum operand_kind { NUMBERS, ORDERED, INTEGERS, FLOATS } operand_kind;
 
-/* is_widened means that integers of fewer than 64 bits are combined in 64 bits, as by NumPy's add
- * and multiply. */
+/* The built-in operators. is_widened means that integers of fewer than 64 bits are combined in 64
+ * bits, as by NumPy's add and multiply. */
 static const struct {
   const char *name;
   operand_kind kind;

@@ -56,7 +56,7 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
   }
 }
 
-/* Wraps a built-in in a func, because only the result type of funcs can be inferred. */
+/* Wraps a built-in in a func, because result types can be inferred only for funcs. */
 static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count,
                                    kjit_module **module)
 {
@@ -146,7 +146,7 @@ static void infer_results(ka_map *map)
   const ki_type_info *info = ki_type(call->context->types, type);
   bool is_tuple = info->class_ == KJ_CLASS_TUPLE;
   size_t count = type == KJIT_VOID ? 0 : is_tuple ? info->count : 1;
-  /* a call that asks for descriptions need not know the number of results */
+  /* a call that asks for descriptions of its results need not give their number */
   if (call->options.results && count && count <= call->options.result_count)
     map->result_count = count;
   if (count != map->result_count)

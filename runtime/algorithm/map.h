@@ -20,7 +20,7 @@ typedef struct ka_mapped {
   const char *element;    /* map_text.c: its parameters, each after a comma */
 } ka_mapped;
 
-/* A size with a name in the signature, or a number. */
+/* The size of a core axis. The signature gives a name or a number for it. */
 typedef struct ka_size {
   const char *name;
   size_t length;
@@ -37,10 +37,10 @@ typedef struct ka_map {
                                           * results */
   ka_size sizes[KA_MOST_SIZES];
   uint32_t size_count;
-  /* the axes of the results without core axes */
+  /* rank and shape to which the operands broadcast, without core axes */
   uint32_t rank;
   int64_t shape[KJ_MAX_RANK];
-  /* The loops: the axes above, merged into as few loops as possible; the last loop is the
+  /* The loops: the axes of `shape`, merged into as few loops as possible; the last loop is the
    * innermost. loop_of: the loop of each axis, or KA_NO_AXIS. */
   uint32_t loop_count;
   int64_t extents[KJ_MAX_RANK];

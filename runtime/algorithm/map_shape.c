@@ -236,7 +236,8 @@ static void find_strides(const ka_map *map, ka_mapped *mapped)
 static int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
 /* Orders the axes with more than one element by descending stride of the first result that is an
- * array. Otherwise, and for equal strides, keeps the original order. */
+ * array. If no result is an array, keeps the original order. Axes with equal strides also stay in
+ * order. */
 static uint32_t order_axes(const ka_map *map, uint32_t *axes)
 {
   const ka_mapped *lead = NULL;

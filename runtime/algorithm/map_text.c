@@ -158,7 +158,7 @@ static uint64_t count_of(const ka_map *map, uint32_t first, uint32_t end)
   return count;
 }
 
-/* Adds parameters for the extents of loops first to end - 1. */
+/* Adds parameters for the extents of the loops from `first` to `end` - 1. */
 static const char *use_extents(writer *w, uint32_t first, uint32_t end)
 {
   const char *list = "";

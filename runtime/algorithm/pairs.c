@@ -90,8 +90,8 @@ static void read_all_rows(ka_pairs *p, const ka_pairing *given)
   call->is_wide = call->is_wide || p->piece->is_wide;
 }
 
-/* Reads the func. The result type of this func depends on the rows that are passed to it, unlike
- * that of an operand's func. */
+/* Reads the func. Its result type is inferred later (ka_infer_pair), because it depends on the rows
+ * that are passed to the func. */
 static void read_function(ka_pairs *p, const kjit_operand *given)
 {
   ka_call *call = p->call;

@@ -22,7 +22,7 @@ typedef struct ka_rows {
   /* type in which the kernel computes with the row: f32 for f16 and bf16 in a gradient, because
    * sums of derivatives need more digits; otherwise the operand's element type */
   kjit_type computed;
-  uint32_t width; /* numbers of a row if the operand has two axes */
+  uint32_t width; /* number of elements in a row, if the operand has two axes */
   uint32_t bytes; /* size of a row in the kernel */
 } ka_rows;
 
@@ -38,12 +38,13 @@ typedef struct ka_piece {
 
 /* One result: the value that the func returns for it, and the reduction of these values. */
 typedef struct ka_pair_value {
-  kjit_type element;             /* type of the func's value, or of the item of its tuple */
+  /* type of the value that the func returns, or of an item if the func returns a tuple */
+  kjit_type element;
   ka_operator operator_;         /* the operator, if reduction is NULL */
   const ka_reduction *reduction; /* the named reduction, or NULL */
   bool is_exponential;           /* logaddexp, which combines structs */
   kjit_type value, accumulator;  /* type to which values are converted; KJIT_ANY for a struct */
-  /* numbers in a row of the result; 0 means that a row is a single number */
+  /* number of elements in a row of the result; 0 means that a row is a single number */
   uint32_t width;
   uint32_t bytes; /* size of a combined value, for one row of x */
   ka_operand result;
@@ -66,7 +67,7 @@ typedef struct ka_pair_gradient {
   const uint32_t *by; /* for each result, the number of the func's parameter, in ascending order */
   ka_pair_weight weight;
   bool is_exchanged;
-  size_t paired;      /* operands with rows of y */
+  size_t paired;      /* number of operands that have rows of y */
   uint64_t first_row; /* index of the call's first row in the whole x, if the call processes one
                          chunk of x */
 } ka_pair_gradient;
@@ -108,7 +109,7 @@ void ka_build_pairs(ka_call *call, const void *data);
 /* Adds the steps of a call whose operands have been read. */
 void ka_add_pairs(ka_pairs *p);
 ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
-/* Returns the options that these calls accept, as flags of ka_option. */
+/* Returns the options that a call with these arguments accepts, as flags of ka_option. */
 uint32_t ka_pairs_options(const ka_pairing *given);
 
 /* An array with intermediate results. A call has one such array for each result; a call of
@@ -118,7 +119,8 @@ typedef struct ka_found {
   uint64_t count;
 } ka_found;
 size_t ka_found_arrays(const ka_pairs *p);
-/* Sets the number and the type of the elements of these arrays for a chunk of n rows. */
+/* Sets the element type and the number of elements of each array in `found` for a chunk of n rows
+ * of y. */
 void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS]);
 
 /* Infers the result type of the func and sets value_count and the element type of each value. If

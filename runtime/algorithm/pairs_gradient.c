@@ -360,7 +360,8 @@ static bool is_by_y(const gradient_call *g, uint32_t parameter)
   return parameter >= 1 && parameter <= g->y_count;
 }
 
-/* Checks that KJIT_PAIRS_VALUE is used with a sum and a pass by x or by additional arguments. */
+/* Checks that KJIT_PAIRS_VALUE is used only with the operator add, and together with a derivative
+ * with respect to x or to an additional argument. */
 static void check_value(ka_call *call, const gradient_call *g)
 {
   bool has_pass = false;

@@ -140,7 +140,7 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
  * the computation; registers avoid them, but hold only one row for each thread. The derivative
  * needs the values of the forward pass, such as the differences of the rows, a second time. If the
  * row is in shared memory, the kernel reads the row and computes these values twice; for a Gaussian
- * this takes four instructions for each element in place of three. */
+ * this takes four instructions for each element instead of three. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
   bool has_rows = false, is_by_rows = false;

@@ -2,8 +2,8 @@
  *
  * On the CPU, vector instructions process the rows of a thread, one row in each lane. LLVM
  * vectorizes loops over arrays of numbers, but not loops over vectors or structs with more than
- * four numbers. So the values of a vector or struct type are stored in one array for each of their
- * numbers:
+ * four numbers. So a value of a vector or struct type is stored in several arrays, one for each
+ * number in the value:
  *
  *     struct part { weight: f32; place: f32x2 }
  *     local sums_0_0: f32[64]

@@ -412,8 +412,8 @@ static void end_call(ka_call *call)
   kj_free_arena(&call->arena);
 }
 
-/* Adds the steps of an earlier call with the same key. If there is none, calls build, which adds
- * them. */
+/* Adds the steps that were kept for an earlier call with the same key. If there is no such call,
+ * calls build to add the steps, and keeps them. */
 static void add_steps(ka_call *call, ka_build *build, const void *data, const ka_inputs *inputs)
 {
   ka_key key;

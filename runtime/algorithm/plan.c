@@ -119,10 +119,11 @@ static kjit_status run_parts(kjit_plan *plan, kjit_stream *stream)
   return KJIT_OK;
 }
 
-/* Its address identifies a thread. */
+/* The address of this variable identifies a thread. */
 static _Thread_local char own_thread;
 
-/* Two runs at the same time would write to the same temporary storage. */
+/* Rejects a run of a plan that is already running, because both runs would write to the same
+ * temporary storage. */
 kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
 {
   if (!plan) return KJIT_ERROR_MISUSE;

@@ -85,7 +85,8 @@ static tiling tile_product(const ka_call *call, const ka_product *product)
 
 /* ---- the launch ---- */
 
-/* arrays contains the names of the factors' and the result's arrays. */
+/* Adds the launch of a product with a vector. arrays: for the factors and the result, the names of
+ * the array parameters. */
 static void launch_thin(ka_product_step *s, const tiling *t, const char *const arrays[3],
                         const char *const *counts, const char *type)
 {

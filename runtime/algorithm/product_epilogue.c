@@ -1,11 +1,11 @@
 /* Reads options.epilogue, the func that is applied to each element of a product before it is
- * stored. Its operands are factors with the last letters of the result, so that kernels index them
- * like the multiplied factors. */
+ * stored. The axes of the func's operands get the last letters of the result, so that kernels index
+ * these operands like the factors of the product. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
-/* Assigns letters of the result to an operand. Each of its extents must equal the result's extent
- * or be 1. */
+/* Assigns letters of the result to the axes of an operand. Each extent of the operand must equal
+ * the result's extent or be 1. */
 static void fit_operand(ka_einsum *e, ka_factor *factor)
 {
   const ka_factor *result = &e->result;

@@ -123,7 +123,7 @@ static uint32_t count_threads(const ka_product_plan *plan)
 
 static const char *text_of(bool value) { return value ? "true" : "false"; }
 
-/* Lists the constants that the library's func takes after the parts. */
+/* Lists the constants with which the kernel calls the library's func. */
 static const char *list_constants(const ka_product_step *s, const ka_product_plan *plan)
 {
   ka_call *call = s->e->call;

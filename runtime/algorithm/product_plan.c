@@ -1,5 +1,6 @@
-/* Plans a product on a GPU without tensor copies. Chooses between tiles (and their size) and one
- * sum for each warp or thread, and the number of parts into which each sum is divided. */
+/* Plans a product on a GPU without tensor copies. Chooses whether blocks compute tiles or each warp
+ * or thread computes a single sum, the size of the tiles, and the number of parts into which each
+ * sum is divided. */
 #include "algorithm/einsum.h"
 
 /* A tile size. test/bench/product_tiles.py measures each row. cost is the time for a term of a sum,

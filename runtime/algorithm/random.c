@@ -95,7 +95,8 @@ static void check_bound(const filling *f, const char *name, int64_t bound, uint3
 {
   int64_t most = is_signed ? (int64_t)(UINT64_MAX >> (65 - bits)) : (int64_t)(UINT64_MAX >> 1),
           least = is_signed ? -most - 1 : 0;
-  if (!is_signed && bits == 64) return; /* the limit as 64 bits */
+  if (!is_signed && bits == 64)
+    return; /* a u64 bound is passed as its 64 bits, so all values are valid */
   if (!is_signed) most = (int64_t)(UINT64_MAX >> (64 - bits));
   if (bound < least || bound > most)
     ka_fail(f->call, KJIT_ERROR_ARGUMENT,

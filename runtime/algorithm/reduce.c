@@ -34,8 +34,8 @@ enum {
                            * warp */
   GPU_COLUMN_BLOCKS = 8,  /* blocks for each multiprocessor */
   GPU_COLUMN_LOADS = 8,   /* rows that a thread loads at once */
-  CPU_PIECES = 4,         /* pieces for each core */
-  CPU_LEAST = 16384,      /* minimum elements of a piece */
+  CPU_PIECES = 4,         /* number of chunks for each core */
+  CPU_LEAST = 16384,      /* minimum number of elements in a chunk */
   CPU_COLUMN_BYTES = 8192 /* bytes of the combined values of adjacent columns */
 };
 

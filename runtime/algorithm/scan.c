@@ -38,8 +38,9 @@ enum {
   GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
   GPU_BLOCKS = 3,        /* number of blocks for each multiprocessor if tiles are large and the
                           * operator is a named one */
-  GPU_WORD = 4,          /* for values larger than this many bytes, a tile has one chunk more, and a
-                            multiprocessor has one block less */
+  /* for values larger than this many bytes, a tile has one more chunk, and a multiprocessor has one
+   * fewer block */
+  GPU_WORD = 4,
   GPU_SMALL_TILE = 256,
   GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
@@ -48,8 +49,8 @@ enum {
                            tiles that use look-back */
   GPU_ROW_BLOCKS = 32,  /* blocks for each multiprocessor */
   GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread holds at a time */
-  CPU_PIECES = 4,       /* pieces for each core */
-  CPU_LEAST = 16384,    /* minimum elements of a piece */
+  CPU_PIECES = 4,       /* number of chunks for each core */
+  CPU_LEAST = 16384,    /* minimum number of elements in a chunk */
   STRIP = 32            /* columns of a block, as in scan.kir */
 };
 

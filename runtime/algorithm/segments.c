@@ -127,8 +127,9 @@ enum {
   TEAM_AVERAGE = 160,
   TEAM_SEGMENTS = 24000,
   TEAM_VALUE_BYTES = 64, /* bytes that a thread reads at once */
-  TEAM_THREADS = 1024,   /* threads per multiprocessor, below which teams are larger than a warp */
-  TEAM_MOST = 256,       /* maximum number of threads in a team */
+  /* if warps as teams give fewer threads per multiprocessor than this, teams are larger */
+  TEAM_THREADS = 1024,
+  TEAM_MOST = 256, /* maximum number of threads in a team */
   /* A team has TEAM_MOST threads if segments have at least this mean length and there are at least
    * TEAM_LARGE_LEAST elements. */
   TEAM_LARGE_AVERAGE = 8192,
@@ -282,7 +283,7 @@ static void choose_types(parts *p, kjit_type result)
   p->value = p->accumulator = ka_accumulator(call, &p->operator_, p->x.element, result);
 }
 
-/* As in NumPy, the sum of an f16 array is f16. */
+/* Returns the default element type of the result. As in NumPy, the sum of an f16 array is f16. */
 static kjit_type result_type(const parts *p)
 {
   kjit_type element = p->x.element;

@@ -39,8 +39,8 @@ enum {
   GPU_SMALL_TILE = 256,
   GPU_WIDE_ELEMENT = 32, /* element size in bytes above which a block processes fewer elements */
   GPU_WIDE_TILE = 128,
-  CPU_PIECES = 4,   /* pieces per core */
-  CPU_LEAST = 16384 /* minimum number of elements in a piece */
+  CPU_PIECES = 4,   /* number of chunks for each core */
+  CPU_LEAST = 16384 /* minimum number of elements in a chunk */
 };
 
 typedef struct tiling {

@@ -46,8 +46,8 @@ static const tiling tilings[] = { { 4, 256, 23, 5 }, { 8, 256, 11, 3 }, { 16, 25
                                   { 32, 128, 7, 2 }, { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 
 enum {
-  CPU_PIECES = 4,    /* pieces for each core */
-  CPU_LEAST = 16384, /* minimum elements of a piece */
+  CPU_PIECES = 4,    /* number of chunks for each core */
+  CPU_LEAST = 16384, /* minimum number of elements in a chunk */
   SPLIT_THREADS = 128,
   SPLIT_LEAST = 512 /* if there are fewer tiles than this, each block itself finds the start of its
                      * tile */

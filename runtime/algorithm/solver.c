@@ -99,8 +99,8 @@ enum {
   SUM_THREADS = 256,
   SUM_ITEMS = 8,
   SUM_BLOCKS = 4,     /* blocks for each multiprocessor */
-  CPU_PIECES = 4,     /* pieces for each core */
-  CPU_LEAST = 1 << 15 /* minimum elements of a piece */
+  CPU_PIECES = 4,     /* number of chunks for each core */
+  CPU_LEAST = 1 << 15 /* minimum number of elements in a chunk */
 };
 
 static void build_sum(ka_call *call, const void *data)
@@ -200,7 +200,8 @@ ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit
   return prepare_product(solver, solver->a->matrix, solver->a->multiply, result, x);
 }
 
-/* The plan keeps these arrays alive. */
+/* Transposes the matrix into new arrays, which are released at the end of the call. `operands`
+ * receives the arrays. */
 static kjit_csr transpose(ka_solver *solver, kjit_operand *operands)
 {
   ka_call *call = solver->call;

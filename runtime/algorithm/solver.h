@@ -47,8 +47,8 @@ kjit_array *ka_new_vector(ka_solver *solver, uint64_t count);
 kjit_array *ka_new_zeros(ka_solver *solver, uint64_t count);
 kjit_array *ka_take_right_side(ka_solver *solver);
 
-/* ka_prepare_product prepares result = A x. The second function prepares the same product with the
- * transposed matrix. */
+/* Prepare a product with the matrix A: ka_prepare_product prepares result = A x, and
+ * ka_prepare_transposed prepares result = A^T x. */
 ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit_array *x);
 ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
 void ka_multiply(ka_solver *solver, const ka_multiplication *m);

@@ -128,8 +128,8 @@ static void estimate_norms(bidiagonalization *l)
   known->normal_residual_norm = fabs(r->zetabar);
 }
 
-/* Returns whether the iteration ends, and stores the status. A tolerance smaller than rounding
- * errors counts as rounding errors. */
+/* Returns whether the iteration ends, and stores the status. A tolerance below the rounding error
+ * of the element type is replaced by the rounding error. */
 static bool is_done(const bidiagonalization *l, int64_t limit, kjit_solve_status *status)
 {
   const ka_solver *s = l->solver;

@@ -38,7 +38,7 @@ static const tiling tilings[] = { { 4, 256, 15, 3 }, { 8, 256, 9, 3 },  { 16, 25
 
 enum {
   CPU_TILE = 2048,
-  CPU_PIECES = 4,   /* pieces for each core */
+  CPU_PIECES = 4,   /* number of chunks for each core */
   MERGE_BLOCKS = 8, /* blocks for each multiprocessor */
   COPY_THREADS = 256
 };

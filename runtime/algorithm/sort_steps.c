@@ -31,8 +31,8 @@ enum {
   CPU_TILE = 2048,
   CPU_LARGE_TILE = 8192,
   CPU_LARGE_TILE_BYTES = 16, /* maximum element size for large tiles */
-  CPU_PIECES = 4,            /* pieces for each core */
-  CPU_LEAST = 16384,         /* minimum elements of a piece */
+  CPU_PIECES = 4,            /* number of chunks for each core */
+  CPU_LEAST = 16384,         /* minimum number of elements in a chunk */
   /* numbers of elements from which the columns `some` and `many` of radix_tiling apply */
   RADIX_SOME = 1 << 20,
   RADIX_MANY = 1 << 22,

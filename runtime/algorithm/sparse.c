@@ -45,8 +45,9 @@ void ka_arrange_line(ka_call *call, ka_operand *operand)
 void ka_check_extents(ka_call *call, const int64_t *shape)
 {
   if (shape[0] < 0 || shape[1] < 0)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "the matrix has the shape (%lld, %lld)", (long long)shape[0],
-            (long long)shape[1]);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the matrix has the shape (%lld, %lld); both extents must be at least 0",
+            (long long)shape[0], (long long)shape[1]);
 }
 
 void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr)
@@ -107,8 +108,8 @@ enum {
   GPU_CHUNK = 256,   /* number of merge path steps for a team of threads */
   GPU_THREADS = 128, /* threads of a block */
   GPU_COLUMNS = 4,   /* maximum number of columns that a lane processes */
-  CPU_PIECES = 4,    /* pieces for each core */
-  CPU_LEAST = 4096,  /* minimum steps of a piece */
+  CPU_PIECES = 4,    /* number of chunks for each core */
+  CPU_LEAST = 4096,  /* minimum number of steps in a chunk */
   CPU_FEW = 8,       /* maximum number of columns whose sums a thread keeps in registers; the loops
                       * over more columns are vectorized */
   CPU_COLUMNS = 64

@@ -1,5 +1,5 @@
-/* Conversions of sparse matrices. Each one consists of sorts, reductions by key, scans and kernels
- * of lib/library/sparse.kir. */
+/* Conversions of sparse matrices. Each conversion consists of sorts, reductions by key, scans and
+ * kernels of lib/library/sparse.kir. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -148,7 +148,7 @@ static void sort_keys(conversion *c, const kjit_operand *values, uint64_t most)
   ka_try(c->call, kjit_sort_pairs(c->call->context, &keys, &sorted, &keys, values, NULL, &options));
 }
 
-/* Adds entries with equal row and column. */
+/* Replaces entries with equal row and column by their sum. */
 static void add_equal(conversion *c, kjit_type element)
 {
   const kjit_operator operator_ = kjit_operator_named(element == KJIT_BOOL ? "or" : "add");

@@ -17,7 +17,7 @@ typedef struct top {
 /* ---- the shape of a launch ---- */
 
 /* The shape of a block on a GPU for keys of at most `bytes` bytes: the maximum number of threads,
- * and the elements of the list for each thread. */
+ * and the number of list elements for each thread. */
 typedef struct tiling {
   uint32_t bytes, threads, items;
 } tiling;

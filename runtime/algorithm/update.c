@@ -31,7 +31,7 @@ enum {
   /* maximum number of elements for which many threads are expected to update the same element at a
    * time */
   FEW = 4096,
-  CPU_LEAST = 32768 /* minimum number of values in a piece */
+  CPU_LEAST = 32768 /* minimum number of values in a chunk */
 };
 
 /* Operators for which op(op(x, a), op(x, b)) is op(x, op(a, b)), in any order of the values. */

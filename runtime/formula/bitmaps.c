@@ -1,6 +1,6 @@
 /* Copies validity bitmaps for runs on the CPU. Kernels use 64-bit words, starting with row 0. An
- * application's bitmaps may begin at any bit and end at any byte, so kjit copies them to words,
- * which takes one byte for eight rows. Kernels do not handle arbitrary bitmaps themselves, because
+ * application's bitmaps may begin at any bit and end at any byte, so kjit copies them to words. The
+ * copy needs one byte for eight rows. Kernels do not handle arbitrary bitmaps themselves, because
  * the code for this would take longer to compile than the formula. */
 #include <string.h>
 

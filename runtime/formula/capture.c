@@ -16,7 +16,8 @@ typedef struct captured_run {
   kjit_column columns[];
 } captured_run;
 
-/* The stream may be destroyed before the graph is launched, and the CPU does not need it. */
+/* Runs the recorded formula when the graph is launched. The stream that was captured may be
+ * destroyed by then, and a run on the CPU does not need a stream. */
 static kjit_status repeat(kj_operation *operation, kjit_stream *stream)
 {
   const captured_run *run = (captured_run *)operation;

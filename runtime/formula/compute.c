@@ -203,9 +203,10 @@ static kjit_status check_columns(const run *r)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "kjit_run_formula: the values of column %zu are NULL", i);
     if (column->offset < 0)
-      return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                          "kjit_run_formula: the offset of column %zu is %lld", i,
-                          (long long)column->offset);
+      return ki_fail_call(
+        context, KJIT_ERROR_ARGUMENT,
+        "kjit_run_formula: the offset of column %zu is %lld; it must be at least 0", i,
+        (long long)column->offset);
     bool can_be_null = (r->formula->columns[i].flags & KJIT_COLUMN_NULLABLE) != 0;
     if (column->validity && !can_be_null)
       return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
@@ -220,7 +221,8 @@ static kjit_status check_result(const run *r)
 {
   kjit_context *context = r->formula->context;
   if (r->rows < 0)
-    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "kjit_run_formula: row_count is %lld",
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "kjit_run_formula: row_count is %lld; it must be at least 0",
                         (long long)r->rows);
   if (r->result->offset)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
@@ -254,8 +256,8 @@ static kjit_status find_devices(run *r)
   return KJIT_OK;
 }
 
-/* kjit itself repeats captured work of the CPU. On a GPU, the capture records the launches of this
- * call. */
+/* Determines whether a capture of a CPU stream records this call as one operation (capture.c). On a
+ * GPU, the driver's capture records the launches of the call. */
 static kjit_status check_capture(run *r)
 {
   kj_diagnostics diagnostics = { 0 };

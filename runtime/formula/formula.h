@@ -114,7 +114,8 @@ kjit_type kf_find_common_type(const kf_value *x, const kf_value *y);
 /* Returns the type of a value that is chosen from two values, such as the result of `where`. If
  * both values are bools, or have the same small integer type, the result has this type. */
 kjit_type kf_find_joined_type(const kf_value *x, const kf_value *y);
-/* Returns the type of a value without another operand; for a literal i64 or f64. */
+/* Returns the type of a value that is not combined with another operand. For a literal this is i64,
+ * u64 or f64. */
 kjit_type kf_own_type(const kf_value *x);
 /* Returns the source text of the value, converted to a scalar type. */
 const char *kf_convert(kf_writer *w, const kf_value *value, kjit_type type);
@@ -166,7 +167,8 @@ void kf_unify_texts(kf_writer *w, kf_value *items, size_t count, kf_value *all,
 
 /* ---- read.c ---- */
 
-/* Counts operators, calls and further values of `in`. Fails beyond the limit. */
+/* Adds `count` to the number of operations in the formula. Operators, calls, and all values of `in`
+ * but the first are operations. Reports an error if the number exceeds the limit. */
 void kf_count_operations(kf_writer *w, uint32_t count, kj_location location);
 kf_value kf_read(kf_writer *w, const ki_expr *expr);
 /* Applies an operator. */
@@ -186,7 +188,7 @@ typedef enum kf_rule {
   KF_NUMBER, /* converts to the common type */
   KF_POWER,  /* the operator ** */
   KF_CAST,   /* converts to the type in the row of functions.def */
-  KF_MATCH,  /* tests a column of texts with a text */
+  KF_MATCH,  /* tests whether a column of texts contains, begins or ends with a literal */
   KF_LENGTH, /* converts an integer to a duration */
   KF_IN_UNIT /* converts a timestamp or duration to another unit */
 } kf_rule;
@@ -197,7 +199,8 @@ kf_value kf_read_name(kf_writer *w, const ki_expr *name);
 
 /* ---- kernels.c ---- */
 
-/* How a kernel takes a column. compute.c passes arguments in this order. */
+/* The parameters of a kernel for one column. compute.c passes the arguments in the order of the
+ * fields. */
 typedef struct kf_parameter {
   uint32_t column;
   bool has_values, has_validity;
@@ -221,7 +224,7 @@ typedef struct kf_form {
 struct kjit_formula {
   kjit_context *context;
   _Atomic uint32_t references;  /* number of references by the application and by graphs */
-  kjit_formula_column *columns; /* without their names */
+  kjit_formula_column *columns; /* the columns; their names are NULL */
   size_t column_count;
   bool *is_used;
   kjit_type type;

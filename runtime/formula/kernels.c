@@ -36,7 +36,9 @@ static bool is_bits(const kf_writer *w, size_t column)
   return (w->columns[column].flags & KJIT_COLUMN_BITS) != 0;
 }
 
-/* Writes arguments such as "c0, c2, k2", formatted as the caller specifies. */
+/* Writes the parameters or arguments of a row, such as "c0, c2, k2". `value`, `bit` and `validity`
+ * are patterns for the value of a column, for a value that is a bit, and for validity. Each #
+ * stands for the number of the column. */
 static void write_row_arguments(const kernel_text *t, const char *value, const char *bit,
                                 const char *validity)
 {

@@ -1,5 +1,5 @@
-/* Translates the tree of a formula bottom-up: it writes a statement for each operator to the func
- * that computes a row. It evaluates operations on literals itself. */
+/* Translates the tree of a formula bottom-up: for each operator, adds a statement to the func that
+ * computes a row. Operations on literals are evaluated here and need no statement. */
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static __int128 floor_divide(__int128 x, __int128 y)
   return quotient * y != x && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-/* Returns false if the result does not fit 64 bits. */
+/* Computes a power of integers. Returns false only for results that do not fit 64 bits, but not for
+ * all of them; the caller checks the result. */
 static bool compute_power(__int128 base, __int128 exponent, __int128 *result)
 {
   *result = 1;

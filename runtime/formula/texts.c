@@ -255,7 +255,8 @@ kf_value kf_apply_texts(kf_writer *w, kjit_op op, kf_value x, kf_value y, kj_loc
     return null;
   }
   if (!is_comparison || other->kind != KF_STRING)
-    kf_fail(w, location, KJIT_ERROR_TYPE, "`%s` of %s and %s; texts are compared with texts",
+    kf_fail(w, location, KJIT_ERROR_TYPE,
+            "`%s` cannot be applied to %s and %s; texts can only be compared with texts",
             ki_op_table[op].text, kf_type_name(w, &x), kf_type_name(w, &y));
   const text_test test = { .op = column == &x ? op : mirrored(op), .literal = other->text };
   return test_texts(w, column, &test, location);

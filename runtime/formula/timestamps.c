@@ -164,7 +164,8 @@ static bool fits_unit(const kf_value *x, kf_unit unit)
          count >= INT64_MIN;
 }
 
-/* Returns the value in a unit that is at least as fine, as i64 or a literal. */
+/* Converts a value to a unit that is at least as fine as its own unit. The result is an i64 or a
+ * literal. */
 static kf_value in_unit(kf_writer *w, const kf_value *x, kf_unit unit)
 {
   kf_value plain = *x;
@@ -211,7 +212,7 @@ kf_unit kf_unify(kf_writer *w, kf_value *items, size_t count, kf_kind *kind, kj_
     items[i] = resolve_text(w, items[i], &example, location);
     if (items[i].type == KJIT_ANY) continue;
     if (items[i].kind != example.kind)
-      kf_fail(w, location, KJIT_ERROR_TYPE, "%s and %s are combined here",
+      kf_fail(w, location, KJIT_ERROR_TYPE, "%s and %s cannot be combined",
               kf_type_name(w, &example), kf_type_name(w, &items[i]));
     if (items[i].unit > unit) unit = items[i].unit;
   }

@@ -70,8 +70,8 @@ static kjit_type common_mixed(kjit_type integer, kjit_type real)
   }
 }
 
-/* The common type with a literal is the type of the other value if this type can represent the
- * literal. */
+/* Returns the common type of a literal and a value of another type: the other type, widened to at
+ * least i32, if it can represent the literal. */
 static kjit_type common_with_literal(const kf_value *literal, kjit_type type)
 {
   if (literal->type == KJ_WEAK_INT) {

@@ -216,7 +216,7 @@ static void check_messages(void)
   check_message("length * 1.5", KJIT_ERROR_TYPE, "`*` of duration[ms] and a float literal");
   check_message("not day", KJIT_ERROR_TYPE, "`not` of timestamp[D]");
   check_message("where(day, 1, 2)", KJIT_ERROR_TYPE, "a bool");
-  check_message("where(day > second, day, small)", KJIT_ERROR_TYPE, "are combined here");
+  check_message("where(day > second, day, small)", KJIT_ERROR_TYPE, "cannot be combined");
   check_message("day > 'x", KJIT_ERROR_SYNTAX, "unterminated string");
   columns[0].flags |= KJIT_COLUMN_SECONDS;
   check_message("day", KJIT_ERROR_MISUSE, "needs one flag such as KJIT_COLUMN_TIMESTAMP");
