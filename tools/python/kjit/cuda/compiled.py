@@ -99,8 +99,8 @@ def any_layout(kind):
 
 
 def laid_out(kind):
-    """Returns the kernel IR text of a type. An array type gets its layout, as for an array without
-    gaps at a launch."""
+    """Returns the kernel IR text of a type. The text of an array type has the layout that a launch
+    uses for an array without gaps."""
     layout = getattr(kind, "layout", "A")
     return kind.text if layout == "A" else f"{kind.text} {layout}"
 

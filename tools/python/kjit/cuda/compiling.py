@@ -65,23 +65,23 @@ def _compile_device(pyfunc, sig, cc, options, symbol):
 
 
 def compile_ptx(pyfunc, sig, debug=None, lineinfo=False, device=False, fastmath=False, cc=None, opt=None, abi="numba", **options):
-    """Like compile(), but compiles a kernel by default. A device function has the C ABI for both
-    values of abi."""
+    """Compiles a function like compile(), but as a kernel by default. A device function has the C
+    ABI for both values of abi."""
     return compile(pyfunc, sig, debug, lineinfo, device, fastmath, cc, opt, abi, **options)
 
 
 def compile_for_current_device(pyfunc, sig, **options):
-    """Like compile(), for the compute capability of the current device."""
+    """Calls compile() for the compute capability of the current device."""
     return compile(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
 
 
 def compile_ptx_for_current_device(pyfunc, sig, **options):
-    """Like compile_ptx(), for the compute capability of the current device."""
+    """Calls compile_ptx() for the compute capability of the current device."""
     return compile_ptx(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
 
 
 def compile_all(pyfunc, sig, **options):
-    """Like compile(), but returns ([PTX], result type), as Numba does. The list always has one
+    """Calls compile() and returns ([PTX], result type), as Numba does. The list always has one
     item."""
     code, result = compile(pyfunc, sig, **options)
     return [code], result

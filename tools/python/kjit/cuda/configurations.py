@@ -108,9 +108,9 @@ class Configured(_kjit.Configured):
         return _configured, (self.dispatcher, grid, block, shared)
 
     def _make_launcher(self):
-        """Returns (the kjit launcher, an object to synchronize before a launch or None, an object
-        to synchronize after the launch or None, whether the launch has a stream, whether it is on
-        the CPU)."""
+        """Returns five values: the kjit launcher; the objects to synchronize before and after each
+        launch, either of which may be None; whether the launch has a stream; and whether it runs on
+        the CPU."""
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
         self._launched_kernel = kernel
         on_cpu, before, after = arrays.is_on_cpu(), None, None

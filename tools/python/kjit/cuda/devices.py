@@ -6,7 +6,7 @@ devices, on which programs for several GPUs can be tested.
 
 Each thread has a current device, which its arrays, streams, events and launches use. The C
 extension stores the current device (kjit._kjit.get_current_device), so kjit's other functions use
-the same one.
+the same device.
 """
 
 import contextlib
@@ -131,7 +131,8 @@ class Device:
 
 
 def _all():
-    """The devices that kjit.cuda uses: all GPUs, or the CPU devices if there is no GPU or the environment says so."""
+    """Returns the devices that kjit.cuda uses: all GPUs, or the CPU devices if there is no GPU or the environment
+    chooses the CPU."""
     kind = _arrays.device().kind
     return [d for d in _arrays.devices() if d.kind == kind]
 
@@ -151,8 +152,8 @@ _thread = threading.local()
 
 
 def _check_switch(device):
-    """Raises RuntimeError if the thread runs a function with require_context that began on another
-    device, as in Numba."""
+    """Raises RuntimeError if the thread runs a function decorated with require_context that was
+    called on another device, as in Numba."""
     attached = getattr(_thread, "attached", None)
     if attached is not None and attached != device.id:
         raise RuntimeError(
@@ -182,7 +183,7 @@ class Context:
 
     @property
     def handle(self):
-        """The CUcontext as an integer. A CPU device has its number plus one instead."""
+        """The CUcontext as an integer; for a CPU device, the number of the device plus one."""
         own = self.device._own
         return self.device.id + 1 if own.kind == "cpu" else driver.primary_context(self.device.id)
 
@@ -283,13 +284,13 @@ class Context:
 
     def can_access_peer(self, peer_device):
         """Returns whether kernels on this device can access arrays of another device. peer_device:
-        its number or its context."""
+        the number or the context of the other device."""
         return self.device._own.can_access_peer(_device_of(peer_device)._own)
 
     def enable_peer_access(self, peer_context, flags=0):
-        """Lets kernels on this device access arrays of another device. peer_context: its context or
-        its number. flags must be 0, otherwise ValueError is raised. Raises CudaAPIError if the access
-        is already enabled."""
+        """Lets kernels on this device access arrays of another device. peer_context: the context or
+        the number of the other device. flags must be 0, otherwise ValueError is raised. Raises
+        CudaAPIError if the access is already enabled."""
         self._change_access(peer_context, flags, True)
 
     def disable_peer_access(self, peer_context):

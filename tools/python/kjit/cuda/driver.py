@@ -26,8 +26,9 @@ def _integer(value, name):
 class MemoryPointer:
     """Device memory: `device_pointer_value` is its address and `size` its number of bytes.
 
-    owner: the memory that this memory is a part of. finalizer: a function that is called when
-    nothing refers to the memory any more. keeps: an object that has to live as long as the memory.
+    owner: the larger memory of which this memory is a part, or None. finalizer: a function that is
+    called when nothing refers to the memory any more. keeps: an object that has to live as long as
+    the memory.
     """
 
     __cuda_memory__ = True
@@ -122,8 +123,8 @@ class _HostMemory:
         return {"shape": (self.size,), "typestr": "|u1", "data": (self.host_pointer, False), "version": 3}
 
     def __buffer__(self, flags):
-        """The bytes as a memoryview, for functions that take buffers. Python calls this method from
-        version 3.12 on."""
+        """Returns the bytes as a memoryview, for functions that take buffers. Python calls this
+        method from version 3.12 on."""
         return memoryview((ctypes.c_ubyte * self.size).from_address(self.host_pointer)).cast("B")
 
 
@@ -417,8 +418,9 @@ class Driver:
 
     @staticmethod
     def get_active_context():
-        """Returns a context manager for the device that the thread has chosen. Its value has
-        `context_handle` and `devnum`; both are None if the thread has not chosen a device."""
+        """Returns a context manager for the device that the thread has chosen. The value of the
+        `with` statement has `context_handle` and `devnum`; both are None if the thread has not
+        chosen a device."""
         from . import devices
 
         device = None if _kjit.get_current_device() is None else devices.get_current_device()

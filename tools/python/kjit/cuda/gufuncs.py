@@ -137,7 +137,7 @@ class GUFunc(_ufuncs.Attributes):
     def __init__(self, function, signatures, layout, device=None, writable=(), identity=None):
         """signatures: an empty list means that each call determines the types; such a call has to
         pass arrays for the results. writable: names or positions of the inputs that the function
-        writes. identity: the attribute of this name."""
+        writes. identity: the value of the attribute `identity`."""
         functools.update_wrapper(self, function, updated=())
         del self.__wrapped__
         self.signature = layout
@@ -400,8 +400,9 @@ def _make_kernel(function, count, is_strict):
 
 
 def _narrows_host(value, found, wanted):
-    """Returns whether an argument is converted to the type of a signature. As numba.cuda does, this
-    converts values of the host to types with fewer bits too, but not complex numbers to real ones."""
+    """Returns whether an argument is converted to the type of a signature. As in numba.cuda, host
+    values are also converted to types with fewer bits, but complex numbers are not converted to real
+    ones."""
     if is_device(value):
         return found == wanted
     loses_imaginary = found.kind == "c" and wanted.kind != "c"

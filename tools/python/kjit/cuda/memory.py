@@ -49,7 +49,7 @@ class BaseCUDAMemoryManager(abc.ABC):
 
     @abc.abstractmethod
     def initialize(self):
-        """Initializes the manager. kjit calls it once before it uses the manager."""
+        """Initializes the manager. kjit calls this method once before it uses the manager."""
 
     @abc.abstractmethod
     def get_ipc_handle(self, memory):
@@ -263,8 +263,8 @@ def chosen():
 
 @contextlib.contextmanager
 def current_context(context):
-    """Makes a GPU's context the driver's current context on this thread, as Numba does when it calls a manager, because the
-    libraries that managers call allocate on the current GPU."""
+    """Makes a GPU's context the driver's current context on this thread. Numba does the same before it calls a manager,
+    because the libraries that managers call allocate on the current GPU."""
     if context.device._own.kind == "cpu":
         yield
         return
@@ -278,8 +278,8 @@ def current_context(context):
 
 def take(manager, size, context):
     """Allocates memory of the context's device through a manager and checks the result. Raises
-    CudaAPIError if the result is not a MemoryPointer of at least `size` bytes, or if the manager has
-    given the same address away before and the memory is still in use."""
+    CudaAPIError if the result is not a MemoryPointer of at least `size` bytes, or if an earlier
+    allocation that is still in use has the same address."""
     with current_context(context):
         pointer = manager.memalloc(size)
     name = f"{type(manager).__name__}.memalloc({size})"

@@ -154,7 +154,8 @@ def _fits_safely(value, found, wanted):
 
 
 def _is_exact(value, found, wanted):
-    """Whether an argument already has the wanted type. Python numbers have no type of their own."""
+    """Returns whether an argument already has the wanted type. Python numbers have no type of their
+    own."""
     return found == wanted and type(value) not in _RANKS
 
 
@@ -238,8 +239,8 @@ class DeviceUfunc(_ufuncs.Folds):
     `ufunc.reduce(x)`."""
 
     def __init__(self, function, signatures, device=None, rules=OF_CUDA, identity=None):
-        """identity: 0, 1, None or "reorderable", which means that there is no identity but that the
-        order of the operands does not matter."""
+        """identity: 0, 1, None or "reorderable". The last means that the function has no identity,
+        but that the order of the operands does not matter."""
         functools.update_wrapper(self, function, updated=())
         del self.__wrapped__
         self._device, self._rules, self._signatures = device, rules, list(signatures)
@@ -368,9 +369,9 @@ class DeviceUfunc(_ufuncs.Folds):
         return TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {kinds} with the result {result}")
 
     def _operator_row(self, first, second, widens):
-        """Returns (the device function, the types of its operands, the type of its result) for the
-        reduction of elements of type `second` to a value of type `first`; see `_operator`. The
-        first operand has the type of the result."""
+        """Returns (the device function, the types of its operands, the type of its result) for a
+        reduction that combines a value of type `first` with an element of type `second`. The first
+        operand has the type of the result. widens: see `_operator`."""
         if self.nin != 2:
             raise ValueError("reduce only supports binary functions")
         found = [first, second]

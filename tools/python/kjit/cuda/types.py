@@ -6,8 +6,8 @@ from .. import _missing, dtypes
 
 
 class Type(dtypes.DType):
-    """A scalar type. `t[:]` is the type of an array of it, `t(x)` converts a value, and `t(int32,
-    int32)` is a signature with this result."""
+    """A scalar type. For a type t, `t[:]` is the type of an array with elements of type t, `t(x)`
+    converts a value to t, and `t(int32, int32)` is a signature with the result type t."""
 
     __slots__ = ("name",)
 
@@ -442,8 +442,8 @@ number_domain = integer_domain | real_domain | complex_domain
 
 
 class Literal(Type):
-    """The type of an argument of an overload if its value is a constant. literal_value: the constant.
-    literal_type: the type that the argument would have if it were not a constant."""
+    """The type that an overload sees for an argument whose value is a constant. literal_value: the
+    constant. literal_type: the type that the argument would have if it were not a constant."""
 
     __slots__ = ()
 

@@ -85,8 +85,8 @@ def _arrays(name, args):
     return (*(_array(x, device, takes_numbers) for x in args[:count]), *args[count:])
 
 
-# The functions that run one algorithm, which depends on the shapes and types of the arrays and not on
-# their elements. The extension repeats such a call without Python code.
+# The functions that run a single algorithm. The shapes and types of the arrays determine the
+# algorithm, not their elements. The extension repeats such a call without Python code.
 _REPEATED = frozenset(
     "sum prod max min mean var std any all count_nonzero argmax argmin cumulative_sum cumulative_prod cumsum cumprod matmul vecdot dot searchsorted".split()
 )
@@ -307,7 +307,7 @@ def _as_fortran(a, dtype=None):
 
 
 def _as_any(a, dtype=None, order=None):
-    """Like `kjit.numpy.asarray`, because arrays have no subclasses."""
+    """Does the same as `kjit.numpy.asarray`, because arrays have no subclasses."""
     from ._creation import asarray
 
     return asarray(a, dtype, order)

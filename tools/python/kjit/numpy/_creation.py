@@ -131,7 +131,7 @@ def _on_host(items):
 
 @quick("array")
 def array(obj, dtype=None, *, device=None, copy=True, order=None, subok=False, ndmin=0):
-    """Like `asarray`, but copies the elements by default.
+    """Returns an array as `asarray` does, but copies the elements by default.
 
     ndmin: the minimum number of dimensions; dimensions of extent 1 are added at the front. subok is
     ignored, because arrays have no subclasses.
@@ -210,20 +210,20 @@ def empty_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=N
 
 
 def full_like(x, /, fill_value, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """Like `empty_like`, but every element is fill_value."""
+    """Returns an array as `empty_like` does, in which every element is fill_value."""
     x = x if hasattr(x, "shape") else asarray(x)
     return full(x.shape if shape is None else shape, fill_value, order=order, **_like(x, dtype, device))
 
 
 @quick("zeros_like")
 def zeros_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """Like `empty_like`, but every element is 0."""
+    """Returns an array as `empty_like` does, in which every element is 0."""
     return full_like(x, 0, dtype, order, subok, shape, device=device)
 
 
 @quick("ones_like")
 def ones_like(x, /, dtype=None, order=None, subok=True, shape=None, *, device=None):
-    """Like `empty_like`, but every element is 1."""
+    """Returns an array as `empty_like` does, in which every element is 1."""
     return full_like(x, 1, dtype, order, subok, shape, device=device)
 
 

@@ -189,8 +189,9 @@ def slogdet(x):
 
 
 def cholesky(x):
-    """Returns the lower Cholesky factors. cuSOLVER reads a matrix as its conjugate, whose upper
-    factor in column-major order is the lower factor of the matrix in row-major order."""
+    """Returns the lower Cholesky factors. cuSOLVER reads a Hermitian matrix in row-major order as
+    its conjugate. The upper factor of the conjugate in column-major order has the same elements in
+    memory as the lower factor of the matrix in row-major order."""
     made, n, calls = _engine.copied(x), x.shape[-1], Calls(x)
     info = calls.info(x)
     if made.size:

@@ -260,8 +260,8 @@ def _named(type):
 
 
 def finfo(type, /):
-    """Returns the limits of a float type. For a complex type, these are its parts' limits. type: a
-    data type or an array. Raises ValueError for other types."""
+    """Returns the limits of a float type. For a complex type, these are the limits of the real and
+    imaginary parts. type: a data type or an array. Raises ValueError for other types."""
     text = _named(type)
     text = PART.get(text, text)
     if text not in _FLOATS:

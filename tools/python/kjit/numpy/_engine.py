@@ -195,7 +195,7 @@ def run_map(pair, operands, out, where=None):
 
 
 def run_maps(pair, operands, outs, where=None):
-    """Like run_map, for a func with several results, each of which has an array in outs."""
+    """Does the same as run_map for a func with several results. outs: an array for each result."""
     for out in outs:
         operands = [_apart(x, out) for x in operands]
         where = where if where is None else _apart(where, out)
@@ -393,8 +393,8 @@ def _mask(where):
 
 
 def check_writable(x, what=None):
-    """Raises TypeError for an object that is no array and for a copy of an element, and ShapeError for another read-only
-    array. what: the function whose result is stored in x."""
+    """Raises TypeError if x is not an array or is a copy of an element, and ShapeError if x is read-only for another
+    reason. what: the function whose result is stored in x."""
     if not isinstance(x, Array):
         raise TypeError(f"{what or 'an assignment'}: out must be a kjit array, not {type(x).__name__}")
     if not x.is_read_only:

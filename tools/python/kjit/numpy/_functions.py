@@ -1,9 +1,9 @@
 """NumPy's functions for kjit arrays (`__array_function__`), such as `numpy.sum(a)` and
 `numpy.concatenate((a, b))`.
 
-The functions in TABLE run on the device of the arrays. NumPy itself computes every other function,
-and every call with an option that kjit's function lacks, for arrays on the CPU. Such calls are
-rejected for arrays on a GPU.
+The functions in TABLE run on the device of the arrays. For arrays on the CPU, NumPy itself computes
+every other function, and every call with an option that kjit's function lacks. For arrays on a GPU,
+such calls are rejected.
 """
 
 import functools
@@ -410,9 +410,9 @@ TABLE = {f"numpy.{name}": function for name, function in TABLE.items()}
 
 
 def _quick_functions():
-    """Returns the functions that the extension may call for a NumPy function, each with the kind of
-    arguments that it accepts. 0 means float arrays, 1 a sequence of float arrays, and 2 a mask and
-    float arrays."""
+    """Returns a dictionary: NumPy function -> (the function that the extension may call instead,
+    the arguments for which it may do so). The arguments are 0 for float arrays, 1 for a sequence of
+    float arrays, and 2 for a mask and float arrays."""
     names = (
         "sum prod max min amax amin mean std var argmax argmin cumsum sort argsort dot ravel".split(),
         "concatenate hstack vstack stack".split(),

@@ -156,9 +156,10 @@ def _with_line(found, pair, inputs, result):
 
 
 def _ready(found, key, make, prepare, finish=lambda pair: pair):
-    """In the mode NOW, compiles the func of an expression and returns it. In the other modes, returns
-    a function that starts the compilation on another thread, or None if nothing is to be compiled.
-    prepare(pair) compiles the func. finish(pair) returns its entry in FUNCTIONS."""
+    """Returns the func of an expression in the mode NOW; its first run compiles it. In the mode
+    LATER, returns a function that starts the compilation on another thread. Returns None if nothing
+    is to be compiled. prepare(pair) compiles the func. finish(pair) returns the entry of the func in
+    FUNCTIONS."""
     found.sightings += 1
     if _mode == NEVER or found.is_given_up:
         return None
@@ -511,8 +512,9 @@ def explain(x):
 
 
 def _compared_with_object(row, operands):
-    """Returns a bool array for x == None, x == "text" and other objects that no number equals, as NumPy does, and
-    NotImplemented for objects whose class decides."""
+    """Compares an array with an object that equals no number, such as None or a text, and returns an array of
+    bools, as NumPy does. Returns NotImplemented if the object's class has its own `__eq__`, and for other
+    operations."""
     from . import _creation
 
     x, other = operands if len(operands) == 2 else (None, None)

@@ -60,7 +60,8 @@ def _operator(operands, keywords):
 
 
 def _elementwise(function):
-    """Returns the Elementwise of a function. It keeps compiled code, and it lives as long as the function."""
+    """Returns the Elementwise of a function. The Elementwise keeps compiled code and lives as long as the
+    function."""
     known = getattr(function, "__dict__", {})
     if "__kjit_elementwise__" not in known:
         known["__kjit_elementwise__"] = Elementwise(function, "kjit.grad")

@@ -324,8 +324,8 @@ def _computed(algorithm, x, text, arguments):
 
 
 def nonzero_flat(x):
-    """Returns the indices of the nonzero elements in the flattened array. It waits for their
-    number."""
+    """Returns the indices of the nonzero elements in the flattened array. The function waits until
+    the device has counted them."""
     found, count = _engine.new((x.size,), "i64", x.device), _engine.new((), "i64", x.device)
     if not x.size:
         return found
@@ -361,7 +361,8 @@ def _only_mask(x, key):
 
 
 def _selected(x, mask):
-    """Returns the elements for which a mask of the same shape is true. It waits for their number."""
+    """Returns the elements for which a mask of the same shape is true. The function waits until the
+    device has counted them."""
     found, count = _engine.new((x.size,), x.dtype.text, x.device), _engine.new((), "i64", x.device)
     if not x.size:
         return found
@@ -436,8 +437,8 @@ def _is_few_of_host(value, x):
 
 
 def _few_set_by_numpy(x, key, value):
-    """Stores few elements for a key with arrays. Returns whether it did; if not, the general functions
-    store them or report errors."""
+    """Stores few elements for a key with arrays. Returns True if the elements are stored. Otherwise
+    the general functions have to store them or to report errors."""
     if not hasattr(value, "dtype") and is_array_like(value) and hasattr(value, "__len__") and len(value) <= _FEW:
         import numpy
 

@@ -118,8 +118,8 @@ def find_loop(ufunc, words, outs, casting, dtype, signature):
     try:
         results = _asked(ufunc, texts, outs, options)
     except TypeError:
-        # Some parameters, such as the exponent of ldexp, take a Python number in the type that the number has by
-        # itself.
+        # For some parameters, such as the exponent of ldexp, a Python number does not take the type of the
+        # arrays and keeps its default type.
         texts = [DEFAULTS[word[1]] if word[0] == "?" else word for word in words]
         results = _asked(ufunc, texts, outs, options)
     given = [numpy_type(text) for text in texts]

@@ -52,7 +52,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 @_engine.quick("reshape_method")
 def _reshape_method(self, *shape, order="C", copy=None):
-    """Like `kjit.numpy.reshape`. The shape is a tuple or several integers."""
+    """Does the same as `kjit.numpy.reshape`. The shape is a tuple or several integers."""
     return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
@@ -70,7 +70,7 @@ def transpose(x, axes=None):
 
 
 def _transpose_method(self, *axes):
-    """Like `kjit.numpy.transpose`. axes is a tuple or several integers."""
+    """Does the same as `kjit.numpy.transpose`. axes is a tuple or several integers."""
     if len(axes) == 1 and not _engine.is_index(axes[0]):
         return transpose(self, axes[0])
     return transpose(self, axes or None)

@@ -129,7 +129,7 @@ def argmin(x, /, axis=None, *, keepdims=False):
 
 def nonzero(x, /):
     """Returns the indices of the nonzero elements, one array for each dimension, in row-major
-    order. It waits for their number."""
+    order. The call waits until the device has counted them."""
     if not x.ndim:
         raise ShapeError("nonzero: x must have at least one dimension")
     return _indexing.nonzero(x)
@@ -238,8 +238,8 @@ class Runs:
 
 
 def _unique(x, index=False, inverse=False, counts=False):
-    """Returns the unique elements of x and the other results that are asked for as a tuple, or only the
-    unique elements. NaNs count as different."""
+    """Returns the unique elements of x. If index, inverse or counts is true, returns a tuple with the
+    unique elements and these results. NaNs count as different."""
     found = _kjit.small_unique(x, index, inverse, counts, False, True)
     if found is not None:
         return found

@@ -93,7 +93,7 @@ def _size(x, axes):
 
 
 def _prepared_any(x1, x2, what):
-    """Like _prepared, but accepts operands without dimensions."""
+    """Returns the same as _prepared, but accepts operands without dimensions."""
     text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], what)
     _engine.common_device((x1, x2), what)
     return _engine.converted(x1, text), _engine.converted(x2, text), text

@@ -165,8 +165,9 @@ def _words(inputs):
 
 
 def _quick_row(ufunc, inputs):
-    """Returns the number of the row that the extension may run for a ufunc and operands of these
-    types, or -1. A power of integers depends on the exponent."""
+    """Returns the number of the row in _table that the extension may run for a ufunc and operands
+    of these types, or -1 if it may run none. A power of integers is excluded, because the exponents
+    have to be checked."""
     words = _words(inputs)
     row = _row_of(ufunc, words)
     if row is None or ufunc.__name__ == "power" and words[0] not in ("f32", "f64", "c64", "c128"):

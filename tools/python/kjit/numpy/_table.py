@@ -1,5 +1,5 @@
-"""The table of element-wise operations: the kinds of data types that each accepts, its result type
-and its func."""
+"""The table of element-wise operations, which has for each operation the kinds of data types that
+it accepts, its result type and its func."""
 
 import functools
 
@@ -98,11 +98,11 @@ trunc                trunc          biuf   same
 """
 # Types whose operations are computed in a wider type.
 _WIDER = {"f16": "f32", "bf16": "f32"}
-# Operations whose result depends on the precision of the type, so that they are not computed in a
-# wider one.
+# Operations that are not computed in a wider type, because their result depends on the precision of
+# the type.
 _BY_SPACING = ("nextafter", "spacing")
-# Operations that compute bools in int8, as NumPy does. NumPy rejects bools in the other operations without the kind b, such
-# as subtract.
+# Operations that compute bools in int8, as NumPy does. In other operations without the kind b, such as subtract, NumPy
+# rejects bools.
 _BOOLS_AS_INT8 = frozenset(
     "bitwise_left_shift bitwise_right_shift conj floor_divide fmod pow reciprocal remainder square".split()
 )

@@ -130,8 +130,8 @@ def _collect(parents, derivatives):
 
 
 def go_back(results):
-    """Returns the derivatives with respect to all values from which the results were computed, by the number of
-    the value. results: pairs of a traced value and the derivative with respect to it, all of one level."""
+    """Returns a dictionary: number of a traced argument -> the derivative with respect to this argument.
+    results: pairs of a traced value and the derivative with respect to this value, all of one level."""
     found, waiting = {}, {}
     for node, g in results:
         found[node.number] = _sum(found[node.number], g) if node.number in found else g

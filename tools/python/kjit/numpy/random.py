@@ -28,7 +28,8 @@ _MASK = 2**64 - 1
 
 
 def _mixed(x):
-    """A bijection of 64-bit integers, the output function of splitmix64."""
+    """Returns the output function of splitmix64 for x. The function maps 64-bit integers one to
+    one."""
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
     return x ^ x >> 31

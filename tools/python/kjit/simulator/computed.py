@@ -43,7 +43,8 @@ class _Code(_functions._Compiled, _kjit.Function):
         return self._kept
 
     def _load(self):
-        """For the extension, like kjit.Function._load."""
+        """Returns the function's code in the form that the extension takes, like
+        kjit.Function._load."""
         return *self._module(), self._parameters(), (), True, True
 
     def result_type(self, values):

@@ -1,12 +1,12 @@
 """Debuggers in kernels. pdb and other debuggers that derive from bdb.Bdb step through the program's
-kernel, but not into kjit's functions for operators, barriers and the loop over the threads, nor
-into the functions of NumPy and of the standard library that these call."""
+kernel. They do not step into kjit's functions for operators, barriers and the loop over the
+threads, nor into functions of NumPy and the standard library that kjit calls."""
 
 import ast
 import bdb
 import sys
 
-# The functions that start a debugger, by their last name.
+# The functions that start a debugger, by the part of their name after the last dot.
 STARTS = ("breakpoint", "set_trace")
 Quit = bdb.BdbQuit  # raised in the line of the program where the debugger is told to quit
 # patterns for the names of the modules that are hidden

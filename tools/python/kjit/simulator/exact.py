@@ -65,8 +65,9 @@ def _library_function(name, count, of_several=(_F64, _F32)):
 
 
 def _by_kind(of_float=None, of_integer=None, of_bool=None):
-    """Returns the rule for a function of one number. Each argument is a function that returns the
-    function for a type, or None if the function is compiled for such types."""
+    """Returns the rule for a function of one number. of_float, of_integer and of_bool take the type
+    of the number and return the function for this type. None means that functions of such numbers
+    have to be compiled."""
 
     def find(kind):
         rule = of_float if kind in _FLOATS else of_integer if kind in _INTEGERS else of_bool if kind in _BOOLS else None
@@ -114,7 +115,8 @@ def _choice(is_second_better):
 
 
 def _nearest_remainder(kind, other):
-    """C libraries differ in the sign of a zero."""
+    """Returns the function that computes math.remainder for two types, or None. C libraries differ
+    in the sign of a result that is 0; here it is the sign of x, as in the CPU target."""
     rule = _library_function("remainder", 2)(kind, other)
     if rule is None:
         return None

@@ -357,7 +357,8 @@ class Rewritten:
 
 def _count_of(function):
     """Returns the number of parameters of a function. Returns -1 for a function with *args, **kwargs or
-    keyword-only parameters, and for a function that shows the signature of another function."""
+    keyword-only parameters, and for a function that has the attribute `__wrapped__` or
+    `__signature__`."""
     code = function.__code__
     is_plain = not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     return code.co_argcount if is_plain and not {"__wrapped__", "__signature__"} & vars(function).keys() else -1

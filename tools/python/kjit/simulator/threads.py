@@ -24,8 +24,8 @@ _IDLE_TURNS = 64
 
 
 class Place:
-    """A position, such as threadIdx. wide: the same numbers as int64, in which positions in the grid
-    are computed."""
+    """A position, such as threadIdx. wide: the same numbers as int64, the type in which positions in
+    the grid are computed."""
 
     __slots__ = ("x", "y", "z", "wide")
 
@@ -38,8 +38,8 @@ class Place:
 
 
 class Now:
-    """The thread that is running, with its positions under their names in kernels. first: the
-    position in the grid of the first thread of the block."""
+    """The thread that is running. Attributes such as threadIdx and blockIdx have its positions.
+    first: the position in the grid of the first thread of the block."""
 
     __slots__ = ("thread", "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "first")
 

@@ -107,9 +107,9 @@ class Table(_Over):
     def sort(self, by, *, descending=False):
         """Returns the rows sorted by a column, or by the results of a function of a row.
 
-        by: the name of the column, or the function. Rows with equal values keep their order, also
-        with descending. Rows with a missing value or NaN come last. Raises KeyError for an unknown
-        column, TypeError for values without an order, and the same errors as `apply`.
+        by: the name of the column, or the function. Rows with equal values keep their order, even
+        if descending is true. Rows with a missing value or NaN come last. Raises KeyError for an
+        unknown column, TypeError for values without an order, and the same errors as `apply`.
         """
         from . import ordering
 
@@ -249,7 +249,8 @@ def _of_capsules(x):
 
 
 def __getattr__(name):
-    """Imports `scan_table` at its first use, because its module imports this one."""
+    """Imports `scan_table` at its first use, because the module of scan_table imports this
+    module."""
     if name == "scan_table":
         from .scanning import scan_table
 

@@ -89,7 +89,7 @@ class Stream:
 
 
 class _Borrowed:
-    """A struct of the interface that its capsule owns."""
+    """A struct of the interface that belongs to a capsule. The object keeps the capsule alive."""
 
     def __init__(self, capsule, name, kind):
         self.capsule = capsule

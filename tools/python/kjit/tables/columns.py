@@ -54,7 +54,8 @@ def _part(array, start, end):
     return array.part(start, end) if isinstance(array, Bits) else array[start:end]
 
 
-MOST_DIGITS = 15  # the maximum number of digits of decimals for which different decimals have different floats
+# decimals with at most this number of digits can be converted to floats and stay different from each other
+MOST_DIGITS = 15
 
 
 class Decimal(NamedTuple):

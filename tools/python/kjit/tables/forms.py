@@ -1,4 +1,5 @@
-"""Functions in rewritten row functions that the front end translates to kernel IR text."""
+"""The functions that rewritten row functions call. The front end translates these calls to kernel
+IR text."""
 
 import ast
 

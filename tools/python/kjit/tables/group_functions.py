@@ -103,8 +103,9 @@ def _itself(x):
 
 
 class _Joined(ast.NodeTransformer):
-    """Replaces dotted names by single names, which no variable of a program can have, and names by
-    the expressions of a dictionary."""
+    """Replaces each dotted name, such as `e.count`, by one name that contains the dot, which no
+    variable of a program can have. Replaces each name in the dictionary `known` by the expression
+    in it."""
 
     def __init__(self, known=()):
         self.known = dict(known)
@@ -147,8 +148,8 @@ class _Group(ast.NodeTransformer):
         self.arrays = {}  # variables that stand for a column or for an expression of columns
 
     def find_arrays(self, tree, parameters):
-        """Finds the variables that are assigned once, to an expression of columns whose variables do
-        not change."""
+        """Finds the variables that are assigned only once, to an expression of columns. The
+        variables in this expression must not change either."""
         stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
         for node in ast.walk(tree):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):

@@ -43,7 +43,8 @@ class Side:
 
 
 def _missing(values, there):
-    """Returns which keys are missing, or None. NaN and NaT are missing, as in pandas."""
+    """Returns an array of bools that is True for missing keys, or None if no key is missing. NaN
+    and NaT are missing, as in pandas."""
     missing = None if there is None else ~there
     if values.dtype.kind in "fmM":
         is_nan = values != values

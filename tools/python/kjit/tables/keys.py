@@ -8,13 +8,13 @@ import os
 from .columns import Bits
 
 _MOST_RANGE = 1 << 22  # maximum range of keys for which a direct table is used for any number of rows
-_LEAST_EXTENT = 1 << 12  # the same limit if each number of the range needs one result for each fold
+_LEAST_EXTENT = 1 << 12  # the same limit if folds compute a result for each number of the range
 _NAT = -(2**63)  # the integer that represents NaT
 
 
 def whole(column):
-    """Returns (values, which elements are there or None) of all chunks of a column, as NumPy
-    arrays."""
+    """Returns (the values of all chunks of a column, an array of bools that is True for elements
+    that are not missing, or None if no element is missing)."""
     import numpy
 
     chunks = column.data.chunks

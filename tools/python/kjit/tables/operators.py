@@ -1,8 +1,9 @@
 """The operators on values that may be missing, as funcs of the kernel IR.
 
-In a compiled row function each value is a pair (value, whether it is there). The missing value NA
-is the pair (false, false), because every number type can hold a bool. A func computes the result
-only if all operands are there, so the undefined values of missing elements cannot cause errors.
+In a compiled row function each value is a pair (value, whether the value is not missing). The
+missing value NA is the pair (false, false), because every number type can hold a bool. A func
+computes the result only if no operand is missing, so the undefined values of missing elements
+cannot cause errors.
 """
 
 import ast

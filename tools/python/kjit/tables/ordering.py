@@ -10,8 +10,9 @@ from .running import Result
 
 
 def _values(table, by):
-    """Returns (the values to sort the rows by, which of them are there or None). Strings are
-    represented by their position in the order of strings."""
+    """Returns (the values to sort the rows by, an array of bools that is True for values that are
+    not missing, or None if no value is missing). Strings are represented by their position in the
+    order of strings."""
     if callable(by):
         made = table._run(by, ())
         values, there, texts, is_ordered = made.values, made.there, made.texts, False

@@ -1,5 +1,5 @@
-"""Windows of rolling aggregations that are spans of times, such as "3s", and windows of rows with open
-or closed ends, as numbers of rows."""
+"""Computes the rows of rolling windows, for windows that are spans of time, such as "3s", and for
+windows of a fixed number of rows with open or closed ends."""
 
 import datetime
 import math
@@ -111,8 +111,9 @@ def ranges(times, span, is_centered, closed, rows, offsets, on):
 
 
 def of_rows(window, is_centered, closed, offsets):
-    """Returns (the first rows, the ends) of windows of a number of rows whose ends are open or closed, as
-    in pandas: closed="both" adds the row before the window."""
+    """Returns (the first rows, the ends) of windows with a fixed number of rows. As in pandas,
+    closed="left" and "both" add the row before the window, and "left" and "neither" leave out its last
+    row."""
     lengths = numpy.diff(offsets)
     firsts, ends, rows = numpy.repeat(offsets[:-1], lengths), numpy.repeat(offsets[1:], lengths), numpy.arange(offsets[-1])
     last = rows + ((window - 1) // 2 if is_centered else 0)

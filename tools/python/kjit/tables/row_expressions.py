@@ -1,4 +1,4 @@
-"""Rewrites expressions of row functions as pairs (value, whether it is there)."""
+"""Rewrites expressions of row functions as pairs (value, whether the value is not missing)."""
 
 import ast
 import difflib
