@@ -1,6 +1,6 @@
 /* The table that maps the names of algorithms to their C functions and parameters.
  * algorithm_calls.inc, which scripts/make-algorithms.py generates from
- * runtime/algorithm/algorithms.def, contains all functions except conversions to a sparse
+ * runtime/algorithm/algorithms.def, contains all functions except those whose result is a sparse
  * matrix. */
 #include "algorithm.h"
 

@@ -55,7 +55,7 @@ int binding_is_shared(const array_object *array)
   return array->block && (array->block->is_open || array->block->lent);
 }
 
-/* Returns whether a pending array has references other than those of the pending arrays that read
+/* Returns whether a pending array is referenced by anything else than the pending arrays that read
  * it. */
 static int is_held(const array_object *array)
 {

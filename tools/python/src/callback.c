@@ -17,7 +17,7 @@ typedef struct posted {
 static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  posted *first, **end; /* posted calls in the order of arrival */
+  posted *first, **end; /* posted objects in the order of arrival */
   int is_closed;
 } box = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, &box.first, 0 };
 

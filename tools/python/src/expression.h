@@ -100,9 +100,9 @@ int binding_is_shared(const array_object *array);
 /* Compares two arrays that have memory. Returns 0 if they are disjoint, 1 if they have the same
  * elements in the same order, or 2 if they may overlap. */
 int binding_relation(const array_object *a, const array_object *b);
-/* Computes the pending arrays that read the memory, except arrays that walk `kept` has visited and
- * that only this expression references. If kept is 0, it computes all of them. Returns 0, or -1
- * with an exception. */
+/* Computes the pending arrays that read the memory. kept is 0, or the number of the walk through an
+ * expression that is about to be stored; arrays of this expression that are spent are not computed.
+ * Returns 0, or -1 with an exception. */
 int binding_compute_readers(binding_block *block, uint64_t kept);
 
 /* ---- expression.c ---- */

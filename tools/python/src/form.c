@@ -320,7 +320,8 @@ int form_hand_over(form_list *list, form_argument *argument, kjit_type type, kji
     if (form_convert(&argument->as.number, type == KJIT_VOID ? argument->as.number.type : type,
                      arg))
       return 0;
-    PyErr_SetString(PyExc_SystemError, "a conversion that did not exist when the code was cached");
+    PyErr_SetString(PyExc_SystemError,
+                    "internal error: a cached launch converts a number to an unsupported type");
     return -1;
   case FORM_ARRAY: {
     array_object *array = (array_object *)argument->object;

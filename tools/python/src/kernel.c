@@ -80,8 +80,8 @@ int kernel_make_ready(kernel_object *self)
 
 /* ---- launching ---- */
 
-/* Waits for the work on arrays of another context, because this context cannot order the other
- * context's streams. */
+/* Waits for a launch that uses arrays of another context, because this context cannot order the
+ * other context's streams. */
 static int wait_for_foreign(context_object *context, kjit_device *device)
 {
   if (!device && !(device = binding_get_device(context, Py_None))) return -1;
@@ -184,8 +184,9 @@ static PyObject *make_tuple(const kernel_call *args)
   return tuple;
 }
 
-/* Launches with tuples, records or functions. kjit.Kernel returns the kernel for these shapes and
- * functions, the flattened arguments, and a callable to call after the launch, or None. */
+/* Launches with tuples, records or functions as arguments. kjit.Kernel._take_apart returns the
+ * kernel for these shapes and functions, the flattened arguments, and a callable to call after the
+ * launch (or None). */
 static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
                                  const kernel_call *args)
 {

@@ -4,8 +4,9 @@
  *
  * A line replaces an expression's func in the dictionary of funcs. The line counts the computations
  * of small arrays. After MOST_USES computations it asks kjit.numpy to compile the C function on
- * another thread. Before the function is compiled, and for all other arrays, the func is used.
- * kjit.numpy makes lines only for operations whose results have the same bits in all code. */
+ * another thread. Until the C function is compiled, and for all other arrays, the extension uses
+ * the func. kjit.numpy makes lines only for operations whose results have the same bits in all
+ * code. */
 #include "kernel.h"
 
 #include "algorithm.h"

@@ -56,9 +56,10 @@ PyObject *binding_get_attribute(PyObject *object, PyObject *text)
 
 /* ---- GPU memory allocated by Python code ---- */
 
-/* Calls a method of the allocator. libkjit holds no lock during these calls, so they may wait for
- * the interpreter lock. Keeps an exception that the thread is raising. */
+/* libkjit holds no lock when it calls allocate and release, so they may wait for the interpreter
+ * lock. Both keep an exception that the thread is raising. */
 
+/* Calls a method of the allocator. Returns NULL after it has reported an exception. */
 static PyObject *ask(void *user, const char *method, PyObject *arguments)
 {
   PyObject *function = arguments ? PyObject_GetAttrString(user, method) : NULL;

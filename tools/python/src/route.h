@@ -31,7 +31,7 @@ typedef struct route {
 typedef struct dispatcher_object {
   PyObject_HEAD PyObject *configurations; /* dictionary: subscript -> configured kernel */
   PyObject *extensions;                   /* list of extensions */
-  route *routes[MOST_ROUTES];             /* linked list of routes, most recently used first */
+  route *routes[MOST_ROUTES];             /* the routes, most recently used first */
   int route_count;
 } dispatcher_object;
 

@@ -37,7 +37,7 @@ typedef struct shortcut_key {
 
 enum { ITEM_ARRAY = 1, ITEM_SINGLETON, ITEM_INTEGER, ITEM_TUPLE, ITEM_NAME };
 
-/* Adds words to the key. Returns false if the key is full. */
+/* Adds a word to the key. Returns false if the key is full. */
 static int put(shortcut_key *key, uint64_t word)
 {
   if (key->count == MOST_WORDS) return 0;
