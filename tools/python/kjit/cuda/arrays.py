@@ -157,8 +157,8 @@ class DeviceNDArray(_kjit.Held):
 
     def copy_to_device(self, ary, stream=0):
         """Copies the elements of another array with the same shape, dtype and order into this
-        array. ary may be a NumPy array or a device array. Raises ValueError or TypeError if they
-        differ."""
+        array. ary may be a NumPy array or a device array. Raises ValueError or TypeError if its
+        shape, dtype or order differs."""
         if ary.size == 0:
             return
         streams.wait_for(stream)

@@ -61,7 +61,7 @@ ENABLE_CUDASIM = int(_state.is_simulated())
 # Constants: programs read them, and setting them has no effect.
 DISABLE_JIT = 0
 CUDA_USE_NVIDIA_BINDING = CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = 0
-CUDA_DEFAULT_PTX_CC = (9, 0)  # used if the machine has no GPU
+CUDA_DEFAULT_PTX_CC = (9, 0)  # the compute capability if the machine has no GPU
 
 
 DISABLED = "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment"

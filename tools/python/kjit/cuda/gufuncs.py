@@ -347,8 +347,8 @@ class GUFunc(_ufuncs.Attributes):
         return numpy.array(host).astype(dtype).reshape(shape)
 
     def _write_back(self, argument, moved, new, loop, axes):
-        """Copies an input that the function changed from the kernel's copy back to the caller's
-        array. An input of another type was converted to a copy; it stays unchanged unless
+        """Writes `new`, the elements of an input after the function has changed them, to the
+        caller's array. An input of another type was converted to a copy; it stays unchanged unless
         writable_args names it, as in NumPy."""
         if not isinstance(argument, (numpy.ndarray, arrays.DeviceNDArray)) or argument.dtype != new.dtype and not self._converts_back:
             return

@@ -187,7 +187,7 @@ class KjitMemoryManager(GetIpcHandleMixin, HostOnlyCUDAMemoryManager):
 
 _lock = threading.RLock()
 _plugin = None  # the class of managers; None means the one in the environment, or kjit's own
-_managers: dict[int, BaseCUDAMemoryManager] = {}  # by device number
+_managers: dict[int, BaseCUDAMemoryManager] = {}  # device number -> manager
 _given: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # (device number, address) -> the MemoryPointer of a manager
 _ADDRESSES = 1 << 64
 

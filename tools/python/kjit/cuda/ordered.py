@@ -143,7 +143,7 @@ def update_at(ufunc, x, indices, values):
         raise SourceValueError(reason)
     try:
         operands = [x] if values is None else [x, values if _is_number(values) else numpy.asarray(values)]
-    except ValueError as error:  # a list whose items have different lengths
+    except ValueError as error:  # values is a list whose items have different lengths
         raise SourceValueError(str(error)) from None
     found = [numpy.asarray(operand).dtype for operand in operands]
     loops, kinds = ufunc.function_in_order(operands, found)
@@ -162,7 +162,7 @@ def update_at(ufunc, x, indices, values):
 def _places(indices, shape):
     """Returns the positions in row-major order of the elements that the indices select."""
     is_plain = isinstance(indices, (int, numpy.integer, numpy.ndarray)) and numpy.asarray(indices).dtype.kind == "i"
-    if is_plain and len(shape) == 1:  # needs no array of all positions
+    if is_plain and len(shape) == 1:  # no array of all positions is needed
         places = numpy.asarray(indices, numpy.intp)
         wrong = (places < -shape[0]) | (places >= shape[0])
         if wrong.any():

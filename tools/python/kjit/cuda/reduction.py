@@ -229,7 +229,7 @@ def _result_like(operands, shape, dtype):
         accesses = [["readonly"]] * len(operands) + [["writeonly", "allocate"]]
         kinds = [None] * len(operands) + [dtype]
         made = numpy.nditer((*operands, None), ["zerosize_ok"], accesses, op_dtypes=kinds).operands[-1]
-        if made.shape == shape:  # where= can have more dimensions
+        if made.shape == shape:  # false if where= has more dimensions than the operands
             return made
     return numpy.empty(shape, dtype)
 
@@ -399,7 +399,8 @@ class DeviceUfunc(_ufuncs.Folds):
         except TypeError:
             if wanted == found:
                 raise
-            func, kinds, result = self._operator_row(wanted, found, False)  # such as float64(float64, int64)
+            # a signature such as float64(float64, int64) may fit
+            func, kinds, result = self._operator_row(wanted, found, False)
         return self._loops_of(func, result), result, kinds[1]
 
     def function_in_order(self, operands, found):
@@ -448,14 +449,14 @@ class DeviceUfunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def at(self, x, places, values=None):
-        """Sets `x[places[i]]` to the function of itself and `values[i]`, once for each occurrence
-        of an index, like NumPy's `ufunc.at`. As in Numba, a result is converted to the array's type
-        even if that loses digits. On a GPU the function must have two operands and be commutative,
-        and places must be integers."""
+        """Sets `x[places[i]]` to `function(x[places[i]], values[i])` for each i, like NumPy's
+        `ufunc.at`. An index that occurs several times is updated several times. As in Numba, a
+        result is converted to the array's type even if that loses digits. On a GPU the function
+        must have two operands and be commutative, and places must be integers."""
         if self._is_in_order():
             if not isinstance(x, (numpy.ndarray, _kjit.Array)) and not is_device(x):
                 raise TypeError(f"{self.__name__}.at: x must be an array, not {type(x).__name__}")
-            host = on_host(x)  # the memory of x, or a copy of a device array
+            host = on_host(x)  # x itself if it is a NumPy array, or a copy of a device array
             ordered.update_at(self, host, places, values)
             if is_device(x):
                 ordered.store(x, host)

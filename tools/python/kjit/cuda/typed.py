@@ -5,7 +5,8 @@ import re
 from . import types
 
 _ARRAY = re.compile(r"(\w+)\[([^\]]*)\]\s*(C|F)?")
-# The memory space before a type, and the facts about values after it.
+# Matches the memory space before a type in the typed IR, and the facts about its values after the
+# type.
 _BESIDE = re.compile(r"^(?:shared|local|const) |(?: [a-z]+)+$")
 _DECLARED = re.compile(r"^\s*(?:shared|local|const|let|var|for)\s+([A-Za-z]\w*)(?:\.\d+)?: ([^={]+?)\s*(?:=|\{| in |$)")
 _PARAMETERS = re.compile(r"^kernel \w+\((.*?)\)(?: @| \{)", re.MULTILINE)

@@ -198,8 +198,8 @@ def _own(x, device, given):
 
 
 class Archive(collections.abc.Mapping):
-    """The arrays of an .npz file by name, as `load` returns them. An array is read when it is indexed,
-    and is then a kjit array. files: the names."""
+    """The arrays of an .npz file by name, as `load` returns them. Indexing the archive with a name
+    reads the array of this name and returns a kjit array. files: the names."""
 
     def __init__(self, file):
         self._file = file

@@ -239,8 +239,8 @@ def _line(text):
 
 @quick("arange")
 def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
-    """Returns the numbers start, start + step, ... up to but not including stop. With one argument
-    the numbers go from 0 up to it. Raises ZeroDivisionError if step is 0."""
+    """Returns the numbers start, start + step, ... up to but not including stop. If only one
+    argument is given, it is stop, and start is 0. Raises ZeroDivisionError if step is 0."""
     if stop is None:
         start, stop = 0, start
     if step == 0:

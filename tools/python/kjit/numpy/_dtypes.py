@@ -17,7 +17,7 @@ _NAMES = {
 STANDARD = {name: dtypes.ELEMENTS[text] for name, text in _NAMES.items()}
 FURTHER = {"float16": dtypes.ELEMENTS["f16"], "bfloat16": dtypes.ELEMENTS["bf16"]}
 DTYPES = STANDARD | FURTHER
-# By the name in the kernel IR.
+# The data types by their names in the kernel IR.
 BY_TEXT = {dtype.text: dtype for dtype in DTYPES.values()}
 
 

@@ -73,7 +73,8 @@ def reduce(ufunc, inputs, out, axis=0, dtype=None, keepdims=False, initial=_NONE
     axis = inputs[1] if len(inputs) > 1 else axis
     axes = normalize_axes(axis, x.ndim) if x.ndim or axis not in (0, -1) else ()
     if len(axes) > 1:
-        # for a ufunc whose elements must not be reordered along several axes, NumPy's reduce raises the error
+        # NumPy's reduce raises an error if the ufunc does not allow several axes, because it is not
+        # reorderable
         ufunc.reduce(numpy.ones((1, 1), numpy_type(loop.outputs[0])), axis=(0, 1))
     mask = None if where is True else _protocols._mask(where, x.device)
     first = _initial(ufunc, loop, initial, mask)

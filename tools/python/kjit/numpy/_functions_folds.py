@@ -50,7 +50,8 @@ def average(a, axis=None, weights=None):
     if tuple(weights.shape) != tuple(a.shape):
         return NotImplemented
     total = numpy.sum(weights, axis=axis)
-    # On a GPU the quotient is NaN or infinite, because reading the sum would wait for the device.
+    # If the sum is 0 on a GPU, the quotient is NaN or infinite. A test of the sum would wait for
+    # the device.
     if a.device == "cpu" and bool((total == 0).any()):
         raise ZeroDivisionError("average: the sum of the weights is 0, so the average is undefined")
     return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), total)

@@ -108,8 +108,8 @@ def call_ufunc(ufunc, method, inputs, keywords):
 
 def _call_other(ufunc, method, inputs, keywords):
     """Handles a ufunc call with keywords, or a method such as `reduce`. Only one such call is
-    supported: an update of a number in place, `total += x`. The result is a new number, because no
-    other name refers to the old one."""
+    supported: an update of a number in place, `total += x`. Its result is a new number, as for
+    Python's numbers."""
     name, out = ufunc.__name__, keywords.get("out")
     if method == "__call__" and keywords.keys() == {"out"} and is_traced(out) and out[0] is inputs[0]:
         if out[0].shape == ():

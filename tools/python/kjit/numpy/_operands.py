@@ -11,7 +11,7 @@ from ._dtypes import BY_TEXT, KIND
 from ._errors import ElementTypeError, PromotionError
 
 Array = _kjit.Array
-# Sequences that are operands in the place of arrays.
+# The sequence types that operators accept in place of arrays.
 LISTS = (list, tuple, range)
 # Classes with elements in a buffer, which have no operators for numbers.
 _BUFFERS = (array.array, bytearray, memoryview)

@@ -32,9 +32,9 @@ def _run(name, results, arguments, axis, descending=False):
     _kjit.run_algorithm(_state.context(), name, (*results, *arguments), axes=(axis,), flags=flags, device=results[0].device)
 
 
-# NumPy sorts arrays on the CPU with vector instructions, on one core. For more elements than this number, kjit's
-# sort on many cores takes less time. NumPy is also faster at finding the indices that sort elements without ties,
-# for up to _FEW elements of 4 bytes.
+# NumPy sorts arrays on the CPU with vector instructions, on one core. For more than _MOST_BY_NUMPY elements,
+# kjit's sort on many cores takes less time. NumPy is also faster at finding the indices that sort elements
+# without ties, for up to _FEW elements of 4 bytes.
 _CORES = len(os.sched_getaffinity(0))
 _MOST_BY_NUMPY = 2**20 if _CORES > 8 else 2**62
 _FEW, _FEW_STABLE = 2**14, 2**8

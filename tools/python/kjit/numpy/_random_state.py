@@ -54,7 +54,7 @@ class RandomState(Generator):
             self._seed, _, self._word, self._sequence, self._orders = state
 
 
-# The generators of the module's functions by their devices, and the seed of new ones.
+# The generators of the module's functions, by device, and the seed of new generators.
 _shared: dict[str, RandomState] = {}
 _seed = None
 _lock = threading.Lock()

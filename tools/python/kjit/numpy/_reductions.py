@@ -24,7 +24,8 @@ def _stored(made, out):
     _engine.check_writable(out, "a reduction")
     if tuple(out.shape) != tuple(made.shape):  # other functions broadcast their result, but reductions do not
         raise ShapeError(f"a reduction: the result has the shape {tuple(made.shape)}, but out has the shape {tuple(out.shape)}")
-    _engine.assign(out, made)  # NumPy converts the results of reductions to any type, and those of other functions only within a kind
+    # NumPy converts the result of a reduction to any type, but the result of another function only within its kind
+    _engine.assign(out, made)
     return out
 
 

@@ -194,7 +194,8 @@ def needed_of(operands, level):
     return tuple(needed_of(x, level) if isinstance(x, (tuple, list)) else is_at_level(x, level) for x in operands)
 
 
-# The keywords that hold operands, with the number of operands that precede them.
+# The keywords whose values are further operands, each with the number of positional operands that
+# precede these. None means all positional operands.
 _FURTHER = {"epilogue_operands": None, "arguments": 3}
 
 

@@ -74,7 +74,7 @@ def _for_types(rule, function, a, b):
 
 
 def _with(rule, function):
-    known = {}  # by the types of the operands
+    known = {}  # the functions by the types of the operands
 
     def apply(a, b):
         found = known.get((type(a), type(b)))

@@ -234,7 +234,7 @@ _OF_TWO = "copysign fmod nextafter pow".split()
 _RULES |= {(getattr(math, name), 1): _library_function(name, 1) for name in _OF_ONE}
 _RULES |= {(getattr(math, name), 2): _library_function(name, 2) for name in _OF_TWO}
 _RULES |= {(getattr(math, name), 2): _library_function(name, 2, (_F64, _F32, _I64, _U64)) for name in ("atan2", "hypot")}
-if hasattr(math, "exp2"):  # since Python 3.11
+if hasattr(math, "exp2"):  # Python has it since version 3.11
     _RULES[math.exp2, 1] = _library_function("exp2", 1)
 
 

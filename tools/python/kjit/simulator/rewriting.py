@@ -77,7 +77,7 @@ class _Rewriter:
     def copy(self, node):
         """Returns a copy of a node with its parts rewritten."""
         if not node._fields:
-            return node  # an operator, or the context of a name
+            return node  # an operator node or a context node (ast.Load) has no parts
         made = type(node).__new__(type(node))
         fields = made.__dict__
         for name, value in node.__dict__.items():

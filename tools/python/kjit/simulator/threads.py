@@ -215,8 +215,8 @@ class Block:
             self.ready.append(thread)
 
     def _groups_of_warp(self, waiting):
-        """Returns the groups of lanes that wait in the same warp operation and are complete. Lanes
-        that have ended are not waited for, as on a GPU."""
+        """Yields the groups of lanes that wait in the same warp operation with the same mask, if
+        all lanes of the mask wait. As on a GPU, lanes that have ended need not wait."""
         wanted = {}
         for thread in waiting:
             if isinstance(thread.request[1], int):

@@ -136,13 +136,13 @@ class Table(_Over):
         """Joins the table with another table of the same library. The result has the pairs of rows
         with equal keys, in pandas' order and with pandas' column names.
 
-        right: the other table. how: "inner", "left", "right" or "outer", as in pandas; "semi" or
-        "anti" for the rows of this table with or without a match, each once. on: the name of the
-        key in both tables, or a list of names. left_on, right_on: the names in this and in the
-        other table. Without these, the key is the only column that both tables have. suffixes:
-        appended to the names of other columns that both tables have. nulls_equal: whether two
-        missing keys are equal, as in pandas, but not in SQL and pyarrow; NaN and NaT count as
-        missing.
+        right: the other table. how: "inner", "left", "right" or "outer", as in pandas; "semi"
+        returns the rows of this table that have a match, each once, and "anti" the rows that have
+        none. on: the name of the key in both tables, or a list of names. left_on, right_on: the
+        names in this and in the other table. Without these, the key is the only column that both
+        tables have. suffixes: appended to the names of other columns that both tables have.
+        nulls_equal: whether two missing keys are equal, as in pandas, but not in SQL and pyarrow;
+        NaN and NaT count as missing.
 
         Raises KeyError for unknown columns. Raises ValueError for an unknown `how`, and for two
         result columns with the same name. Raises TypeError for keys of different kinds, for tables
@@ -203,8 +203,8 @@ def table(x, *, nan_is_missing=False, device=None):
     layout allows it.
 
     nan_is_missing: whether functions see a NaN or NaT in a NumPy column of pandas as `kjit.NA`. By
-    default it is a NaN, as in pandas. device: the device on which functions run. Raises TypeError
-    for other objects, and for two columns with the same name.
+    default they see the NaN or NaT, as in pandas. device: the device on which functions run. Raises
+    TypeError for other objects, and for two columns with the same name.
     """
     pandas, polars, pyarrow = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(x, (pandas.DataFrame, pandas.Series)):

@@ -103,7 +103,7 @@ class Values:
                 # a NaN in the sum shows that a group has a NaN, which is then the group's minimum and maximum
                 wanted.add(SUM)
         if self.decimal is not None and SUM in wanted:
-            wanted.add(TOTAL)  # detects an overflow of the sum
+            wanted.add(TOTAL)  # the sum of floats detects an overflow of the integer sum
         return wanted
 
     def _may_be_nan(self):
@@ -283,7 +283,7 @@ NAMED = {
 
 
 _OF_TEXTS = ("min", "max", "first", "last", "count", "nunique")
-_OF_DECIMALS = (*_OF_TEXTS, "sum")  # other aggregations use the values as floats
+_OF_DECIMALS = (*_OF_TEXTS, "sum")  # for other aggregations decimals are converted to floats
 
 
 def is_exact(how):

@@ -36,8 +36,8 @@ def _bit(i, bits, first):
 
 
 class Chunk:
-    """A part of a column. values: a NumPy array or Bits; flags: the same, with a flag for each
-    element, or None if no element is missing."""
+    """A part of a column. values: a NumPy array or Bits; flags: a NumPy array or Bits with a flag
+    for each element, or None if no element is missing."""
 
     def __init__(self, values, flags, count):
         self.values, self.flags, self.count = values, flags, count

@@ -21,7 +21,7 @@ class Callee(words.Form):
 
 
 class Demand(words.Form):
-    """Takes the value out of a pair if Python needs a value that is not missing, such as a
+    """Takes the value out of a pair where the program needs a value that is not missing, such as a
     condition. A missing value raises TypeError at the location of the expression."""
 
     def __init__(self, name, message, condition="v[0]"):

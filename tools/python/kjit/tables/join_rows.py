@@ -118,7 +118,8 @@ def _of_numbers(a, b, gone):
     """Returns the sides of two columns of numbers. Numbers of different types are equal if their
     values are."""
     if a.dtype.kind == "f" and b.dtype.kind == "f":
-        wide = [x.astype("f8") + 0.0 for x in (a, b)]  # -0.0 and 0.0 are equal keys
+        # adding 0.0 turns -0.0 into 0.0, which is an equal key
+        wide = [x.astype("f8") + 0.0 for x in (a, b)]
         return [Side(x.view("i8"), None, m, x) for x, m in zip(wide, gone)]
     if "f" in (a.dtype.kind, b.dtype.kind):
         is_unsigned = any(x.dtype == numpy.uint64 for x in (a, b))
@@ -337,7 +338,8 @@ class FoundPicks(Picks):
 
     def _take(self, values, out):
         if self.lookup.is_small:
-            integers, _, low, row_of = self.lookup.arguments  # each row has a match
+            # no can_match is needed, because each left row has a match
+            integers, _, low, row_of = self.lookup.arguments
             join_kernels.take_found(values, integers, low, row_of, out)
         else:
             super()._take(values, out)

@@ -154,7 +154,8 @@ def find(values, there):
         is_key = values == values
         there = is_key if there is None else there & is_key
         there = None if there.all() else there
-        wide = values.astype(numpy.float64) + 0.0  # -0.0 and 0.0 are equal keys
+        # adding 0.0 turns -0.0 into 0.0, which is an equal key
+        wide = values.astype(numpy.float64) + 0.0
         found = _of_integers(wide.view(numpy.int64), there, numpy.dtype("i8"))
         return _ordered(found.codes, found.keys.view(numpy.float64).astype(values.dtype))
     index = values.view(numpy.int64) if kind in "mM" else values.view("u1") if kind == "b" else values
@@ -219,7 +220,7 @@ def _of_integers(keys, there, dtype):
         return Groups(numpy.full(len(keys), -1, numpy.int64), numpy.empty(0, dtype))
     low, high = bounds(keys, there)
     extent = high - low + 1
-    # whether the order of the keys as signed integers is their own order
+    # whether signed integers with the keys' bits have the order of the keys
     is_ordered = dtype != "u8" or low >= 0
     if is_ordered and extent <= max(_LEAST_EXTENT, len(keys) // 4):
         return RangeGroups(keys, there, low, extent, dtype)

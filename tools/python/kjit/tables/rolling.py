@@ -192,7 +192,7 @@ class _Windows:
         needed = tuple(float(max(least, NAMED[name][1])) for name in names)
         count, is_flagged = len(self.values), self.kind != "numpy"
         is_whole = self.rows is None or len(self.rows) == count
-        rest = 0.0 if is_flagged else numpy.nan  # for rows of no group
+        rest = 0.0 if is_flagged else numpy.nan  # the result for rows that belong to no group
         out = tuple(numpy.empty(count) if is_whole else numpy.full(count, rest) for _ in kinds)
         flags = tuple((numpy.empty if is_whole else numpy.zeros)(count, bool) for _ in kinds if is_flagged)
         if self.offsets[-1]:
