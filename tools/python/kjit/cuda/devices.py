@@ -475,7 +475,8 @@ def code_target(cc=None):
 
 @contextlib.contextmanager
 def profiling():
-    """Returns a `with` block that a profiler records. Without a profiler the block runs unchanged."""
+    """Returns a context manager for a block that a profiler records. Without a profiler the block
+    runs unchanged."""
     profile_start()
     try:
         yield

@@ -78,7 +78,7 @@ def is_at_level(x, level):
 
 
 def as_array(x):
-    """Returns an array with the methods that rules use, for an array or a number."""
+    """Converts an array or a number to an array with the methods that the derivative rules use."""
     return x if isinstance(x, (Array, Traced)) else numpy.asarray(x)
 
 

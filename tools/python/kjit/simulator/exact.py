@@ -24,7 +24,8 @@ _BOOLS = (numpy.bool_, bool)
 
 @functools.cache
 def _library():
-    """Returns the C library's functions of floats, or None on a system where they have another file."""
+    """Returns the C library with the functions of floats, or None if the system has no file of the
+    expected name."""
     try:
         return ctypes.CDLL("libm.so.6")
     except OSError:

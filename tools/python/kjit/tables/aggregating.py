@@ -117,7 +117,7 @@ class Values:
 
     def _fold_of(self, kind):
         """Returns the fold to compute for `kind`: SUM instead of TOTAL if the sum cannot overflow,
-        that is unless the values are 64-bit integers."""
+        which only sums of 64-bit integers can."""
         is_wide = self.dtype.kind in "iu" and self.dtype.itemsize == 8
         return SUM if kind == TOTAL and not is_wide else kind
 

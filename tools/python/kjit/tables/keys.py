@@ -183,8 +183,8 @@ def find_texts(codes, there, texts, is_ordered=False):
 
 
 def _check_codes(codes, there, count):
-    """Raises ValueError if codes are outside of a dictionary, as they can be in Arrow's arrays, which
-    nothing has checked. The folds use them as indices."""
+    """Raises ValueError if a code is outside of its dictionary. Arrow's arrays can have such codes,
+    because nothing has checked them, and the folds use codes as indices."""
     low, high = bounds(codes, there) if len(codes) else (0, -1)
     if low <= high and (low < 0 or high >= count):
         raise ValueError(f"a column of texts has the index {low if low < 0 else high}, but its dictionary has {count} texts")

@@ -170,7 +170,7 @@ def keep(table, mask):
 
 
 def take(table, order):
-    """Returns the rows with these numbers."""
+    """Returns the rows with the numbers in `order`, in this order."""
     import pyarrow
 
     return table.take(pyarrow.array(order))
@@ -181,7 +181,8 @@ def column(table, name):
 
 
 def picked(column, picks):
-    """Returns the elements of rows, see join_rows.Picks; -1 gives a missing value."""
+    """Returns the elements in the rows that `picks`, a join_rows.Picks, selects; the row -1 gives a
+    missing value."""
     import pyarrow
 
     if picks.numbers is None:

@@ -61,7 +61,7 @@ def keep(arrays, mask):
 
 
 def take(arrays, order):
-    """Returns the rows with these numbers."""
+    """Returns the rows with the numbers in `order`, in this order."""
     return {name: array[order] for name, array in arrays.items()}
 
 
@@ -70,7 +70,8 @@ def column(arrays, name):
 
 
 def picked(array, picks):
-    """Returns the elements of rows, see join_rows.Picks; -1 gives a masked element."""
+    """Returns the elements in the rows that `picks`, a join_rows.Picks, selects; the row -1 gives a
+    masked element."""
     import numpy
 
     if not picks.has_gaps:

@@ -131,7 +131,7 @@ def keep(frame, mask):
 
 
 def take(frame, order):
-    """Returns the rows with these numbers."""
+    """Returns the rows with the numbers in `order`, in this order."""
     return frame.iloc[order]
 
 
@@ -152,8 +152,8 @@ def order_of_keys(left, right):
 
 
 def picked(series, picks):
-    """Returns the elements of rows, see join_rows.Picks; -1 gives pandas' missing value for the
-    type."""
+    """Returns the elements in the rows that `picks`, a join_rows.Picks, selects; the row -1 gives
+    pandas' missing value for the type."""
     import numpy
     import pandas
 

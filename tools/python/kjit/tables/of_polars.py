@@ -82,7 +82,7 @@ def keep(frame, mask):
 
 
 def take(frame, order):
-    """Returns the rows with these numbers."""
+    """Returns the rows with the numbers in `order`, in this order."""
     return frame[order]
 
 
@@ -91,7 +91,8 @@ def column(frame, name):
 
 
 def picked(series, picks):
-    """Returns the elements of rows, see join_rows.Picks; -1 gives a missing value."""
+    """Returns the elements in the rows that `picks`, a join_rows.Picks, selects; the row -1 gives a
+    missing value."""
     import polars
 
     if picks.numbers is None:

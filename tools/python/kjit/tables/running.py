@@ -194,7 +194,8 @@ def run(function, columns, length, args=(), is_row=True, device=None):
 
 
 def _of_row(error, made, given, start):
-    """Returns the error of a thread with the number of the row."""
+    """Returns the error that a thread raised, with the number of the thread's row in the
+    message."""
     import numpy
 
     from .._errors import name_element

@@ -53,8 +53,8 @@ def _paths(source, format):
 
 
 class Scan:
-    """The rows of files after some steps, see `scan_table`. A method that returns a Scan reads no
-    file."""
+    """The rows of files after steps such as `filter` and `assign`, see `scan_table`. A method that
+    returns a Scan reads no file."""
 
     def __init__(self, dataset, steps, batch_rows, device):
         self._dataset, self._steps, self._batch_rows, self._device = dataset, steps, batch_rows, device
@@ -154,7 +154,7 @@ class Scan:
         return Table(native, of_arrow, of_arrow.columns_of(native, has_flags=True), native.num_rows, self._device)
 
     def _run(self, batch):
-        """Returns a batch after all steps."""
+        """Applies all steps of the scan to a batch and returns the result."""
         for method, arguments, keywords in self._steps:
             batch = getattr(self._table(batch), method)(*arguments, **keywords)
         return batch

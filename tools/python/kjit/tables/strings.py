@@ -91,7 +91,8 @@ class Texts:
         return isinstance(self.static.value(node), str)
 
     def text_is(self, node, text, operator, literal):
-        """Returns the comparison of a text, which may be None or NaN, with a literal."""
+        """Returns the syntax tree that compares a text, which may be None or NaN, with a
+        literal."""
         value, code = self.pair(text), self.pair(literal)
         parts = [ast.Subscript(pair, ast.Constant(0), ast.Load()) for pair in (value, code)]
         there = ast.Subscript(copied(value), ast.Constant(1), ast.Load())
