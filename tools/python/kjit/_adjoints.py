@@ -10,12 +10,12 @@ _MOST_CHOSEN = 64  # maximum number of chosen parameters, the same as in the ker
 def adjoint(kernel, wrt=None):
     """Returns the adjoint of a kernel, for reverse-mode differentiation. The adjoint is a kernel
     that takes the derivatives with respect to the arrays that the given kernel writes, and computes
-    the derivatives with respect to the arrays and numbers that it reads.
+    the derivatives with respect to the arrays and numbers that the given kernel reads.
 
     The body of the kernel must consist of loops over a grid_range, or its threads must work on different elements. The
     adjoint has the kernel's parameters, followed by an array of derivatives for each chosen parameter. A launch reads
-    the derivatives with respect to the written arrays. It adds the derivatives with respect to the values that the
-    kernel reads to the other arrays of derivatives. The derivative of a number is an array with one element.
+    the derivatives with respect to the written arrays. To the other arrays of derivatives it adds the derivatives with
+    respect to the values that the kernel reads. The derivative of a number is an array with one element.
 
     wrt: the names or positions of the chosen parameters, which must include the written arrays.
     Without wrt, each launch chooses the arrays of floats among its arguments. Raises TypeError if
@@ -115,7 +115,7 @@ class _ByArguments:
         return self._last
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
-        """Returns the code of the adjoint of the last launch. See Kernel.inspect."""
+        """Returns the code of the adjoint that was launched last. See Kernel.inspect."""
         if self._last is None:
             raise ValueError(f"kjit.adjoint: launch {self!r} first, or choose its parameters by wrt")
         return self._last.inspect(stage, signature, target, lines)

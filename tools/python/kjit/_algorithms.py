@@ -1,5 +1,5 @@
-"""Calls kjit's algorithms. Defines the forms of operands, operators and results, plans, and
-`map`."""
+"""Calls kjit's algorithms. Converts operands, operators and results for the extension, and defines
+plans and `map`."""
 
 import functools
 import sys
@@ -45,7 +45,7 @@ def _of_partial(partial, word):
 
 
 def _without_defaults(function, count):
-    """Returns the func for calls with `count` arguments; later parameters have their defaults, which become constants."""
+    """Returns the func for calls with `count` arguments. The defaults of the remaining parameters become constants."""
     code, defaults = function.py_func.__code__, function.py_func.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
     values = dict(zip(names[len(names) - len(defaults) :], defaults))
@@ -139,8 +139,8 @@ class Computed:
 
 def computed(function, shape, *arrays):
     """Returns an operand whose elements are computed on demand. An algorithm that needs element (i, j) calls
-    `function(i, j, *arrays)` and allocates no array. As `out=`, the function is called as `function(i, j, value,
-    *arrays)` for every result and must store `value` itself.
+    `function(i, j, *arrays)` and allocates no array. If the operand is passed as `out=`, the algorithm calls
+    `function(i, j, value, *arrays)` for every result, and the function must store `value` itself.
 
     shape is an integer or a tuple with up to 8 integers. arrays are extra arguments, arrays or numbers; a Python int is
     passed as i64 and a float as f64.
@@ -155,8 +155,8 @@ def computed(function, shape, *arrays):
 
 
 def _is_foreign(x):
-    """Returns whether x is an array of another library outside host memory. An array of kjit.cuda counts even if its device is the
-    CPU, so that a program has the same results as on a GPU."""
+    """Returns whether x is an array of another library outside host memory. An array of kjit.cuda counts as one even if its device
+    is the CPU, so that a program has the same results as on a GPU."""
     if isinstance(x, _kjit.Array) or hasattr(x, "__array_struct__"):
         return False
     place = getattr(x, "__dlpack_device__", None)
@@ -432,12 +432,12 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     combined with each element of the second, and so on, and the result shape is the concatenated operand shapes.
 
     signature gives core dimensions, "(m,n),(n)->(m)". `function` then receives views of the last dimensions of operands
-    and results. The results are its last arguments, which it writes. All other dimensions broadcast. A result with `()`
-    is an array with one element. dtype is the type of new results; with core dimensions the default is the common type
-    of the operands. options: see `kjit.reduce`.
+    and results. The results are its last arguments, which it writes. All other dimensions broadcast. A result with the
+    core dimensions `()` is an array with one element. dtype is the type of new results; with core dimensions the
+    default is the common type of the operands. options: see `kjit.reduce`.
 
-    Raises ArgumentError for shapes that do not broadcast and results that overlap operands, TypingError for the type
-    that `function` returns, and ParseError for an invalid signature.
+    Raises ArgumentError for shapes that do not broadcast and results that overlap operands, TypingError if
+    `function` returns an unsuitable type, and ParseError for an invalid signature.
     """
     if not isinstance(signature, (str, type(None))):
         raise TypeError(f'a signature must be a string such as "(n),(n)->()", not {type(signature).__name__}')
@@ -487,7 +487,7 @@ def find_failing(call, operands):
 
 def of_element(error, name, function, operands, **options):
     """Converts the error of a thread to an error of an elementwise function. operands is None if the caller does not
-    need the element."""
+    need the index of the failing element."""
     element = None if operands is None else find_failing(lambda *o: map(function, *o, **options), operands)
     return name_element(error, name, element).with_traceback(None)
 

@@ -11,8 +11,8 @@ def _is_aligned(array):
 
 
 def copies(values):
-    """Returns (the values with copies of the unaligned arrays, a function that copies the elements
-    back), or None if all arrays are aligned."""
+    """Returns (the values, with copies in place of the unaligned arrays, a function that copies the
+    elements back), or None if all arrays are aligned."""
     numpy = sys.modules.get("numpy")
     if numpy is None or all(not isinstance(v, numpy.ndarray) or v.dtype.names or _is_aligned(v) for v in values):
         return None

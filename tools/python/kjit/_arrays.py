@@ -94,7 +94,8 @@ def array(source, dtype=None, device=None):
 
 def from_dlpack(source):
     """Returns an array that shares the memory of another library's array. `source` has __dlpack__ or __cuda_array_interface__. A read-only
-    source gives a read-only array. Raises TypeError if it has neither, and ArgumentError if its description is inconsistent."""
+    source gives a read-only array. Raises TypeError if `source` has neither method, and ArgumentError if its description is inconsistent.
+    """
     return _kjit.import_array(_state.context(), source)
 
 
@@ -174,7 +175,7 @@ def _is_attached():
 
 
 if not _is_attached():
-    # kjit.numpy is imported at the first use of one of them.
+    # kjit.numpy is imported when the program first uses one of these operators or methods.
     _kjit.set_indexing(_get_item, _set_item)
     for _name in (*(f"__{word}__" for word in _OPERATORS.split()), *_METHODS.split()):
         setattr(_kjit.Array, _name, _forward(_name))

@@ -154,8 +154,8 @@ def _measure(call, wait, seconds):
 
 
 def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size_name="n", amount=None, unit=None):
-    """Measures functions for several sizes, each by the minimum time of many calls, and returns a
-    Benchmark.
+    """Measures the run times of functions for several sizes and returns a Benchmark. Each time is
+    the minimum over many calls.
 
     functions: a callable, a list of callables, or a dictionary from labels to callables: kernels,
     funcs or any other functions. arguments(n): returns the tuple of arguments for size n. devices:

@@ -80,7 +80,7 @@ class Composed:
         known, shapes = self.__dict__["known"], dict(self._shapes_of(self._given, (Shape, Member)))
         code = self.py_func.__code__
         rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 0x04 else None
-        spread = 0 if rest in known else None  # *args that received no arguments
+        spread = 0 if rest in known else None  # 0 if *args received no arguments
         whole = modules.Specialized(self, self.py_func, known, shapes, spread)
         name = builder.function(whole, "func")
         builder.write_all()

@@ -203,7 +203,7 @@ class Derivative(Function):
         return Derivative, (self._word, self._of, self._numbers)
 
     def innermost(self):
-        """Returns the Python func that is derived, also for a derivative of a derivative."""
+        """Returns the Python func that is differentiated, also for a derivative of a derivative."""
         return self._of.innermost() if isinstance(self._of, (Derivative, _Entry)) else self._of
 
     def _parameters(self):
@@ -413,7 +413,7 @@ class Derivative(Function):
         return self._reverse(given, (), floats, arrays, leading=1)
 
     def returns_value(self):
-        """Returns whether the derived function returns a value."""
+        """Returns whether the differentiated function returns a value."""
         return bool(self._of._made_module().returned)
 
     def _call_vjp(self, given, rest, floats, arrays):
@@ -474,8 +474,8 @@ class Derivative(Function):
 
 
 def value_and_grad(function, *numbers):
-    """Returns a func that computes the value of `function` and its derivatives: `(value, by x, by
-    y)` for `function(x, y)`.
+    """Returns a func that computes the value of `function` and its derivatives: `(f, df/dx, df/dy)`
+    for a function `f(x, y)`.
 
         kjit.value_and_grad(lambda x, y: x * y)(2.0, 3.0)    # (6.0, 3.0, 2.0)
 

@@ -712,7 +712,8 @@ def _in_order(function, args, keywords):
 
 
 def _split(thing, args, keywords):
-    """Returns (function, its arguments, the size or None)."""
+    """Splits the arguments of a call into those of one random number and the size. Returns (the
+    function in this module, its arguments, the size or None)."""
     name, functions = _entry(thing)
     if name in ("rand", "randn") and args:
         return functions[0], (), args

@@ -196,7 +196,8 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(self.keep("object", node.value), node) if is_object else node
 
     def visit_Call(self, node):
-        """Compiles a called Python function, as in functions that are compiled as a whole."""
+        """Makes a called Python function an njit function, because functions that are compiled as a
+        whole compile their callees, too. Replaces other functions by Numba's variants."""
         thing = self.finder.names.value(node.func)
         if (
             isinstance(thing, types.FunctionType)

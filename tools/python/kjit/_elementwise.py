@@ -7,8 +7,8 @@ from ._derivatives import Derivative, make
 
 
 class Elementwise:
-    """An elementwise function and the funcs of its derivatives. Each is mapped over numbers and
-    arrays of one shape."""
+    """An elementwise function and the funcs of its derivatives. kjit.map applies them to numbers
+    and arrays of one shape."""
 
     def __init__(self, function, word):
         self.function = function if isinstance(function, Derivative) else function_of(function, f"what {word} takes")

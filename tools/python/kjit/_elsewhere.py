@@ -45,8 +45,8 @@ func record_number(v, at, words) {{
 
 
 def _for_items(name, item):
-    """Returns the text of a func that records a value. For a tuple, it calls the func `item` with
-    each item."""
+    """Returns the text of a func that records a value. If the value is a tuple, the func calls the
+    func `item` for each item."""
     return f"""
 func {name}(v, at, words) {{
   if is_tuple(v) {{
@@ -59,13 +59,15 @@ func {name}(v, at, words) {{
 }}"""
 
 
-# A derivative returns a tuple, whose first item is a tuple if the derived func returns a tuple.
+# A derivative returns a tuple, whose first item is a tuple if the differentiated func returns a
+# tuple.
 _RECORD_ITEM = Text("record_item", _for_items("record_item", "record_number"), (_RECORD_NUMBER,))
 _RECORD = Text("record_value", _for_items("record_value", "record_item"), (_RECORD_ITEM, _RECORD_NUMBER))
 
 
 class _Recorder(Function):
-    """The func that calls another func and records its result, for one number of arguments."""
+    """A func with a fixed number of arguments that calls another func with them and records the
+    result."""
 
     def __init__(self, of, count):
         for name in ("py_func", "_options", "_bits", "_device", "_rules", "is_typed", "__name__", "__qualname__", "__module__"):

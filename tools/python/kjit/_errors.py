@@ -9,12 +9,12 @@ from . import _kjit, _phrases, _state
 class Error(Exception):
     """Base class of all kjit exceptions.
 
-    `status` is the libkjit status name. `code` names an error that kjit itself handles, such as
-    "ARRAY_AS_NUMBER", or is None. `file`, `line` and `column` (starting at 1) locate the error in the Python
-    source, or are None. `message` is the message alone; str() adds the location, the source line and a caret. In a
-    KernelError, `block` and `thread` are the (x, y, z) indices of the failing thread, and `text` is the message of
-    raise or assert. `thread` is None if a whole block failed. In other errors all three are None. If the program raised
-    the exception, `args` are the arguments of the program.
+    `status` is the libkjit status name. `code` names an error that kjit itself handles, such as "ARRAY_AS_NUMBER", or
+    is None. `file`, `line` and `column` (starting at 1) locate the error in the Python source, or are None. `message`
+    is the message alone; str() adds the location, the source line and a caret. In a KernelError, `block` and `thread`
+    are the (x, y, z) indices of the failing thread, and `text` is the message of raise or assert. `thread` is None if a
+    whole block failed. In other errors all three are None. If the program raised the exception, `args` are the
+    arguments that the program passed to it.
     """
 
     __module__ = "kjit"
@@ -40,7 +40,8 @@ class Error(Exception):
 
 
 class ProgramError(Error):
-    """Base class of the exceptions for programs that kjit rejects: their code, their types, and the types of their arguments."""
+    """Base class of the exceptions for programs that kjit rejects because of their code, their types or the types of their
+    arguments."""
 
     __module__ = "kjit"
 
@@ -172,8 +173,8 @@ def _find_raise(place):
 
 
 def _own_arguments(failure, place, text):
-    """Returns the arguments of the program's own exception, for `raise ValueError("neg", 3)` or `assert x, "text"`, or
-    None."""
+    """Returns the arguments of the exception that a `raise ValueError("neg", 3)` or `assert x, "text"` of the program
+    raises, or None for other failures."""
     if failure == _RAISE:
         return _find_raise(place)[1]
     return (text,) if FAILURES.get(failure) is AssertionError and text else None
@@ -247,8 +248,8 @@ def make(status, diagnostics):
     """Returns the exception for a status and diagnostics of libkjit; the extension calls this function.
 
     Each diagnostic is a tuple (severity, file, line, column, message, source line, code). The message is a list of strings
-    and phrases, as _phrases.in_python takes it. For a failing thread, (failure
-    number, block, thread, text) follows; thread is None if a whole block failed.
+    and phrases, as _phrases.in_python takes it. If a thread failed, the tuple has four more items: failure number, block,
+    thread and text. thread is None if a whole block failed.
     """
     texts, first, failure, first_code, where = [], None, None, None, None
     unresolved = next(filter(None, (_unresolved(row[4]) for row in diagnostics)), None)

@@ -57,7 +57,7 @@ def reduced(formula):
     end = part.start()
     axis = _AXIS.fullmatch(formula, comma + 1, end) if comma is not None else None
     if comma is not None and axis is None:
-        return None, None, formula  # another function with this name, for which the formula itself reports an error
+        return None, None, formula  # not the arguments of a reduction; the formula itself reports the error
     start, stop = found.end(), end if comma is None else comma
     return found[1], axis and int(axis[1]), " " * start + formula[start:stop]
 
@@ -88,7 +88,7 @@ def variable(name, frame):
 
 
 def with_constants(formula, frame):
-    """Replaces variables that are strings, and lists after `in`, by literals."""
+    """Replaces `@` variables that hold strings, and lists after `in`, by literals."""
 
     def replaced(match):
         if match[2] is None:  # a string or a quoted name

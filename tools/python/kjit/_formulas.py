@@ -373,8 +373,8 @@ class _Run:
 
     def _writes_to(self, out):
         """Returns whether the formula can write its values directly to `out`, without a temporary
-        array: `out` has the layout of the result, and no column overlaps it. A column may have the
-        same memory, because each row is read before it is written."""
+        array: `out` has the layout of the result, and no column overlaps it. A column may have
+        exactly the memory of `out`, because each row is read before it is written."""
         import numpy
 
         if type(out) is not numpy.ndarray or self.flags & (_NULLABLE | _TEXT | _TIMESTAMP | _DURATION):

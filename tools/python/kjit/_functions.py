@@ -53,7 +53,8 @@ def _attributes(options):
 
 
 def _own_rules(options):
-    """Returns the functions that compute the derivatives of a func, by the attribute that names them."""
+    """Returns a dictionary from "jvp" and "vjp" to the program's functions that compute these
+    derivatives of a func."""
     rules = {word: options[word] for word in ("jvp", "vjp") if options.get(word) is not None}
     for word, rule in rules.items():
         if isinstance(rule, Kernel) or not callable(rule):
@@ -133,7 +134,8 @@ class _Compiled:
                         # the translation has loaded the module, because the program uses kjit.cuda.fp8
                         if has_float8 != (_FLOAT8 in sys.modules):
                             self._made = self._write()
-                    except Error as error:  # the error belongs to the program
+                    # the traceback inside kjit is dropped, because the error belongs to the program
+                    except Error as error:
                         raise error.with_traceback(None) from None
                     finally:
                         _kjit.end_work(work)
@@ -275,10 +277,10 @@ class Kernel(_Compiled, _kjit.Kernel):
 
     @property
     def specializations(self):
-        """Returns a list of the compiled specializations, in order, followed by those for tuples and functions. Each is
-        a dictionary with `signature`, `facts`, `target`, `registers`, `shared_bytes`, `local_bytes`, `max_threads`,
-        `launches`, `code_bytes`, `compile_time_ns` and `is_plain`, and for the CPU `stack_bytes`, `vector_bits` and
-        `block_bytes`.
+        """Returns a list of the compiled specializations, in the order of their compilation, followed by those for
+        tuples and functions. Each is a dictionary with `signature`, `facts`, `target`, `registers`, `shared_bytes`,
+        `local_bytes`, `max_threads`, `launches`, `code_bytes`, `compile_time_ns` and `is_plain`, and for the CPU
+        `stack_bytes`, `vector_bits` and `block_bytes`.
         """
         variants = [variant for variant in self.__dict__.get("_variants", {}).values() if variant._is_loaded]
         own = [] if variants and not self._is_loaded else _kjit.list_specializations(*self._loaded_module())
@@ -375,7 +377,8 @@ class Function(_Compiled, _kjit.Function):
             return NotImplemented
         return _elsewhere.call(self, args, device)
 
-    _keeps_types = False  # whether results are NumPy scalars if a Python number would lose the type
+    # whether a result becomes a NumPy scalar if a Python number would lose its type
+    _keeps_types = False
 
     def _loaded_module(self):
         """Returns (module, name) for an algorithm, which runs in the context without checks."""

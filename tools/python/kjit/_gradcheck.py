@@ -4,8 +4,8 @@ import math
 
 from ._derivatives import Derivative, holds_float, is_array, make
 
-# Steps relative to the element: of central differences, whose error the extrapolation from two
-# steps reduces, and of the complex step.
+# Step sizes relative to the element, for central differences (the extrapolation from two steps
+# reduces their error) and for the complex step.
 _STEP = 1e-4
 _COMPLEX_STEP = 1e-30
 # The number of halvings of the step in the search for a kink or jump.

@@ -322,7 +322,8 @@ def _is_record(value):
 
 
 def _values(parts, kind):
-    """Returns the values that the parts kept of one variable, in order."""
+    """Returns the values of one variable that the parts of the loop have stored, in the order of
+    the parts."""
     import numpy
 
     name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
@@ -338,7 +339,8 @@ def _plain(value):
 
 
 def _join(first, values, operator, begin):
-    """Returns the value of a reduction: its value before the loop combined with the sums of all parts, in order."""
+    """Returns the value of a reduction: its value before the loop combined with the values of all parts, in their
+    order."""
     import numpy
 
     joined = getattr(numpy, operator)
@@ -359,7 +361,7 @@ def _begin_array(first, begin, operator, parts):
 
 
 def _join_arrays(first, sums, operator, begin):
-    """Returns the value of an array reduction, which is changed in place like with `+=`."""
+    """Changes the array of a reduction in place, as `+=` does, and returns the array."""
     import numpy
 
     joined = getattr(numpy, operator)

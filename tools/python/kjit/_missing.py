@@ -46,7 +46,7 @@ _STUBS = _stub.__code__.co_code, _documented_stub.__code__.co_code
 
 
 def refuse_stub(function, node, source):
-    """Rejects the call of a function of Numba whose body is empty, because Numba's compiler implements it."""
+    """Rejects the call of a Numba function that has an empty body, because Numba's compiler implements it."""
     code = getattr(function, "__code__", None)
     packages = str(getattr(function, "__module__", "")).split(".")
     is_of_numba = packages[0] == "numba" and packages[1:2] != ["tests"]  # numba.tests has programs for the compiler
@@ -109,8 +109,8 @@ class OpenModule(types.ModuleType):
         return missing(name, self.__name__, f"kjit has no {self.__name__}.{name}")
 
 
-# numba.experimental.structref and numba.extending. Definitions of structures and other types of a
-# program do nothing.
+# Names of numba.experimental.structref and numba.extending. A program's definitions of structures
+# and other types do nothing.
 _STRUCTS = "kjit has no classes in compiled code (numba.experimental): use records"
 STRUCTREF = {
     "StructRefProxy": missing("StructRefProxy", "numba.experimental.structref", _STRUCTS),
@@ -172,6 +172,6 @@ numba.typed.typeddict""".split()
 
 
 def jitclass(class_or_spec=None, spec=None):
-    """numba.experimental.jitclass. Constructing an object of the class raises an error."""
+    """Replaces numba.experimental.jitclass. Constructing an object of the class raises an error."""
     make = _instead("class in compiled code (numba.experimental.jitclass): use records, which `jitclass` does not make")
     return make(class_or_spec) if isinstance(class_or_spec, type) else make

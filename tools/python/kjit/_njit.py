@@ -211,8 +211,8 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
         return not self._wants_driver and self._decide(self._splitter.has_code)
 
     def _decide(self, question):
-        """Returns the result of `question`, a function that examines the body. For a recursive call it returns True, so that the
-        rest of the body decides."""
+        """Returns the result of `question`, a function that examines the body. If the body calls the function itself, returns
+        True for this call, so that the rest of the body decides."""
         deciding = _deciding.__dict__.setdefault("functions", [])
         if any(self is function for function in deciding):
             return True
@@ -284,7 +284,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
 
     def _call_constants(self, error, *args, **keywords):
         """Calls a function that can only be compiled for constants or functions as arguments. For
-        other arguments it raises the original error."""
+        other arguments it raises `error`."""
         args = self._bind(args, keywords)
         if all(shape_of(value, True, True) is None for value in args):
             raise error

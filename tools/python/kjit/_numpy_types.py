@@ -128,7 +128,7 @@ def _made(name):
 
 def _scan(name):
     def scan(array, *args, **keywords):
-        """Computes the scan without widening unsigned integers."""
+        """Computes cumsum or cumprod without widening unsigned integers."""
         import numpy
 
         is_unsigned = isinstance(array, numpy.ndarray) and array.dtype.kind == "u" and not args and not keywords
@@ -139,7 +139,8 @@ def _scan(name):
 
 def _moment(name):
     def moment(array, *args, **keywords):
-        """Computes the moment of float elements in float64, also for float32."""
+        """Computes the mean, variance or standard deviation of floats in float64, also for float32.
+        """
         import numpy
 
         is_plain = isinstance(array, numpy.ndarray) and array.dtype.kind == "f" and not args and not keywords

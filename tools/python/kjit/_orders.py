@@ -63,8 +63,8 @@ def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0
 def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Sorts each segment of x, an array with one dimension, separately. Segment i has the elements offsets[i] to
     offsets[i + 1] - 1. Elements outside all segments keep their positions. With `values` the result is a pair, as in
-    `kjit.sort_pairs`. out is an array, or a tuple of two with values. Raises KernelError if offsets decrease or are out
-    of bounds. Other parameters: see `kjit.sort`."""
+    `kjit.sort_pairs`. out is an array or, with `values`, a tuple of two arrays. Raises KernelError if offsets decrease
+    or are out of bounds. Other parameters: see `kjit.sort`."""
     own = _order(descending, begin_bit, end_bit) | {"options": options}
     last = x, perhaps(values), offsets, Plain(less_of(less))
     if values is None:
@@ -209,14 +209,14 @@ def set_union(x, y, less=None, *, descending=False, out=None, **options):
 
 
 def set_intersection(x, y, less=None, *, descending=False, out=None, **options):
-    """Returns the elements that are in both arrays, min(m, n) times each. result in out needs space for as many
-    elements as the shorter array has. Other parameters: see `kjit.set_union`."""
+    """Returns the elements that are in both arrays, min(m, n) times each. In out, result needs space for as
+    many elements as the shorter array has. Other parameters: see `kjit.set_union`."""
     return _set("set_intersection", x, y, less, descending, out, options)
 
 
 def set_difference(x, y, less=None, *, descending=False, out=None, **options):
-    """Returns the elements of x that are not in y, max(m - n, 0) times each. result in out needs space for as
-    many elements as x has. Other parameters: see `kjit.set_union`."""
+    """Returns the elements of x that are not in y, max(m - n, 0) times each. In out, result needs space for
+    as many elements as x has. Other parameters: see `kjit.set_union`."""
     return _set("set_difference", x, y, less, descending, out, options)
 
 

@@ -43,7 +43,7 @@ class Definition:
         if not is_of:
             return None
         made = self.define(*kinds, **keywords)
-        if isinstance(made, tuple):  # Numba also takes (signature, implementation)
+        if isinstance(made, tuple):  # Numba also accepts the pair (signature, implementation)
             made = made[-1]
         if made is not None:
             self._check(made)
@@ -89,7 +89,7 @@ def _difference(wanted, found):
 
 
 def _by_default(parameters):
-    """Returns the parameters without and with defaults, except *args."""
+    """Returns (the parameters without defaults, the parameters with defaults), except *args."""
     plain = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
     return plain, [p for p in parameters if p.default is not p.empty]
 
@@ -138,7 +138,8 @@ def _cost(wanted, found):
 
 
 def _cost_of_one(wanted, found):
-    """Returns (conversions that can lose values, other conversions, wider types), or None."""
+    """Returns the cost for one argument, which counts (conversions that can lose values, other
+    conversions, conversions to wider types), or None."""
     import numpy
 
     from .cuda import types
@@ -179,8 +180,8 @@ class Overloads:
         self.calls = {}  # the Calls by their forms, the newest last
 
     def for_target(self, target):
-        """Returns the definitions for a target. Implementations for the target itself come before generic implementations, and
-        later ones before earlier ones."""
+        """Returns the definitions for a target. Definitions for the target itself come before generic definitions, and later
+        definitions before earlier definitions."""
         words = _TARGETS[target]
         found = [d for d in reversed(self.definitions) if d.target in words]
         return sorted(found, key=lambda d: d.target == "generic")
@@ -352,7 +353,7 @@ def type_of(text):
 
 
 def tests_of(name, text):
-    """Yields the conditions of the kernel IR under which a parameter has a type."""
+    """Yields conditions in the kernel IR. A parameter has the type if all of them are true."""
     if text.startswith("("):
         items = list(split(text[1:-1]))
         yield from (f"is_tuple({name})", f"len({name}) == {len(items)}")

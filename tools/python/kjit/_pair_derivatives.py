@@ -47,8 +47,8 @@ class _PairFunction(Function):
 
 
 def _made(function, key, make):
-    """Returns the func that `make` makes for a function and a key. The function stores the func, so
-    that each func is compiled only once."""
+    """Returns the func that `make` makes for a function and a key. The func is an attribute of the
+    function, so that it is compiled only once."""
     known = function.__dict__.setdefault("_of_pairs", {})
     if key not in known:
         known[key] = make()
@@ -153,8 +153,8 @@ def _pairs_of(of, x, ys, arguments, operator, options):
 
 @recorded
 def slopes(function, x, ys, g, arguments, numbers, options):
-    """Returns the derivatives of sums over pairs by the parameters with the given numbers, as
-    `kjit.pairs_gradient` does. g: the derivative with respect to the sums."""
+    """Returns the derivatives of sums over pairs with respect to the parameters with the given
+    numbers, as `kjit.pairs_gradient` does. g: the derivative with respect to the sums."""
     arguments = tuple(as_number(a) for a in arguments)
     return _pairs.pairs_gradient(function, x, ys, "add", cotangents=g, by=numbers, arguments=arguments, **options)
 

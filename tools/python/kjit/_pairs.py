@@ -59,7 +59,7 @@ def pairs(
     arrays, `out` is a tuple with the same length, and a single pass computes all results.
 
     options: see `kjit.reduce`. Raises ArgumentError for shapes that do not match, and if y has no rows and the operator
-    has no identity; TypingError for the type that the function returns; UnsupportedError for rows of more than 4096
+    has no identity; TypingError if the function returns an unsuitable type; UnsupportedError for rows of more than 4096
     bytes.
     """
     inner = _of_rows(function, y, arguments)
@@ -99,7 +99,7 @@ def _in_f32(x, options):
 
 
 def _as_narrow(x, like, options):
-    """Returns x in the type of another operand, if that is f16 or bf16."""
+    """Returns x in the type of `like` if this type is f16 or bf16, and otherwise x itself."""
     kind = _narrow(like)
     return map(_same, x, dtype=kind, **_of_stream(options)) if kind and _narrow(x) != kind else x
 
@@ -147,9 +147,9 @@ def pairs_gradient(
     parameters with floats. A derivative has the shape of its operand. An array in `arguments` can have up to 64
     elements.
 
-    operator is "add", "mean", "logaddexp", "max" or "min". For max and min, the first of equal values has the
-    derivative. result is the result of `kjit.pairs` for "logaddexp", or the result of "argmax" or "argmin" for "max"
-    and "min". If it is None, it is computed again.
+    operator is "add", "mean", "logaddexp", "max" or "min". For max and min, the derivative belongs to the first of
+    equal values. result is the result of `kjit.pairs` for "logaddexp", or the result of "argmax" or "argmin" for
+    "max" and "min". If result is None, the function computes it again.
 
         gx, gy = kjit.pairs_gradient(lambda x, y, i, j: kjit.exp(-((x - y) ** 2)), x, y, cotangents=np.ones(len(x)))
 

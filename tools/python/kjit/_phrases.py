@@ -107,7 +107,7 @@ def argument_of(parts, phrase):
 
 
 def as_in_libkjit(parts):
-    """Returns a message as libkjit has it."""
+    """Returns a message in libkjit's own words."""
     return "".join(part[1] if isinstance(part, tuple) else part for part in parts)
 
 

@@ -103,8 +103,8 @@ class _Packer:
         return type(thing), self.number(thing.py_func, self.functions, self.pack_function), thing._options
 
     def space(self, names):
-        """Returns the number of a dictionary of globals. Functions of one module share one
-        dictionary after unpickling, too."""
+        """Returns the number of a dictionary of globals. Functions that share a dictionary also
+        share one after unpickling."""
         if id(names) not in self.numbers:
             self.numbers[id(names)] = len(self.spaces)
             self.spaces.append({"__name__": ("value", names.get("__name__", "kjit_unpickled"))})

@@ -88,10 +88,10 @@ class CSR:
     data[k] in column indices[k]. `data`, `indices` and `indptr` are arrays with SciPy's names, which are not copied;
     `shape` is (rows, columns). Entries with the same row and column are added.
 
-    `kjit.csr` creates matrices; the constructor takes the arrays. Products do not check indices, and wrong indices
-    would read other memory. The constructor therefore checks the indices, which waits for the device; check=False omits
-    the check. Later changes to the arrays are not checked, see `check`. options of the check: see `kjit.reduce`. Raises
-    ArgumentError for a wrong index or shape, and TypingError for wrong types.
+    `kjit.csr` creates matrices from other forms; the constructor takes these arrays. Products do not check indices, and
+    wrong indices would read memory outside of the arrays. The constructor therefore checks the indices, which waits for
+    the device; check=False omits the check. Later changes to the arrays are not checked, see `check`. options of the
+    check: see `kjit.reduce`. Raises ArgumentError for a wrong index or shape, and TypingError for wrong types.
     """
 
     def __init__(self, data, indices, indptr, shape, *, check=True, **options):
@@ -133,8 +133,8 @@ class CSR:
     def dot(self, x, *, out=None, **options):
         """Returns the matrix product with an array x, `A @ x`. x has the shape (columns,) or (columns, n) and the type of
         data; the result has the shape (rows,) or (rows, n). options: see `kjit.reduce`. If x is a sparse matrix, the result
-        is a `kjit.CSR`, and there are no options. Raises ArgumentError for shapes, TypingError for different types, and
-        KernelError if `indptr` decreases."""
+        is a `kjit.CSR`, and there are no options. Raises ArgumentError for shapes that do not match, TypingError for
+        different types, and KernelError if `indptr` decreases."""
         if _is_sparse(x):
             from ._sparse_product import product
 
@@ -197,7 +197,8 @@ class CSR:
     def multiply(self, other):
         """Returns the elementwise product as a matrix. other is a number, an array that broadcasts to the shape of the
         matrix, or a sparse matrix with the same shape. `A.dot(x)` is the matrix product. Elements without an entry stay
-        0, also where `other` is not finite. The call waits for the number of entries. Raises ArgumentError for shapes."""
+        0, also where `other` is not finite. The call waits for the number of entries. Raises ArgumentError for shapes
+        that do not match."""
         from ._sparse_elements import multiplied
 
         return multiplied(self, other)
@@ -208,8 +209,8 @@ class CSR:
         return absolute(self)
 
     def sum(self, axis=None, dtype=None):
-        """Returns the sum of all elements, or an array with the sums along an axis, as `numpy.sum` of the dense matrix.
-        axis is 0, 1 or None."""
+        """Returns the sum of all elements, or an array with the sums along an axis, like `numpy.sum` of the dense
+        matrix. axis is 0, 1 or None."""
         from ._sparse_elements import summed
 
         return summed(self, axis, dtype)
@@ -222,8 +223,8 @@ class CSR:
 
     def max(self, axis=None):
         """Returns the largest element, or a dense array with the largest elements along an axis.
-        Elements without an entry count as 0. The call waits. Raises ValueError if there are no
-        elements."""
+        Elements without an entry count as 0. The call waits for the device. Raises ValueError if
+        there are no elements."""
         from ._sparse_elements import extremum
 
         return extremum(self, axis, "max")
@@ -243,7 +244,7 @@ class CSR:
 
     def astype(self, dtype):
         """Returns the matrix with its elements converted to a type. Entries with the same row and
-        column are added first. The call waits."""
+        column are added first. The call waits for the device."""
         from ._sparse_elements import converted
 
         return converted(self, dtype)
@@ -280,8 +281,8 @@ class CSR:
 
     def to_coo(self, **options):
         """Returns (data, rows, columns) with the value, row and column of each entry. Elements that belong to no row in
-        `indptr` are not entries. The call waits for `indptr`. options: see `kjit.reduce`. The result of a plan is rows,
-        in which elements without an entry keep their values."""
+        `indptr` are not entries. The call waits for `indptr`. options: see `kjit.reduce`. With plan=True, the result is
+        only the array rows, whose elements without an entry keep their values."""
         outcome = perform("csr_to_coo", 1, self._arguments(), options=options)
         if isinstance(outcome, Plan):
             return outcome
@@ -306,7 +307,8 @@ def _is_sparse(x):
 
 
 def _is_factor(x):
-    """Returns whether an object multiplies a matrix like a number."""
+    """Returns whether an object is a number or an array without dimensions, by which a matrix can
+    be multiplied."""
     return isinstance(x, (int, float, complex)) or getattr(x, "shape", None) == () and hasattr(x, "dtype")
 
 
@@ -324,7 +326,7 @@ def csr(source, shape=None, *, device=None, check=True, **options):
 
     Indices are i32 or i64. device copies the arrays to a device, "cuda"; None leaves them where they are. check enables
     the check of indices for the first two sources, see `kjit.CSR`. options: see `kjit.reduce`. Raises ArgumentError or
-    TypingError for shapes, types or a wrong index, and KernelError for a coordinate outside the matrix.
+    TypingError for wrong shapes, types or indices, and KernelError for a coordinate outside the matrix.
     """
     if options.get("plan"):
         raise TypeError("kjit.csr does not support plan=True, because it waits for the number of entries")

@@ -19,8 +19,8 @@ def stop_profiler(device=None):
 
 @contextlib.contextmanager
 def profile_range(name):
-    """Returns a context manager or decorator whose block profilers show as a range with this name
-    on the thread's time line.
+    """Returns a context manager or decorator. Profilers show its block as a range with this name on
+    the thread's time line.
 
     Profilers that show NVTX ranges, such as Nsight Systems, receive the range. kjit adds ranges
     "kjit: code of KERNEL" for the compilation of a kernel or the loading of its code. Without such

@@ -121,7 +121,8 @@ def _choose(before):
 
 
 def _name(compiled):
-    """Returns "axpy (program.py:12)". A loop of a function has its own line."""
+    """Returns the name and the place of a function, "axpy (program.py:12)". For a loop of a
+    function, the line is that of the loop."""
     code, loop = compiled.py_func.__code__, getattr(compiled, "loop", None)
     line = code.co_firstlineno if loop is None else loop.statement.lineno
     return f"{compiled.py_func.__name__} ({os.path.basename(code.co_filename)}:{line})"

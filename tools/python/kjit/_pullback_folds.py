@@ -146,7 +146,7 @@ def _mark(after, before, i):
 
 def _back_of_extremes(x, y, g, axis, operator):
     """Returns the derivative with respect to x of a running maximum or minimum y. An element at which y changes
-    receives the derivatives of y up to the next change."""
+    receives the sum of the derivatives with respect to y from there to the next change."""
     count, late = x.shape[axis], slice(1, None)
     if not math.prod(x.shape):
         return zeros_as(x, x.shape, element_name(x))

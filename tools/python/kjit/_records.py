@@ -132,8 +132,8 @@ def name_of(dtype):
 
 
 def view_plainly(array):
-    """Returns a view with the buffer protocol, for an array of records, or for an array of dates as counts of their unit. Returns
-    None for another array."""
+    """Returns a view with the buffer protocol of an array of records or dates. The elements of a view of dates are counts of the
+    unit. Returns None for another array."""
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "kind", None) not in ("M", "m", "V") or not hasattr(array, "view"):
         return None

@@ -175,8 +175,9 @@ def is_function(value):
 
 
 def take_apart(value, items, after):
-    """Appends the parts of an argument to items. after receives functions to call after the launch. A record becomes an
-    array with one element, in place if its memory belongs to an array."""
+    """Appends the parts of an argument to items. after is a list, to which functions to call after the launch are
+    appended. A record becomes an array with one element. This array shares the record's memory if the memory belongs to
+    an array and is writable; otherwise it is a copy."""
     if isinstance(value, tuple):
         for item in value:
             if item is None or is_function(item) or is_type(item):

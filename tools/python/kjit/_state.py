@@ -91,9 +91,9 @@ def set_plain_code(kind):
     """Selects whether a first call runs plain code while the best code is compiled in the background.
     Plain code compiles in a fifth of the time and can take 100 times as long to run. kind is "never"
     (the default: a call waits for the best code), "equal" (plain code for kernels and functions whose
-    results have the same bits in both), or "always" (for all; until the best code is ready, floats can
-    differ in the last bits). It applies to all threads. The environment variable KJIT_PLAIN_CODE has
-    the initial value."""
+    results have the same bits as with the best code), or "always" (plain code for all; until the best
+    code is ready, floats can differ in the last bits). It applies to all threads. The environment
+    variable KJIT_PLAIN_CODE has the initial value."""
     global _plain_code
     number = _plain_kind(kind, "set_plain_code")
     with _lock:

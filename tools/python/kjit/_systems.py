@@ -15,10 +15,10 @@ _LEAST, _GREATEST = 2.0**-1022, 2.0**1023
 
 
 class LinearOperator:
-    """A matrix given by functions. `multiply(result, x)` stores its product with x in result. Both are kjit arrays on
-    the device of the solver, with shapes (rows,) and (columns,). `multiply_transposed` does the same for the transposed
-    matrix, for `kjit.lsmr`. The functions must queue their work on the stream of the solver, by default the default
-    stream of the device."""
+    """A matrix given by functions. `multiply(result, x)` stores the product of the matrix and x in result. result and x
+    are kjit arrays on the device of the solver, with shapes (rows,) and (columns,). `multiply_transposed` does the same
+    for the transposed matrix, for `kjit.lsmr`. The functions must queue their work on the stream of the solver, by
+    default the default stream of the device."""
 
     def __init__(self, shape, multiply, multiply_transposed=None):
         self.shape = tuple(shape)
@@ -32,7 +32,7 @@ class Solution(NamedTuple):
 
     - 0: the residual is within the tolerances,
 
-    - 1: no x has such a residual, and this x minimizes it,
+    - 1: no x has a residual within the tolerances, and this x minimizes the residual,
 
     - 2: the matrix is too ill-conditioned,
 

@@ -40,7 +40,7 @@ class _Portable:
 
 
 def _receive(digest, data):
-    """Returns the function with a digest. Each process unpickles a function once."""
+    """Returns the function that belongs to a digest. Each process unpickles a function once."""
     if digest not in _received:
         made = pickle.loads(data)
         _received[digest] = Shipped(made.py_func, data)

@@ -48,7 +48,7 @@ def _run(made, func, operands):
 
 class _Saved:
     """Saves the operands of a call for the backward pass. PyTorch detects if a saved tensor is
-    changed before."""
+    changed before the backward pass."""
 
     @staticmethod
     def save(ctx, operands):

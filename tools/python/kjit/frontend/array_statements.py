@@ -127,7 +127,8 @@ class ArrayStatements:
         return True
 
     def augment_if_array(self, statement, target, call, depth):
-        """Writes a compound assignment whose target is an array, which the call changes, or a number."""
+        """Writes a compound assignment to an array or a number, which the compiler decides. call: the
+        text of the call that changes an array."""
         self.put(depth, "if is_array(", target, ") {")
         self.put(depth + 1, call)
         self.put(depth, "} else {")

@@ -53,8 +53,8 @@ func array_load(at, x) {
     (_INDEX,),
 )
 SHAPE = Text("array_shape", "\nfunc array_shape(x) {\n  if is_array(x) { return x.shape }\n  return ()\n}")
-# The common extent of two shapes in dimension k of n, the larger number of dimensions; -1 if the
-# extents do not broadcast.
+# The common extent of two shapes in dimension k, or -1 if the extents do not broadcast. n is the
+# larger number of dimensions of the two.
 _EXTENT = Text(
     "array_extent",
     """

@@ -261,8 +261,8 @@ class Assignments:
         return True
 
     def plain_array_call(self, call, form):
-        """Returns a call kjit.shared(shape, dtype, align=bytes) for a function with other parameter
-        names."""
+        """Returns the call kjit.shared(shape, dtype, align=bytes) that is equivalent to a call of a
+        function with other parameter names."""
         bound = form.bind(call)
         if isinstance(bound, str):
             raise self.error(call, bound)

@@ -73,8 +73,8 @@ class Calls:
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
 
     def items_for(self, node, argument):
-        """Returns the items of a tuple whose type is not known yet. It must have an item for each parameter of the called function that
-        has no other argument."""
+        """Returns the items of a tuple whose type is not known yet. The tuple must have an item for each parameter of the called
+        function that has no other argument."""
         others = len(node.args) - 1 + len(node.keywords)
         thing = self.static_value(node.func)
         python = getattr(thing, "py_func", thing)
@@ -91,7 +91,8 @@ class Calls:
         return [ast.copy_location(ast.Subscript(whole, ast.copy_location(ast.Constant(i), argument), ast.Load()), argument) for i in range(count)]
 
     def whole_tuple(self, argument, count):
-        """Returns a call that gives the tuple, if it has `count` items. Otherwise the call does not compile."""
+        """Returns a call whose value is the tuple. The call does not compile if the tuple has another number of
+        items than `count`."""
         checked = words.Text(f"tuple_of_{count}", _OF_COUNT.format(count=count, names=", ".join(f"v{i}" for i in range(count))))
         call = ast.Call(ast.Constant(checked), [argument.value], [])
         for inner in ast.walk(call):

@@ -14,9 +14,9 @@ _SCOPES = (ast.Lambda, ast.FunctionDef, ast.ListComp, ast.GeneratorExp, ast.SetC
 
 
 class Found:
-    """The consumers in a function. calls: calls by the id of their node. loops: the same for loops. displays: the same for calls
-    whose argument is a list of expressions. names: static.Names. unset: variables that the loops set before they read them. new:
-    variables whose arrays share no memory with other variables."""
+    """The consumers in a function: the calls and loops whose comprehensions become loops. calls: calls by the id of their node.
+    loops: the same for loops. displays: the same for calls whose argument is a list of expressions. names: static.Names. unset:
+    variables that the loops set before they read them. new: variables whose arrays share no memory with other variables."""
 
     def __init__(self, names=None):
         self.names, self.calls, self.loops, self.displays, self.unset = names, {}, {}, {}, set()

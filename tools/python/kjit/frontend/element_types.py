@@ -116,8 +116,8 @@ _PAIRS = ("divmod", "modf", "frexp")
 
 
 def _rejected(*operands):
-    """Returns statements that do not compile for arrays, with the error of an array that is used as a
-    number. NumPy then computes the call in an njit function."""
+    """Returns statements that do not compile for arrays, because they use the operands as numbers. In
+    an njit function NumPy then computes the call."""
     return "".join(f"  if is_array({operand}) {{ return {operand} + 0, {operand} }}\n" for operand in operands)
 
 

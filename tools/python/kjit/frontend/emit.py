@@ -64,7 +64,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
                 raise self.stand_in_around(nodes, node) or self.error(node, words.INSTEAD[name])
 
     def stand_in_around(self, nodes, inside):
-        """Returns the error for a call of a stand-in, such as numba.typed.List, that contains a node, or None."""
+        """Returns the error for the call of a stand-in, such as numba.typed.List, if the node `inside` is a part
+        of such a call. Otherwise returns None."""
         for node in nodes:
             if isinstance(node, ast.Call) and any(n is inside for n in ast.walk(node)):
                 text = _missing.text_of(self.static_value(node.func))

@@ -12,8 +12,8 @@ from .scope import COMPOUND, copied
 
 
 def is_constant(value):
-    """Returns whether a value replaces the names that have it, because a variable of the kernel IR
-    cannot hold it."""
+    """Returns whether names with this value are replaced by the value, because a variable of the
+    kernel IR cannot hold it."""
     return value is None or callable(value) or isinstance(value, (str, enum.Enum, types.ModuleType, words.Word, closures.Inner))
 
 

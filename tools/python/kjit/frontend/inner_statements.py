@@ -1,6 +1,6 @@
 """Inner functions that return nothing, in functions of njit that Python runs in part. Each call that is a statement is replaced by the
 body of the inner function. The parameters and the variables of the inner function have new names there, so they remain apart from the
-variables of the outer function, and each call has its own."""
+variables of the outer function, and each call has variables of its own."""
 
 import ast
 import itertools
@@ -15,8 +15,8 @@ _BOUND = (
 
 
 def written(node, taken):
-    """Returns the function's node without the inner functions whose calls it replaces, or the same node if there are none. taken: names
-    that the new variables must not have."""
+    """Returns the function's node with the bodies of such inner functions in place of their calls, or the same node if there are none.
+    taken: names that the new variables must not have."""
     body = node.body
     taken = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | set(taken)
     # The last function is replaced first. Its body can call earlier functions. These calls are then in the outer function when the

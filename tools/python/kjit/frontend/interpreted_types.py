@@ -140,7 +140,8 @@ class Joins:
 
     @staticmethod
     def _reduced(name, kind):
-        """Returns the kind of a method or function of an array."""
+        """Returns the kind of the result of an array's method or a function of an array. kind: the
+        kind of the array."""
         if not isinstance(kind, tuple):
             return OTHER
         if name in _SAME_ARRAY:

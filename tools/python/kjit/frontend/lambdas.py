@@ -109,8 +109,8 @@ def _codes_at(code, line):
 
 
 def _fingerprints_of(tree, node, code):
-    """Returns the fingerprints of the code objects for the lambda expression. A `finally` block is
-    compiled more than once."""
+    """Returns the fingerprints of the code objects for the lambda expression. There can be several,
+    because Python compiles a `finally` block more than once."""
     found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and (n.lineno, n.col_offset) == (node.lineno, node.col_offset)]
     if not found:
         return []

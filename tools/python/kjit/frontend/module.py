@@ -253,7 +253,7 @@ class Builder:
         return self.nothing[key]
 
     def _gives_nothing(self, python, node):
-        """Returns whether all results are None. Calls of the function itself decide nothing."""
+        """Returns whether all results are None. Recursive calls are ignored."""
         names = static.Names(python, {a.arg for a in node.args.args}, {}, True)
         values = [n.value for statement in node.body for n in folding.own_nodes(statement) if isinstance(n, ast.Return)]
         called = [names.value(value.func) if isinstance(value, ast.Call) else None for value in values]

@@ -30,7 +30,7 @@ func contains(v, items) @numba {
 
 def compare_constants(emitter, operator, left, right):
     """Returns the result of a comparison if the kinds of its operands decide it: True, False, or
-    None if the values do."""
+    None if only the values decide it."""
     if not isinstance(operator, (ast.Eq, ast.NotEq)):
         return None
     return enums.compare(emitter, isinstance(operator, ast.Eq), left, right)

@@ -110,5 +110,5 @@ def items(emitter, node, count, depth):
 
 
 def refuse(emitter, node):
-    """Returns the error for a range in another position."""
+    """Returns the error for a range that is used in another way."""
     return emitter.error(node, "a range is not a value in a kernel; loop over it, index it, or use it with len() or `in`")

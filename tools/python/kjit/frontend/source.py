@@ -1,5 +1,5 @@
-"""Finds the source of functions: the lines and the syntax tree of their file, and their position in
-it."""
+"""Finds the source of functions: the lines and the syntax tree of a file, and the position of a
+function in it."""
 
 import ast
 import collections
@@ -118,8 +118,8 @@ _files: dict = {}  # name -> (time of its last change, its size, its lines)
 
 def _lines(file, names):
     """Returns the current lines of a file. linecache also knows notebook cells and archives, but
-    importing it takes as long as compiling a small function. Unless it is already imported, files
-    are read here."""
+    importing it takes as long as compiling a small function. Unless linecache is already imported,
+    this module reads the files itself."""
     if file == "<string>":
         # since Python 3.13, linecache has the text of `python -c` under this name, but other texts have the same name
         return []

@@ -117,7 +117,8 @@ class Sums:
         return [f"{symbol}(", *parts, ")"]
 
     def narrowly(self, make, *nodes):
-        """Returns make(*nodes). In arguments and indices, variables keep their types."""
+        """Returns make(*nodes), called with `widens` off, because variables in arguments and
+        indices keep their types."""
         widens, self.widens = self.widens, False
         try:
             return make(*nodes)

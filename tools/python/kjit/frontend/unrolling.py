@@ -1,5 +1,5 @@
-"""Writes loops over literal_unroll out if kernels cannot hold their items, such as strings, functions and None: each item has a copy of
-the loop's body, with the item in the place of the loop's variable.
+"""Writes out loops over literal_unroll whose items kernels cannot hold, such as strings, functions and None: each item gets a copy of
+the loop's body, with the item in place of the loop's variable.
 
 A tuple with such items, and a list of constants for literal_unroll, exist only at compile time. Their variable is assigned once, in the
 outermost block, and the function only reads single items. Other uses stay, and the translation of expressions reports them."""

@@ -32,9 +32,9 @@ def _of_no_thread(word):
     return None
 
 
-# Returns the object that a word stands for in the thread of the simulator that runs now, or None. A
-# debugger evaluates `cuda.threadIdx.x` and `cuda.grid(1)` outside of the kernel's rewritten code.
-# kjit.simulator replaces the function.
+# Returns the object that a word stands for in the running thread of the simulator, or None if none
+# is running. A debugger evaluates `cuda.threadIdx.x` and `cuda.grid(1)` outside of the kernel's
+# rewritten code. kjit.simulator replaces the function.
 in_simulator = _of_no_thread
 
 
