@@ -297,9 +297,9 @@ int binding_finish_interruptible(context_object *context, kjit_status status,
 /* ---- context.c ---- */
 
 int binding_add_context(PyObject *module);
-/* Returns the device for an argument `device`, which is a Device of the context, a string such as
- * "cuda:1", or None. None means the thread's current device, or else the context's first device.
- * Returns NULL with an exception. */
+/* Returns the context's device for an argument `device`, which is a Device of any context, a string
+ * such as "cuda:1", or None. None means the thread's current device, or else the first GPU, or else
+ * the CPU. Returns NULL with an exception. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
 kjit_device *binding_open_device(context_object *context, kjit_device_kind kind, int ordinal);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);

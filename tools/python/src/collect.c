@@ -12,8 +12,8 @@ static int64_t count_elements(const kjit_tensor *tensor)
 /* Returns whether an operand is computed separately, before the array's kernel runs. There are
  * three such cases. First, a thread is already computing the operand. Second, an earlier kernel
  * computed the operand within a larger expression and did not store it, and later expressions may
- * need it again. Third, the operand has fewer elements than the array, so the array's kernel would
- * compute each element of the operand repeatedly. */
+ * need it again. Third, the operand is not cheap to compute and has fewer elements than the array,
+ * so the array's kernel would compute each element of the operand repeatedly. */
 static int is_computed_apart(const array_object *operand, const array_object *array)
 {
   const binding_pending *pending = operand->pending;

@@ -82,7 +82,7 @@ static PyObject *create_configured(PyTypeObject *type, PyObject *args, PyObject 
   (void)keywords;
   PyObject *dispatcher = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL; /* borrowed */
   if (!dispatcher || !PyObject_TypeCheck(dispatcher, dispatcher_type)) {
-    PyErr_SetString(PyExc_TypeError, "a dispatcher is configured");
+    PyErr_SetString(PyExc_TypeError, "expected a kjit.cuda dispatcher");
     return NULL;
   }
   configured_object *self = binding_new_object(type);
@@ -298,7 +298,7 @@ static PyObject *know_streams(PyObject *module, PyObject *type)
 {
   (void)module;
   if (!PyType_Check(type)) {
-    PyErr_SetString(PyExc_TypeError, "a class is known");
+    PyErr_SetString(PyExc_TypeError, "expected a class");
     return NULL;
   }
   binding_set((PyObject **)(void *)&queue_class, Py_NewRef(type));

@@ -413,7 +413,7 @@ static PyObject *stop_profiler(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* Reads an argument that must be a device of the same context. */
+/* Returns the device for an argument, in the context of the device `object`. */
 static kjit_device *read_peer(PyObject *object, PyObject *peer)
 {
   return binding_get_device(((device_object *)object)->context, peer);

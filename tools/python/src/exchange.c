@@ -312,7 +312,7 @@ static array_object *find_exported(array_object *self, const dlpack_request *req
     PyErr_Format(PyExc_BufferError,
                  "__dlpack__: the array is on device (%d, %d), but device (%d, %d) was requested%s",
                  own_type, (int)tensor->device_id, type, ordinal,
-                 may_copy ? ", which to_device() can do" : " without a copy");
+                 may_copy ? "; copy the array with to_device()" : " without a copy");
     return NULL;
   }
   char name[32] = "cpu";

@@ -77,7 +77,7 @@ PyObject *binding_enter_device(PyObject *device, PyObject *unused)
 {
   (void)unused;
   if (entered_count == MOST_ENTERED) {
-    PyErr_Format(PyExc_RuntimeError, "at most %d with blocks of devices can be nested",
+    PyErr_Format(PyExc_RuntimeError, "`with` blocks of devices can be nested at most %d deep",
                  MOST_ENTERED);
     return NULL;
   }

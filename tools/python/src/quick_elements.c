@@ -295,7 +295,8 @@ static int is_left(const array_object *array)
          (array->pending && expression_mode == FUSE_NOW);
 }
 
-/* Reads the key of a selection. Describes the array first unless this was done already. */
+/* Describes the array and the key of a selection. Returns QUICK_LEFT if the Python layer has to
+ * handle them. */
 static int read_selection(array_object *array, PyObject *object, selection *s)
 {
   array_object *key = (array_object *)object;

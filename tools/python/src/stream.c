@@ -94,7 +94,7 @@ static stream_object *make_stream(context_object *context, kjit_device *device)
 
 /* Finds the ordinal of the device of another library's stream, from the attributes that PyTorch,
  * CuPy and kjit's wrappers have; *ordinal is -1 if it is not available. Returns -1 with an
- * exception of an attribute. */
+ * exception if reading an attribute raises one. */
 static int find_ordinal(PyObject *object, int *ordinal)
 {
   static const char *const names[] = { "device_index", "device_id" };
@@ -110,8 +110,9 @@ static int find_ordinal(PyObject *object, int *ordinal)
   return 0;
 }
 
-/* If there are several devices, finds the device of another library's stream. Returns NULL with an
- * exception. */
+/* Finds the device of another library's stream: the device that the stream names, or else the
+ * thread's current device, or else `device`. If all are missing, returns the context's default
+ * device. Returns NULL with an exception. */
 static kjit_device *find_device(context_object *context, PyObject *stream, kjit_device *device)
 {
   int ordinal;
