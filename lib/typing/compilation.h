@@ -36,8 +36,8 @@ typedef enum kt_limit {
   KJ_LIMIT_COUNT
 } kt_limit;
 
-/* The resources that a compilation has used. Only budget.c uses the fields other than the
- * counts. */
+/* The limits of a compilation, and the resources that it has used. Files other than budget.c use
+ * only the counts. */
 typedef struct kt_budget {
   uint64_t limits[KJ_LIMIT_COUNT];
   uint64_t started_ns; /* processor time of this thread */
@@ -68,8 +68,8 @@ struct kt_compilation {
   KJ_LIST(kt_instance *) instances;
   /* the instance that is being inferred; error messages show its call chain */
   const kt_instance *chain;
-  /* Output: the properties of the code that the runtime uses. Each property is set by the pass, or
-   * the part of lowering or emission, that determines it. */
+  /* Output: properties of the generated code, for the runtime. Each property is set by the pass, or
+   * by the part of lowering or emission, that determines it. */
   kj_code *code;
   /* minimum PTX version that the built-ins need; 0 means any; set by typing/rules_instruction.c */
   uint32_t least_ptx;
@@ -107,8 +107,8 @@ _Noreturn void kt_fail_list(kt_compilation *c, kj_location location, kjit_status
 _Noreturn void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status,
                             kjit_error_code code, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
-/* Like kt_fail, for a value of type `given` where a number is expected. For an array, the error has
- * another code. */
+/* Like kt_fail, for a value of type `given` where a number is expected. If `given` is an array
+ * type, the error has another code. */
 _Noreturn void kt_fail_number(kt_compilation *c, kj_location location, kjit_type given,
                               const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Like kt_fail_code, for a type conflict between two locations. `note` is the message for the
@@ -136,7 +136,7 @@ static inline void kt_poll(kt_compilation *c, kj_location location)
 /* Begins a step of the compilation, and calls kt_look. `step` is the name of the step in
  * messages. */
 void kt_begin_step(kt_compilation *c, const char *step);
-/* Notifies the observer of the compilation that this stage begins. */
+/* Notifies the observer of the compilation that a stage begins. */
 void kt_begin_stage(const kt_compilation *c, kjit_stage stage);
 /* Reports an error if `needed` exceeds the limit. `format` describes the object that is too
  * large. */

@@ -54,7 +54,7 @@ static bool find_in(const kt_stmt *loop, const kt_expr *condition, kt_counter *f
   const kt_expr *at = is_less ? condition->x : condition->y,
                 *stop = is_less ? condition->y : condition->x;
   if (at->kind != KJ_T_VAR || !ki_is_integral(at->type) || at->type != stop->type) return false;
-  /* the limit can be an untyped number that is passed at launch */
+  /* an untyped number that is passed at launch is converted before it is compared */
   const kt_expr *value = stop->kind == KJ_T_CONVERT ? stop->x : stop;
   if (value->kind != KJ_T_CONST && value->kind != KJ_T_VAR) return false;
   *found = (kt_counter){ .at = at, .stop = stop };

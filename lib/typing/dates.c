@@ -14,7 +14,7 @@ typedef struct operand {
   ki_date date;
 } operand;
 
-/* Data that all steps of implementing one operator use. */
+/* Data that the functions of this file share while they build one operator. */
 typedef struct making {
   kt_scope *s;
   kj_location at;

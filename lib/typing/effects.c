@@ -1,8 +1,8 @@
 /* Determines the memory that an expression or a statement reads, and its effects.
  *
  * All parts of the compiler use this analysis. Inference uses it to preserve the order of operands
- * (operand_order.c). Passes use it to move, repeat or remove code. The walk visits all expressions
- * of a node, including its indices, extents, conditions and arguments. */
+ * (operand_order.c). Passes use it to move, repeat or remove code. The analysis visits all
+ * expressions of a node, including its indices, extents, conditions and arguments. */
 #include "typing/typed.h"
 
 /* ---- memory ---- */

@@ -51,8 +51,8 @@ static const ki_function *find_func(kt_compilation *c, const char *name)
   return decl->function;
 }
 
-/* Replaces the built-in by a call. Its operands already have the types of the parameters, and their
- * order of evaluation has been settled. */
+/* Replaces the built-in by a call. The operands already have the types of the func's parameters,
+ * and their order of evaluation has been settled. */
 static void expand(void *data, kt_expr **at)
 {
   const expansion *x = data;

@@ -81,7 +81,8 @@ void kt_init_scope(kt_scope *s, kt_inference *inference);
 /* Counts one statement or expression, and reports an error if the compilation exceeds one of its
  * limits. */
 void kt_count_work(kt_scope *s, kj_location location);
-/* Adds a variable to the scope. level: the level of its values as far as it is known. */
+/* Adds a variable to the scope. level: the level of the variable's values, as far as it is
+ * known. */
 kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_type type,
                         kj_location location, kt_level level);
 void kt_bind_variable(kt_scope *s, const ki_decl *decl, kt_var *var);
@@ -154,8 +155,8 @@ kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr);
 kt_expr *kt_infer_condition(kt_scope *s, const ki_expr *expr);
 /* Infers all expressions of a list from left to right. */
 void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values);
-/* Returns the value of an integer expression that must be known at compile time. Otherwise reports
- * an error, in which `what` names the use of the expression. */
+/* Returns the value of an integer expression. Reports an error if the value is not known at compile
+ * time; `what` names the use of the expression in the message. */
 int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what);
 /* Returns the type of an expression without evaluating it. */
 kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr);
@@ -197,7 +198,7 @@ kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value);
  * its annotation only restricts which arrays can be assigned, and the var refers to the memory of
  * the assigned array. */
 bool kt_holds_array(const kt_compilation *c, kjit_type type);
-/* Returns the initial value of a var that has not been assigned. */
+/* Returns the value that a var has before its first assignment. */
 kt_expr *kt_make_unset(kt_scope *s, kjit_type type, kj_location location);
 /* Skips the current statement in this round because the type of the var is unknown. */
 _Noreturn void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location);
@@ -232,7 +233,7 @@ kt_expr *kt_fit_annotation(kt_scope *s, kt_expr *value, kjit_type annotation, co
                            kj_location location);
 /* Returns whether an array of type `from` can be passed as type `to`. */
 bool kt_array_fits(const kt_compilation *c, kjit_type from, kjit_type to);
-/* Returns whether the scalar type `to` represents every value of `from`, or both are float
+/* Returns true if the scalar type `to` represents every value of `from`, or if both are float
  * types. */
 bool kt_scalar_fits(const kt_compilation *c, kjit_type from, kjit_type to);
 
@@ -263,14 +264,15 @@ bool kt_name_fields(kt_scope *s, const ki_decl *let, const ki_expr *value);
  * returns the field in the form of kt_bound.fields. Returns NULL for any other expr. */
 const ki_expr *kt_split_fields(kt_scope *s, const ki_expr *expr, const ki_expr **base);
 bool kt_equal_fields(const ki_expr *a, const ki_expr *b);
-/* Makes a parameter an alias of this field of an array of structs. */
+/* Makes a parameter an alias of a field in all elements of `array`, an array of structs. fields: as
+ * in kt_bound. */
 void kt_receive_fields(kt_scope *s, const ki_decl *param, const ki_expr *fields, kt_var *array);
 /* If expr is `a.x.shape`, `.size` or `.ndim` and a.x is a field of an array of structs, returns
  * this property of the array. Returns NULL for any other expr. */
 const ki_expr *kt_move_property(kt_scope *s, const ki_expr *expr);
 /* Returns a view of the field with this name in all elements of an array of structs. Returns NULL
  * if the array has no such field, or if the size of the struct is not a multiple of the field's
- * size. The second function does the same for a chain of fields. */
+ * size. kt_view_of_named_fields does the same for a chain of fields. */
 kt_expr *kt_view_of_field(kt_scope *s, kt_expr *array, const char *name, kj_location location);
 kt_expr *kt_view_of_named_fields(kt_scope *s, const ki_expr *fields);
 
@@ -279,8 +281,8 @@ kt_expr *kt_view_of_named_fields(kt_scope *s, const ki_expr *fields);
 /* Infers x[...], which is an element or a view of an array, a component of a value, or an item of a
  * tuple. */
 kt_expr *kt_infer_index(kt_scope *s, const ki_expr *expr);
-/* Like kt_infer_index, for an x that has been evaluated. An element in memory becomes a LOAD; a
- * component of it becomes an array. */
+/* Like kt_infer_index, for an x that has been evaluated. If the result is an element in memory, it
+ * is a LOAD node; if it is a component of such an element, it is an array. */
 kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base);
 /* In `@numba` functions, `record[1]` is field 1 of a struct, or of a reference to a struct. Returns
  * false if base has another type or if the index is a slice. */
@@ -306,8 +308,8 @@ kt_expr *kt_new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_lo
 kt_exprs kt_first_index(kt_scope *s, kj_location location);
 bool kt_is_field_of_only(const kt_scope *s, kjit_type array, const char *name,
                          ki_component *component);
-/* Report that the field in expr does not exist: the first function for an array, the second for any
- * other value. */
+/* Report that the field in expr does not exist: kt_fail_array_field for an array, kt_fail_field for
+ * any other value. */
 _Noreturn void kt_fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type array);
 _Noreturn void kt_fail_field(kt_scope *s, const ki_expr *expr, kjit_type type);
 
@@ -374,15 +376,16 @@ typedef struct kt_order {
 } kt_order;
 /* Begins an operand. Call this before the operand is inferred. */
 void kt_begin_operand(kt_scope *s, kt_order *order);
-/* End an operand. The first function is for a value, which is NULL if the operand is a func or a
- * type and not evaluated. The second function is for an lvalue. The third function is for an
- * element whose address is taken, which is a LOAD node that loads nothing. */
+/* End an operand. kt_end_operand is for a value, which is NULL if the operand is a func or a type
+ * and is not evaluated. kt_end_place is for an lvalue. kt_end_address is for an element whose
+ * address is taken, which is a LOAD node that loads nothing. */
 void kt_end_operand(kt_scope *s, kt_order *order, const kt_expr *value);
 void kt_end_place(kt_scope *s, kt_order *order, const kt_place *place);
 void kt_end_address(kt_scope *s, kt_order *order, const kt_expr *load);
 /* Preserve the order of evaluation. If an earlier operand does not commute with the current
  * operand, the value of the earlier operand is stored in a temporary before the statements of the
- * current operand. The values in a list stay in order. Operands can be NULL. */
+ * current operand. `values` contains earlier operands in the order of evaluation; they can be
+ * NULL. */
 void kt_settle(kt_scope *s, kt_order *order, kt_expr **values, size_t count);
 void kt_settle_place(kt_scope *s, kt_order *order, kt_place *place);
 void kt_settle_address(kt_scope *s, kt_order *order, kt_expr **load);
@@ -417,9 +420,9 @@ kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_lo
 /* Returns the alignment in bytes of the first element of a shared or local array as far as it is
  * known; 0 means unknown. */
 uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
-/* Returns the bound for a run-time value. It contains the alignment of an array's start, because
- * the alignment determines which element types its views can have. A func therefore has a separate
- * instance for each alignment. */
+/* Returns the bound for a run-time value. For a byte array in shared or local memory, the bound
+ * contains the alignment of the array's start, because the alignment determines which element types
+ * views of the array can have. A func therefore has a separate instance for each alignment. */
 kt_bound kt_value_bound(kt_scope *s, const kt_expr *value);
 kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
 /* Returns an array type to which arrays of both types can be converted. It has only the layout and
@@ -483,14 +486,15 @@ void kt_check_c_type(kt_scope *s, kjit_type type, const char *what, kj_location 
 /* ---- module_constants.c ---- */
 
 const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl);
-/* Returns the value of a scalar constant, or the array of an array constant. If its element type is
- * not known, the result is weak until it is used. */
+/* Returns the value of a scalar constant, or the array of an array constant. If the type of the
+ * elements is not known, the result is weak until it is used. */
 kt_expr *kt_make_constant(kt_scope *s, const ki_decl *decl, kj_location location);
-/* Returns the constant of an array expression whose elements are weak, or NULL. */
+/* If the elements of an array expression are weak, returns the constant to which the expression
+ * refers, otherwise NULL. */
 const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array);
 /* Returns the element type of a constant array if no use of the array determines it. */
 kjit_type kt_concrete_element(const kt_constant *constant);
-/* Returns the array with elements converted to the given type. */
+/* Returns the array of a constant, with its elements converted to the given type. */
 kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_type element,
                                 kj_location location);
 

@@ -72,8 +72,8 @@ static void bind_parameters(kt_scope *s)
   const ki_decls *params = &s->function->params;
   for (size_t i = 0; i < params->count; i++)
     bind_parameter(s, params->items[i], &s->record->bounds[i]);
-  /* only for instances that code outside of the module calls: the call can pass other types than
-   * the annotations */
+  /* code outside of the module calls an instance without a caller; such a call can pass other types
+   * than the annotations */
   for (size_t i = 0; i < params->count && !s->instance->caller; i++)
     convert_entry(s, params->items[i], i);
 }

@@ -21,8 +21,8 @@ static bool goes_to_host(kt_scope *s, kjit_type type)
   return true;
 }
 
-/* CUDA C++ has its own types for small floats and complex numbers, for example __half and
- * cuDoubleComplex. */
+/* Returns whether the type is a small float or a complex number and the target is a GPU. CUDA C++
+ * has its own types for these, for example __half and cuDoubleComplex. */
 static bool is_cuda_type(kt_scope *s, kjit_type type)
 {
   bool is_gpu = s->c->request->target.kind == KJ_TARGET_NVPTX;
@@ -149,8 +149,8 @@ void kt_check_count(kt_scope *s, const char *name, size_t count, size_t least, s
           most, count);
 }
 
-/* Checks the alignment of the lvalue of a built-in that becomes a special instruction. A field of a
- * packed struct can be unaligned. */
+/* Checks that the lvalue of a built-in has the alignment that the built-in's instruction needs. A
+ * field of a packed struct can be unaligned. */
 static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place *place)
 {
   KJ_ASSERT(place->array);
@@ -202,7 +202,7 @@ static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_ex
   };
 }
 
-/* Infers the type argument of `view`, for example `f32[n, m]`. Its extents are evaluated. */
+/* Infers the type argument of `view`, for example `f32[n, m]`, and evaluates its extents. */
 static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *operands)
 {
   const ki_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;

@@ -14,8 +14,8 @@ enum { MOST_COPIES = 1024 };
 
 /* ---- guesses of copies ---- */
 
-/* Returns the larger of `end` and the index after the last of these declarations. A function
- * numbers its declarations in source order. */
+/* Returns the maximum of `end` and the highest index of these declarations plus 1. The declarations
+ * of a function are numbered in source order. */
 static uint32_t end_of_decls(const ki_decls *decls, uint32_t end)
 {
   for (size_t i = 0; i < decls->count; i++)

@@ -227,7 +227,7 @@ static bool has_from_end(const ki_exprs *args)
   return false;
 }
 
-/* Ends an argument as an operand. If the argument is a tuple, it provides several indices. */
+/* Ends an argument as an operand. If the argument is a tuple, each of its items is an index. */
 static void end_argument(kt_scope *s, const indexing *at, size_t before, kt_order *order)
 {
   kt_exprs added = { .items = at->indices.items + before, .count = at->indices.count - before };

@@ -6,9 +6,9 @@
 
 /* ---- limits ---- */
 
-/* Returns the maximum shared memory of a block, with opt-in. The table is from the CUDA C++
- * programming guide (technical specifications per compute capability). The last row applies to
- * newer devices. */
+/* Returns the maximum shared memory of a block. On a GPU this is the maximum that a kernel can
+ * request ("opt-in"), not the default of 48 KiB. The table is from the CUDA C++ programming guide
+ * (technical specifications per compute capability). The last row applies to newer devices. */
 uint32_t kt_most_shared_bytes(const kj_target *target)
 {
   enum { KIB = 1024, CPU_BYTES = 1024 * KIB };

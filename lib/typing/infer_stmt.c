@@ -311,16 +311,16 @@ bool kt_has_jumped(const kt_stmts *out)
   return last->kind == KJ_TS_RETURN || last->kind == KJ_TS_BREAK || last->kind == KJ_TS_CONTINUE;
 }
 
-/* If a statement needs a type that only later statements determine, it is skipped until the next
- * round. The statements in the blocks of a skipped `if` or loop are inferred only if no other
- * statement makes progress, because the condition is not known yet and may exclude a block at
- * compile time. */
 static void infer_statement(kt_scope *s, void *data)
 {
   const ki_stmt *stmt = data;
   infer_table[stmt->kind](s, stmt);
 }
 
+/* Infers a statement, or skips it until the next round if it needs a type that only later
+ * statements determine. The statements in the blocks of a skipped `if` or loop are inferred only if
+ * no other statement makes progress, because the condition is not known yet and may exclude a block
+ * at compile time. */
 static void infer_or_wait(kt_scope *s, ki_stmt *stmt)
 {
   kt_stmts ignored = { 0 };

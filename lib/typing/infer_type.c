@@ -69,8 +69,8 @@ static kjit_type infer_pointer_type(kt_scope *s, const ki_type_expr *type)
   return kt_pointer_type(s, element, type->read_only, type->location);
 }
 
-/* Returns the type that is passed for a type parameter. Annotations are evaluated after all type
- * parameters are known. */
+/* Returns the type that is passed for a type parameter. The type is known, because annotations are
+ * evaluated after all type parameters are bound. */
 static kjit_type type_of_parameter(kt_scope *s, const ki_type_expr *type)
 {
   KJ_ASSERT(s->meanings && type->decl->is_type);

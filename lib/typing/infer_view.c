@@ -216,8 +216,9 @@ static ki_type_info without_extents(const ki_type_info *info, uint32_t rank)
   return plain;
 }
 
-/* Returns whether a view is contiguous. This is so if the slices, starting from the contiguous
- * dimension, are whole dimensions, then at most one slice with step 1, and then single indices. */
+/* Returns whether a view is contiguous. A view is contiguous if its slices, starting from the
+ * contiguous dimension, are first whole dimensions, then at most one slice with step 1, and then
+ * only single indices. */
 static bool is_contiguous(const kt_slice *slices, uint32_t rank, kjit_layout layout)
 {
   bool is_closed = false;

@@ -1,5 +1,5 @@
-/* What type inference knows while it runs: the meanings of names, the guesses about them, the
- * instances of functions, and the scope of the function that is being inferred.
+/* The state of type inference: the meanings of names, the guesses about them, the instances of
+ * functions, and the scope of the function that is being inferred.
  *
  * The body of a function is inferred in rounds, each of which infers the whole body. A round uses
  * guesses and can change them: the type of a `var` that depends on its assignments
@@ -86,8 +86,8 @@ typedef enum kt_bound_kind {
   KJ_BOUND_TYPE
 } kt_bound_kind;
 
-/* Describes the argument for a parameter as far as an instance depends on it. The bounds of all
- * parameters are the key by which an instance is found. */
+/* Describes the argument for a parameter: the properties on which an instance depends. The bounds
+ * of all parameters are the key by which an instance is found. */
 typedef struct kt_bound {
   kt_bound_kind kind;
   kjit_type type;   /* VALUE, CONST: the value's type; WEAK: the weak type; TYPE: the type itself */
@@ -141,7 +141,7 @@ struct kt_inferred {
    * derivative */
   kt_inferred *derived_of;
   ki_builtin_id derivative;
-  kt_vars chosen; /* the parameters of derived_of with respect to which it is differentiated */
+  kt_vars chosen; /* the parameters with respect to which derived_of is differentiated */
   /* this is a transpose (kd_get_transpose): derived_of must be linear in the chosen parameters */
   bool is_transpose;
   /* types of the arguments that hold derivatives with respect to the chosen parameters */
@@ -226,9 +226,9 @@ struct kt_scope {
   bool looks_inside;
   bool is_quiet;       /* the expression that is being inferred will not be evaluated */
   kt_level level;      /* level of the control flow at the current statement */
-  kt_level left_level; /* level of the control flow in which threads have returned */
-  /* level of the control flow in which threads have left the current iteration of the innermost
-   * loop */
+  kt_level left_level; /* highest level of the control flow at a `return` so far */
+  /* highest level of the control flow at a `break` or `continue` so far, in the current iteration
+   * of the innermost loop */
   kt_level skipped_level;
   uint32_t range_count;   /* number of enclosing grid_range and block_range loops */
   bool is_range_body;     /* the innermost loop is a grid_range or block_range */

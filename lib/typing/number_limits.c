@@ -194,7 +194,7 @@ static void visit_expr(void *data, kt_expr **expr)
   limit_value(s, &value, most_of(s, e->type), false, &limit);
 }
 
-/* If a let is computed from untyped numbers, the uses of the let restrict these numbers as well. */
+/* Applies the limits of a let to the untyped numbers from which it is computed. */
 static void visit_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)

@@ -256,8 +256,8 @@ static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type elemen
          info->element == element;
 }
 
-/* If an array is used where an element is expected, describes the missing indices for the error
- * message. */
+/* Describes the missing indices for the error message if an array is used where an element is
+ * expected. */
 static const char *missing_indices(const kt_scope *s, kjit_type value, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, value);

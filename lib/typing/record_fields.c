@@ -54,8 +54,8 @@ static const char *first_field(const kt_scope *s, const ki_expr *expr)
   return expr->name;
 }
 
-/* Returns the number of indices of the array of structs, or 0 if the base is not an array of
- * structs with that field. */
+/* Returns the number of indices that are moved from the field to the array of structs, which is the
+ * rank of the array. Returns 0 if the base is not an array of structs with this field. */
 static uint32_t count_moved(kt_scope *s, const ki_expr *field)
 {
   const ki_expr *base = base_of(s, field);
@@ -228,8 +228,8 @@ static kt_expr *point_at_field(kt_scope *s, kt_expr *array, ki_component compone
   return address;
 }
 
-/* The check of indices would reject the first element of an empty array. Replaces the pointer by a
- * null pointer if the array has no elements. */
+/* Replaces the pointer to the first element by a null pointer if the array has no elements, because
+ * a bounds check would reject the pointer. */
 static kt_expr *guard_empty(kt_scope *s, kt_expr *array, kt_expr *pointer, kj_location location)
 {
   if (!(s->c->request->checks & KJIT_CHECK_BOUNDS)) return pointer;

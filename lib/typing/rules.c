@@ -124,7 +124,7 @@ kt_expr *kt_rule_type(kt_scope *s, const kt_operands *o)
           o->builtin->name);
 }
 
-/* Returns the type argument of a built-in whose values must have a size in memory. */
+/* Returns the type argument of a built-in. Rejects types whose values have no size in memory. */
 static kjit_type sized_argument(kt_scope *s, const kt_operands *o)
 {
   if (!ki_type(s->c->types, o->type_argument)->size_bytes)

@@ -26,12 +26,12 @@ typedef struct kt_operands {
 #include "ir/builtins.def"
 #undef X
 kt_expr *kt_new_builtin(kt_scope *s, const kt_operands *o, kjit_type type);
-/* Like kt_new_builtin, with operands from the caller. */
+/* Like kt_new_builtin, with `values` in place of o->values. */
 kt_expr *kt_new_builtin_of(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type);
 /* Returns a bitcast to or from a pointer, or NULL if neither type is a pointer. */
 kt_expr *kt_bitcast_pointer(kt_scope *s, const kt_operands *o);
 /* If a type has bytes that belong to no number or address, returns a description of them, such as
- * "4 bytes of padding behind `id`". Otherwise returns NULL. */
+ * "4 bytes of padding after `id`". Otherwise returns NULL. */
 const char *kt_find_gap(kt_scope *s, kjit_type type);
 kt_expr *kt_apply_rule(kt_scope *s, const kt_operands *operands);
 
@@ -53,8 +53,8 @@ kt_expr *kt_take_group_count(kt_scope *s, const kt_operands *o, int most);
 
 /* Converts an integer operand to the type. Reports an error for any other operand. */
 kt_expr *kt_take_integer(kt_scope *s, const kt_operands *o, kt_expr *value, kjit_type type);
-/* Return the address of an lvalue in shared memory as i64. The second function gets the lvalue as a
- * LOAD. `what` is the name of the operation in messages. */
+/* Return the address of an lvalue in shared memory as i64. kt_take_shared_address gets the lvalue
+ * as a LOAD. `what` is the name of the operation in messages. */
 kt_expr *kt_make_shared_address(kt_scope *s, const char *what, const kt_place *place);
 kt_expr *kt_take_shared_address(kt_scope *s, const char *what, const kt_expr *load);
 /* Returns whether the array is a view of the shared memory of another block. */

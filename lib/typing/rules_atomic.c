@@ -20,8 +20,8 @@ static bool is_atomic_number(kjit_type type, atomic_types types)
 
 /* ---- memory orders ---- */
 
-/* If the operand after the values is a memory order, returns it. A load must not have release
- * order, and a store must not have acquire order. */
+/* Returns the memory order, which is an optional operand after `value_count` values; the default is
+ * relaxed. A load must not have release order, and a store must not have acquire order. */
 static uint32_t take_order(kt_scope *s, const kt_operands *o, size_t value_count, bool has_result)
 {
   if (o->values.count <= value_count) return KJ_ORDER_RELAXED;

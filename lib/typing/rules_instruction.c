@@ -96,7 +96,8 @@ static void check_results(kt_scope *s, const kt_operands *o)
               kt_type_text(s->c, o->type_argument));
 }
 
-/* Returns the bit of an operand whose value is written into the PTX text as a number. */
+/* Checks that the value of an operand can be written into the PTX text as a number, and returns the
+ * bit that stands for the operand. */
 static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
 {
   size_t results = count_results(s, o);

@@ -81,7 +81,7 @@ static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_l
   kt_emit(s, branch);
 }
 
-/* For `@wrap`: a negative index counts from the end. */
+/* Adds the number of items to a negative index, which counts from the end (`@wrap`). */
 static kt_expr *wrap(kt_scope *s, kt_expr *index, uint32_t count, kj_location location)
 {
   kt_expr *wide = kt_keep_value(s, kt_convert(s, index, KJIT_I64, location));

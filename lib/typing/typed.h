@@ -69,14 +69,16 @@ typedef struct kt_view_dimension {
 /* Value of .dimension in a MEMBER node that stands for all lanes of a vector in memory. */
 enum { KJ_ALL_LANES = INT32_MAX };
 
-/* The accesses in a loop whose checks cannot fail under certain conditions (kt_stmt.hoisted). */
+/* Accesses in a loop whose checks are hoisted out of the loop: they cannot fail if the conditions
+ * of the loop are true (kt_stmt.hoisted). */
 typedef struct kt_loop_checks {
   kt_exprs exprs;
   kt_stmts stores;
 } kt_loop_checks;
 
-/* The result of pass/prove.c for a check: not examined yet; the check cannot fail in any block; it
- * cannot fail in a block that satisfies kt_compilation.hoisted; or nothing is known. */
+/* The result of pass/prove.c for a check. UNSEEN: not examined yet. ALWAYS: the check cannot fail.
+ * BLOCK: the check cannot fail in a block that satisfies kt_compilation.hoisted. NONE: nothing is
+ * known. */
 typedef enum kt_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kt_proof;
 
 /* The kind of step for which a division was created, so that the division's check reports a step of
@@ -105,8 +107,8 @@ struct kt_expr {
    * divisor with 0. */
   bool is_checked;
   /* The check of is_checked was removed, because pass/prove.c has shown that it cannot fail, or
-   * because this is the version of a loop without checks. Builds with assertions assert its
-   * condition. */
+   * because the node is in the unchecked version of a loop. Builds with assertions assert the
+   * condition of the check. */
   bool is_left_out;
   kt_proof proof; /* the state of the proof that the check of is_checked cannot fail */
   /* a BINARY DIV that implements `**`, comes from lib/derive, or belongs to the code of a built-in;
@@ -378,7 +380,7 @@ struct kt_instance {
   bool may_fail;
   /* set by pass/interrupts.c: this instance, or one that it calls, polls for interrupts */
   bool polls;
-  bool polls_first; /* it polls for interrupts at its beginning */
+  bool polls_first; /* the instance polls for interrupts at its beginning */
   /* the values of @max_registers and of @launch_bounds; 0 means that there is none. The first value
    * of @launch_bounds is in kj_code. */
   uint32_t min_blocks, max_cluster, max_registers;

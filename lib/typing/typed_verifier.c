@@ -154,8 +154,8 @@ static void check_cond(verifier *v, const kt_expr *e)
           "arms of `?:` of another type");
 }
 
-/* A weak type is allowed only as the type of a CONVERT operand, which is then a parameter with an
- * untyped number. */
+/* Checks a CONVERT node. Its operand is the only expression that can have a weak type, and is then
+ * a parameter with an untyped number. */
 static void check_convert(verifier *v, const kt_expr *e)
 {
   bool is_number =

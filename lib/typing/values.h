@@ -26,8 +26,8 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
 kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location);
 kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
-/* Like kt_make_unary and the other functions above, but with the rules of kernel IR also in
- * `@numba` functions. */
+/* Like kt_make_unary and kt_make_binary, but with the rules of kernel IR also in `@numba`
+ * functions. */
 kt_expr *kt_make_own_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
 kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y,

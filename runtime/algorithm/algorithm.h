@@ -21,8 +21,8 @@
 
 /* ---- plan.c ---- */
 
-/* Prepares the launches of the steps, whose temporary storage is allocated, and stores them in
- * *options.plan. */
+/* Prepares the launches of the steps and stores them in *options.plan. The temporary storage of the
+ * steps must have been allocated. */
 void ka_prepare_plan(ka_call *call);
 /* Returns whether the stream is captured, by kjit or by the application. If so, queued work runs
  * when the graph is launched. */
@@ -46,7 +46,7 @@ typedef struct ka_operand {
   kjit_arg *arrays; /* arguments of the kernel: the array itself, or the arrays of the func */
   size_t array_count;
   /* The fields below are set by ka_arrange: the axes in the kernel's order. Axes that are
-   * contiguous in memory are merged to one. */
+   * contiguous in memory are merged into one. */
   /* axes: for an operand that is a func, the func's axis for each of the kernel's axes */
   uint32_t axis_count, axes[KJ_MAX_RANK];
   int64_t extents[KJ_MAX_RANK];
@@ -70,7 +70,7 @@ kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
 /* Rejects an output array with an integer type that cannot represent all positions below count.
- * Accepts funcs and arrays of other types, because positions are converted for them. Errors:
+ * Accepts funcs and arrays of other types, because positions are converted to those types. Errors:
  * ARGUMENT. */
 void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
 /* Like ka_check_positions, for a result whose elements must be integers. Errors: also TYPE. */
@@ -130,8 +130,8 @@ void ka_prefer_device(ka_call *call, const kjit_operand *operands, size_t count)
  * set, all bits are set. */
 uint32_t ka_read_axes(ka_call *call, uint32_t rank);
 
-/* Passes the operand's array to the kernel as a view with these extents and strides, which are
- * copied. */
+/* Passes the operand's array to the kernel as a view with these extents and strides. The extents
+ * and strides are copied. */
 void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank);
 /* Returns the address at which the caller stores a new array. This array is released at the end of
@@ -151,7 +151,7 @@ typedef struct ka_operator {
   const char *name;        /* operator_<name> in lib/library/operators.kir, or NULL */
   kjit_function *function; /* the func of the application if name is NULL */
   bool commutes, has_identity;
-  size_t row; /* row in the table of operators if it has a name */
+  size_t row; /* row in the table of operators if name is not NULL */
 } ka_operator;
 
 /* Errors: MISUSE, NAME. */
@@ -204,7 +204,8 @@ const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
                            const char *more);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
-/* Returns the expression of the operator's identity element. The operator must have one. */
+/* Returns the expression of the operator's identity element. The operator must have an identity
+ * element. */
 const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 /* Adds a parameter `x_0`, `x_1` ... for each array or value of the operand, and returns their
  * names, each after a comma. For algorithms whose kernel source itself accesses the elements. */
@@ -253,7 +254,7 @@ const ka_reduction *ka_find_reduction(const kjit_operator *given);
 /* Returns the type to which elements are converted before they are combined. Errors: TYPE; ARGUMENT
  * if options.accumulator contradicts it. */
 kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type element);
-/* Returns the element type of an array for the result. */
+/* Returns the default element type of the result. */
 kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_type element,
                               kjit_type value);
 /* Describe the values that a reduction combines. ka_reduction_computed returns their type, or
@@ -279,7 +280,8 @@ const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type
  * with the parameters i, v, store and count. */
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
 /* If a combined value is a struct, ka_declare_reduced declares this struct and returns its name.
- * Otherwise it returns the name of the value's type. The functions above call it. */
+ * Otherwise it returns the name of the value's type. ka_prepare_elements calls ka_declare_reduced
+ * itself. */
 const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                const char *name);
 /* Return expressions for kernels. ka_reduced_element returns the value to combine for an element

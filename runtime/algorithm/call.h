@@ -68,7 +68,7 @@ typedef struct ka_part {
 typedef struct ka_call {
   kj_arena arena;
   jmp_buf on_failure;
-  kjit_status status; /* status with which the call was left through on_failure */
+  kjit_status status; /* status of the error that ended the call through on_failure */
   kjit_context *context;
   const char *name; /* name of the public function */
   kjit_algorithm_options options;
@@ -144,9 +144,9 @@ kjit_status ka_fail_memory(kjit_context *context, const char *name);
  * reported the error. */
 void ka_try(ka_call *call, kjit_status status);
 
-/* Describes result `index` if the call only asks for a description of its results
- * (options.results); returns whether the call only asks for this. Algorithms call it before they
- * read their outputs, and return if the result is true. */
+/* If the call only asks for a description of its results (options.results), describes result
+ * `index` and returns true. Algorithms call this function before they read their outputs, and
+ * return at once if it returns true. */
 bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
                  const int64_t *shape);
 

@@ -115,9 +115,9 @@ typedef struct ka_matrix {
  * copies cannot load it. */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix);
-/* Describes a packed copy of the factor in temporary storage, which is deep. Returns false if
- * packing would take longer than the time that it saves. uses: how often the product uses each
- * element. */
+/* Describes a copy of the factor that is packed into temporary storage; the copy is deep. Returns
+ * false if packing would take longer than the time that it saves. uses: how often the product uses
+ * each element. */
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);

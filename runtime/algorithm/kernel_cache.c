@@ -194,8 +194,8 @@ static void put_struct(const ki_type_printer *printer, kjit_type type)
     if (source->types[i].type == type) kj_append_text(printer->buffer, source->types[i].name);
 }
 
-/* Describes a struct by its name, which messages and debug information contain, its layout and its
- * fields. */
+/* Appends the name, the layout and the fields of a struct to the recipe. The name matters, because
+ * messages and debug information contain it. */
 static void describe_struct(recipe *r, const ki_types *types, const ki_named_type *named)
 {
   const ki_type_info *info = ki_type(types, named->type);

@@ -17,7 +17,8 @@ typedef struct ka_mapped {
   int64_t strides[KJ_MAX_RANK];
   bool uses[KJ_MAX_RANK]; /* whether the element depends on the index along each axis of the
                            * loops */
-  const char *element;    /* map_text.c: its parameters, each after a comma */
+  /* map_text.c: the names of the operand's parameters, each after a comma */
+  const char *element;
 } ka_mapped;
 
 /* The size of a core axis. The signature gives a name or a number for it. */

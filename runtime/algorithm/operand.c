@@ -186,8 +186,8 @@ kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_
   return argument->type;
 }
 
-/* Infers the element type, which is the result type of the func for indices and its further
- * arguments. */
+/* Infers the element type, which is the result type of the func if it is called with indices and
+ * its additional arguments. */
 static kjit_type infer_element(ka_call *call, const ka_operand *operand)
 {
   kjit_type type = KJIT_VOID;
@@ -236,7 +236,8 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
               operand->name);
     else ka_check_value(call, operand->name, &given->arrays[i]);
   }
-  if (operand->is_output) return; /* the arguments of an output func depend on the algorithm */
+  /* an output func is checked later, because its arguments depend on the algorithm */
+  if (operand->is_output) return;
   ka_check_operand_arity(call, operand);
   operand->element = infer_element(call, operand);
 }

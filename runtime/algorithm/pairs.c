@@ -306,8 +306,8 @@ uint32_t ka_pairs_options(const ka_pairing *given)
   return KA_CHUNK | KA_DEVICES | (given->operator_ ? KA_ACCUMULATOR : 0);
 }
 
-/* Returns false if the call has more operands than ka_inputs can list; its steps are not kept
- * then. */
+/* Lists the arguments of the call. Returns false if the call has more operands than ka_inputs can
+ * list; the steps of such a call are not kept. */
 static bool list_inputs(const ka_pairing *given, ka_inputs *inputs)
 {
   size_t count = 0, results = given->results ? given->result_count : 0,

@@ -74,10 +74,10 @@ typedef struct ka_pair_gradient {
 
 typedef struct ka_pairs {
   ka_call *call;
-  ka_operand function; /* the func with its last arguments */
+  ka_operand function; /* the func with its additional arguments */
   ka_rows x[KA_MOST_ROWS], y[KA_MOST_ROWS];
   size_t x_count, y_count;
-  const ka_pair_gradient *gradient; /* NULL if the func's values are reduced */
+  const ka_pair_gradient *gradient; /* the pass of kjit_pairs_gradient; NULL for all other calls */
   uint64_t m, n, total;      /* numbers of rows: in x, in this call's part of y, and in all of y */
   const ka_piece *piece;     /* NULL if the call has all of y */
   bool is_several, is_tuple; /* is_tuple: the func returns a tuple */
@@ -198,7 +198,8 @@ ka_sums_text ka_write_sums(const ka_pairs *p, ka_kernel *kernel, const ka_value_
 ka_sums_text ka_write_gradient(const ka_pairs *p, ka_kernel *kernel, const ka_rows_text *rows,
                                const char *more, const ka_pair_shape *shape,
                                const char *const *stores);
-/* Sets the parameters by which a gradient computes derivatives. Errors: ARGUMENT, TYPE. */
+/* Reads the parameters with respect to which a gradient pass computes derivatives. Errors:
+ * ARGUMENT, TYPE. */
 void ka_read_gradient(ka_pairs *p);
 /* Returns the number of elements of a result for this number of rows of x. */
 static inline uint64_t ka_pair_elements(const ka_pair_value *v, uint64_t rows)

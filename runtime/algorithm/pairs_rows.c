@@ -299,7 +299,8 @@ static kjit_type wide_type(const ka_rows *rows)
   return rows->computed == rows->operand.element ? KJIT_ANY : rows->computed;
 }
 
-/* One side of the pairs: its arrays, and a func that reads the rows of all its operands. */
+/* Source text for one side of the pairs (x or y): its arrays, and a func that reads the rows of all
+ * its operands. */
 typedef struct side {
   const char *locals, *names, *take;
 } side;

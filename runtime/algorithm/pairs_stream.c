@@ -269,7 +269,8 @@ static kjit_status divide_rows(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Processes the rows of x from `first` on, and their results. */
+/* Makes the call for only `count` rows of x, starting with row `first`, and for the result rows
+ * that belong to them. */
 static kjit_status stream_rows(const ka_streaming *s, uint64_t first, uint64_t count)
 {
   const ka_pairing *whole = s->given;

@@ -12,8 +12,8 @@ enum {
   /* number of key bits in addition to the bits that number the elements: with 8 possible keys for
    * each element, few keys are equal */
   SPARE_BITS = 3,
-  FEW = 8192, /* elements up to which the keys are sorted into a separate buffer */
-  /* number of elements from which on a sort counts in 64 bits, as in sort.c */
+  FEW = 8192, /* maximum number of elements for which the keys are sorted into a separate buffer */
+  /* minimum number of elements for which a sort counts in 64 bits, as in sort.c */
   WIDE_COUNT = 1 << 30,
   CPU_TOGETHER = 16 /* number of Philox blocks that are computed together, so that the compiler uses
                      * vectors */

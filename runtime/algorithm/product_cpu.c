@@ -45,8 +45,9 @@ static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
-/* Returns whether a matrix is multiplied by a vector. Packing would not save any load in such a
- * product. */
+/* Returns whether product_thin computes the product: a matrix is multiplied by a vector, the
+ * product is large, and the matrix is not deep or its sums are long. Packing would not save any
+ * load in such a product. */
 static bool is_thin(const ka_product *p)
 {
   bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;

@@ -116,8 +116,8 @@ static void reduce_all(const ka_reduce *p)
               t.works, each, lanes);
 }
 
-/* Returns, for the CPU, how many blocks share one of `units` results that combine n elements
- * each. */
+/* Returns the number of blocks on the CPU that share a result, if there are `units` results that
+ * combine n elements each. */
 static uint64_t share_among_cores(const ka_call *call, uint64_t units, uint64_t n)
 {
   uint64_t wanted = CPU_PIECES * (uint64_t)ka_core_count(call);

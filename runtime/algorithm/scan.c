@@ -118,7 +118,7 @@ static void begin_load(const parts *p, const char *shape, texts *t)
   t->load = kj_format(&call->arena, "bind_back(scan_found%s, %s, %s)", shape, t->load, found);
 }
 
-/* Returns the store func of a result, which may be NULL. */
+/* Returns the store func of a result. If the result is NULL, the func stores nothing. */
 static const char *use_result(const parts *p, const ka_operand *result, const char *shape, texts *t)
 {
   return result ? ka_use_output(&t->kernel, result)

@@ -137,7 +137,8 @@ enum {
   TEAM_WARPS_BLOCK = 64, /* threads per block if teams are warps */
   /* minimum number of loads of each thread in a team that processes part of a long segment */
   TEAM_LEAST_READS = 4,
-  TEAM_LONG = 8 /* multiple of the mean length from which several teams share a segment */
+  /* segments longer than about this many times the mean length are divided among several teams */
+  TEAM_LONG = 8
 };
 
 /* Chooses the launch shape. Few or very long segments get large teams. Long segments are divided

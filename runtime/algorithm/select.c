@@ -9,7 +9,7 @@ typedef struct selection {
     *values, *flags;
   kjit_function *equal;
   bool has_heads;             /* the call keeps one element of each run of equal elements */
-  bool has_rest, has_lengths; /* whether the call has these results */
+  bool has_rest, has_lengths; /* whether the call has the results `rest` and `lengths` */
   bool is_in_three; /* true for a partition into three classes; the operand flags then contains the
                        class of each element */
 } selection;

@@ -64,7 +64,7 @@ typedef struct ka_vectors {
 } ka_vectors;
 ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors);
 void ka_run_task(ka_solver *solver, const ka_task *task, const double *scalars, size_t count);
-/* The dot product of two vectors. ka_read_sum runs the task and waits for the result. */
+/* Prepares the dot product of two vectors. ka_read_sum runs the task and waits for the result. */
 ka_task ka_prepare_sum(ka_solver *solver, kjit_array *x, kjit_array *y, uint64_t count);
 double ka_read_sum(ka_solver *solver, const ka_task *task);
 

@@ -9,7 +9,7 @@
 #include "algorithm/solver.h"
 
 /* The Givens rotations that transform the bidiagonal matrix, extended by damp times the identity,
- * to upper bidiagonal form. LSMR transforms it twice. */
+ * to upper bidiagonal form. LSMR transforms the matrix twice. */
 typedef struct rotations {
   double alpha, beta, alphabar, zetabar, rho, rhobar, cbar, sbar, zeta;
   double thetabar, thetanew, rhoold, rhobarold, zetaold, chat, shat, c, s, rhotemp;

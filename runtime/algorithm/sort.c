@@ -3,7 +3,7 @@
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
-/* Number of elements from which a radix sort counts in 64 bits. */
+/* Minimum number of elements for which a radix sort counts in 64 bits. */
 enum { WIDE_COUNT = 1 << 30 };
 
 typedef struct sorting {

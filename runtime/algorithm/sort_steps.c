@@ -45,7 +45,7 @@ enum {
   SPLIT_LEAST = 512, /* if there are fewer tiles than this, each block itself finds the start of its
                       * tile */
   MULTIWAY_LANES = 16,  /* lanes that search for the start of a tile */
-  MULTIWAY_LEAST = 1024 /* number of tiles from which on four runs are merged at a time */
+  MULTIWAY_LEAST = 1024 /* minimum number of tiles for which four runs are merged at a time */
 };
 
 /* How a pass of a radix sort moves values. */

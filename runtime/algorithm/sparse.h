@@ -34,15 +34,16 @@ void ka_begin_calls(ka_call *call);
 /* Returns options for one inner call: the device and the stream of the outer call and, if the outer
  * call is prepared, the address that receives the plan of the inner call. */
 kjit_algorithm_options ka_inner_options(ka_call *call);
-/* Makes an inner call with the name of the outer call, whose steps build adds. A failure of the
- * inner call ends the outer call. */
+/* Makes an inner call. build adds the steps of the inner call, and its messages name the outer
+ * call. A failure of the inner call ends the outer call. */
 void ka_call_inner(ka_call *call, ka_build *build, const void *data);
 /* Returns a new one-dimensional array that exists until the outer call ends. It has at least one
  * element. */
 kjit_array *ka_new_array(ka_call *call, kjit_type element, uint64_t count);
 /* Fills the array with the number. In a prepared call each run of the plan fills it. */
 void ka_fill_array(ka_call *call, kjit_array *array, double number);
-/* Returns the name of an array of temporary storage in a kernel's source. */
+/* Adds a parameter for an array that ka_new_array has made, and returns its name in the kernel's
+ * source. */
 const char *ka_use_kept(ka_kernel *kernel, kjit_array *array);
 /* Adds a parameter for an i64 value. */
 const char *ka_use_long(ka_kernel *kernel, int64_t value);

@@ -152,7 +152,7 @@ static void build_places(ka_call *call, const void *data)
             entry, places, values, n, s, columns);
 }
 
-/* Adds the entries to zeroed elements in row-major order. */
+/* Adds the entries to d->elements, a row-major matrix of zeros. */
 static void add_entries(dense *d, kjit_type element)
 {
   ka_call *call = d->call;

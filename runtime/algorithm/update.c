@@ -133,7 +133,8 @@ static void add_step(const update *u, uint32_t threads, uint64_t blocks)
             GPU_ITEMS);
 }
 
-/* Returns whether the blocks of the CPU may update copies of x. */
+/* Returns whether each block on the CPU can update its own copy of x: x is small, and the operator
+ * allows that the copies are combined later. */
 static bool takes_copies(const update *u, uint64_t blocks)
 {
   const char *name = u->operator_.name;

@@ -136,7 +136,7 @@ static kjit_type common_of_all(kf_writer *w, const arguments *a)
   return all.type;
 }
 
-/* Returns f(x, y) computed in the type. */
+/* Writes a call of the function with all arguments converted to `type`, and returns its value. */
 static kf_value call_in(kf_writer *w, const arguments *a, kjit_type type, kjit_type result)
 {
   const char *list = "";

@@ -122,7 +122,7 @@ static kjit_status launch_values(run *r, const kf_form *form)
   return launch(r, form->values, &a, 0);
 }
 
-/* On the CPU: launches the kernel and copies the words it stored to the result. */
+/* Launches the kernel on the CPU and copies the words that it has stored to the result. */
 static kjit_status launch_groups(run *r, const kf_form *form)
 {
   const kjit_formula *formula = r->formula;
@@ -165,7 +165,7 @@ static kjit_status launch_validity(run *r, const kf_form *form)
   return launch(r, form->validity, &a, 0);
 }
 
-/* On the CPU: computes the result's bitmap without a kernel. */
+/* Computes the result's bitmap on the CPU, without a kernel. */
 static void join_validity(run *r, const kf_form *form)
 {
   uint64_t *valid = make_words(r), *other = make_words(r);
