@@ -468,8 +468,8 @@ int binding_before_write(array_object *array);
 /* Number of pending arrays that were ever recorded. */
 extern uint64_t binding_recorded;
 /* Computes the pending arrays that read the memory of an array and were recorded after the call of
- * binding_before_write, by Python code that the conversion of other arguments has run. Returns 0,
- * or -1 with an exception. */
+ * binding_before_write. The conversion of other arguments can run Python code that records such
+ * arrays. Returns 0, or -1 with an exception. */
 int binding_compute_late_readers(array_object *array);
 /* Does the same for all arrays among the arguments of a call. */
 int binding_compute_all_late_readers(PyObject *const *args, Py_ssize_t count);
