@@ -183,7 +183,7 @@ refused(lambda: a.mean((0, 1)), TypeError, "mean: axis must be 0, 1, -1, -2 or N
 refused(lambda: a.astype("complex128").max(), TypeError, "max of a sparse matrix needs integers or floats, not complex128")
 refused(lambda: kjit.csr(np.zeros((0, 3))).min(0), ValueError, "min: a matrix of the shape (0, 3) has no elements along this axis")
 refused(lambda: a.multiply(np.ones((3, 2))), kjit.ArgumentError, "the shape (3, 2) does not broadcast to that of the matrix, (3, 3)")
-refused(lambda: a.multiply(kjit.csr(np.eye(2))), kjit.ArgumentError, "sparse matrices of the shapes (3, 3) and (2, 2)")
+refused(lambda: a.multiply(kjit.csr(np.eye(2))), kjit.ArgumentError, "sparse matrices have the shapes (3, 3) and (2, 2)")
 refused(lambda: a.multiply("text"), TypeError, "the factor must be a number, an array or a sparse matrix, not str")
 refused(lambda: kjit.pullback(kjit.CSR.dot, a, a), TypeError, "the product of two sparse matrices has no derivative rule")
 refused(lambda: kjit.pullback(kjit.CSR.multiply, a, np.ones(3)), TypeError, "CSR.multiply has no derivative rule")
