@@ -34,8 +34,7 @@ void kt_open_budget(kt_budget *budget, const kj_compile_request *request)
 #undef KJIT_ROW
 }
 
-/* Formats a limit or a used amount in the unit that the command-line tools use, for example "1.5
- * s". */
+/* Formats a limit or a used amount in the unit of the command-line tools, for example 1.5 s. */
 static const char *amount_text(kt_compilation *c, kt_limit limit, uint64_t amount)
 {
   uint64_t scale = rows[limit].scale;

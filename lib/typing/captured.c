@@ -50,7 +50,8 @@ bool kt_is_bind_back(const ki_expr *expr)
          expr->x->builtin->id == KJ_BUILTIN_BIND_BACK;
 }
 
-/* If the callee already has captured arguments, the new arguments precede them. */
+/* Returns the callee that a bind_back call denotes. If the bound function already has captured
+ * arguments, the new arguments precede them. */
 kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
 {
   kt_callee callee = { 0 };

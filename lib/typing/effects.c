@@ -1,4 +1,5 @@
-/* Determines the memory that an expression or a statement reads, and its effects.
+/* Determines the effects of an expression or a statement, including the memory that it reads and
+ * writes.
  *
  * All parts of the compiler use this analysis. Inference uses it to preserve the order of operands
  * (operand_order.c). Passes use it to move, repeat or remove code. The analysis visits all

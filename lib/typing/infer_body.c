@@ -208,8 +208,8 @@ static bool is_open_round(const kt_scope *s)
 }
 
 /* Runs one round and handles its errors. If a guess has changed or a statement has been skipped, an
- * error in this round can be wrong. For example, a literal that does not fit a type may fit in the
- * next round. */
+ * error of this round is discarded, because the next round may not have it. For example, a literal
+ * that does not fit a type may fit the type in the next round. */
 static void try_round(kt_scope *s, bool is_late)
 {
   kt_compilation *c = s->c;

@@ -187,7 +187,8 @@ static void begin_copies(kt_scope *s, static_loop *loop, const ki_stmt *stmt)
   s->is_range_body = false;
 }
 
-/* Makes the next copy the current one. `body` receives the assignments of its loop variables. */
+/* Makes the next copy the current one. The assignments to the loop variables of this copy are
+ * appended to `body`. */
 static void begin_copy(kt_scope *s, static_loop *loop, kt_stmts *body)
 {
   kj_location location = loop->stmt->location;

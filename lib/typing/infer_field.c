@@ -45,8 +45,8 @@ kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_l
   return member;
 }
 
-/* Returns all lanes of the vector that is the only element of the array, as a one-dimensional
- * array. */
+/* Returns a one-dimensional array of all lanes of a vector. The vector is the only element of the
+ * array `only`. */
 kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location)
 {
   const ki_type_info *from = ki_type(s->c->types, only->type),

@@ -364,7 +364,7 @@ kt_expr *kt_rule_to_fp8(kt_scope *s, const kt_operands *o)
     apply_float(s, o,
                 o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type,
                 KJIT_U8);
-  expr->dimension = has_fp8(s); /* lowering emits the instruction */
+  expr->dimension = has_fp8(s); /* true: lowering emits the instruction */
   return expr;
 }
 

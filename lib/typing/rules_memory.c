@@ -110,7 +110,7 @@ static kt_expr *make_extent(kt_scope *s, kt_expr *value)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "an extent of `view` must be at least 0, got %s",
             kt_integer_text(s->arena, value->integer));
-  if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer)) /* a large u64 */
+  if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer))
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "an extent of `view` must fit in an i64, got %s",
             kt_integer_text(s->arena, value->integer));

@@ -54,8 +54,8 @@ typedef struct kt_interval {
   __int128 least, most;
 } kt_interval;
 
-/* One dimension of a view. extent and step are indices into .indices of the view, whose expressions
- * have type i64 and no effects. */
+/* One dimension of a view. extent and step are indices into .indices of the view. The expressions
+ * in .indices have type i64 and no effects. */
 enum { KJ_VIEW_SAME = -1 };
 typedef struct kt_view_dimension {
   /* The dimension of .x from which this dimension selects elements. KJ_VIEW_SAME means that the
@@ -101,7 +101,7 @@ struct kt_expr {
   kt_instance *instance;
   uint32_t dimension;
   __int128 integer;
-  kt_interval range; /* every integer expression; set by pass/range.c */
+  kt_interval range; /* the range of an integer expression; set by pass/range.c */
   /* Set by pass/checks.c: the expression has a run-time check. A LOAD, VIEW or BUILTIN with an
    * lvalue compares its indices with the extents. A BINARY or BUILTIN that divides compares the
    * divisor with 0. */

@@ -94,7 +94,7 @@ uint64_t kt_count_parts(const kt_compilation *c, kjit_type type);
 
 /* ---- composed_value.c: vectors and complex numbers ---- */
 
-bool kt_has_parts(const kt_compilation *c, kjit_type type); /* vector or complex */
+bool kt_has_parts(const kt_compilation *c, kjit_type type); /* a vector or complex number */
 /* Returns the type of the lanes of a vector, or of the real part of a complex number. Returns any
  * other type unchanged. */
 kjit_type kt_part_type(const kt_compilation *c, kjit_type type);

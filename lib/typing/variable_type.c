@@ -81,8 +81,8 @@ static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
   return kt_is_array(s->c, type) ? kt_forget_extents(s, type) : type;
 }
 
-/* Returns the type that an annotation specifies for a value that fits it. An array keeps its memory
- * space. */
+/* Returns the type that an annotation gives to a value that fits the annotation. An array keeps its
+ * memory space. */
 static kjit_type annotated_type(kt_scope *s, kjit_type type, kjit_type annotation)
 {
   if (kt_is_tuple(s->c, type)) return change_items(s, type, annotation, annotated_type);

@@ -154,7 +154,7 @@ typedef struct ka_operator {
   size_t row; /* row in the table of operators if name is not NULL */
 } ka_operator;
 
-/* Errors: MISUSE, NAME. */
+/* Reads an operator of the call. Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
 /* If `given` names a reduction that is more than an operator (such as mean), returns this
  * reduction. Otherwise reads `given` as an operator, stores it in *operator_ and returns NULL. */

@@ -39,7 +39,7 @@ static void put_text(ka_key *key, const char *text)
   }
 }
 
-/* adds kind, access and type */
+/* adds the kind, access and element type of an argument */
 static void put_head(ka_key *key, const kjit_arg *argument)
 {
   put(key, argument->kind | (uint64_t)argument->access << 8 | (uint64_t)argument->type << 32);

@@ -1,7 +1,7 @@
 /* Caches the steps of earlier calls. A repeated call, possibly with other arrays, would spend most
- * of its host time on reading its operands, choosing an algorithm and writing kernel sources, which
- * gives the same steps each time. So kjit keeps the steps of a call under a key, and a later call
- * with the same key only replaces the arrays in these steps.
+ * of its host time on reading its operands, choosing an algorithm and writing kernel sources,
+ * although the steps are the same each time. So kjit keeps the steps of a call under a key, and a
+ * later call with the same key only replaces the arrays in these steps.
  *
  * The key (call_key.c) contains everything that the steps depend on. Builds with assertions build
  * the steps of each call again and compare them. The steps of a call that fails are never kept, so

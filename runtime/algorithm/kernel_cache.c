@@ -49,7 +49,7 @@ void ka_unlock_kept(kjit_context *context)
   kj_unlock(&kj_get_runtime(context)->algorithms->mutex, KJ_LOCK_ALGORITHMS);
 }
 
-/* The caller holds the mutex. */
+/* Checks the invariants of the cache. The caller holds the mutex. */
 static void check_cache(const ka_cache *cache)
 {
   KJ_ASSERT(kj_is_locked_here(&cache->mutex) && cache->count <= MOST_KERNELS);

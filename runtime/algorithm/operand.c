@@ -311,8 +311,8 @@ static void check_written(ka_call *call, const ka_operand *output, const kj_view
   }
 }
 
-/* Returns a bool for each additional argument (array or value) of an output func: whether the func
- * stores to this argument. */
+/* Determines to which of its additional arguments (arrays and values) an output func stores.
+ * Returns an array with a bool for each argument, or NULL for a built-in. */
 static const bool *find_stores(ka_call *call, const ka_operand *output)
 {
   const ki_function *function = kj_function_of(output->function)->function;
@@ -474,7 +474,7 @@ void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32
     KJ_ASSERT(operand->axis_count <= KJ_MAX_RANK && next <= operand->rank);
   }
   if (operand->function) return;
-  if (!operand->axis_count) { /* a single element */
+  if (!operand->axis_count) { /* all axes have extent 1, and the kernel needs one axis */
     operand->extents[0] = strides[0] = 1;
     operand->axis_count = 1;
   }

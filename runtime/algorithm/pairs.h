@@ -149,7 +149,7 @@ uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes);
 /* The parts of a kernel's source that load rows of x and y. */
 typedef struct ka_rows_text {
   const char *locals;          /* statements of the kernel that declare the arrays */
-  const char *take_x, *take_y; /* funcs of pairs_visit */
+  const char *take_x, *take_y; /* funcs that the kernel passes to pairs_visit */
   const char *names;           /* ", xs, y0s" */
   /* the rows of a pair and their indices as arguments for the application's func: "xs[l], y0s[j],
    * i64(i), ..." */
@@ -181,7 +181,7 @@ typedef struct ka_value_text {
   const char *type;      /* type of the combined values */
   const char *operator_; /* func that combines two values; NULL for the k smallest */
 } ka_value_text;
-/* Declares the type and the operator. */
+/* Declares the type of the combined values and the operator. */
 ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
 /* Source fragments for the intermediate results of a thread. The results are in arrays with an
  * element for each of the thread's rows. Funcs initialize these arrays, add the value of a pair to

@@ -181,7 +181,8 @@ typedef struct gradient_text {
   const char *names, *locals, *begin, *before, *add, *store, *numbers, *shadows;
 } gradient_text;
 
-/* Returns the length of the derivative with respect to a parameter that is an array, or 0. */
+/* If the parameter is an array, returns the length of the derivative with respect to it, otherwise
+ * 0. */
 static uint32_t length_by(const ka_pairs *p, size_t parameter)
 {
   for (size_t i = 0; i < p->value_count; i++)

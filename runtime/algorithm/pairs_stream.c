@@ -59,8 +59,9 @@ static void check_is_no_plan(ka_call *call, const char *option)
             option);
 }
 
-/* Returns whether the results have a row for each row of y, as in the pass of a gradient with
- * respect to y. If so, a device needs only the rows of the current chunk. */
+/* Returns whether x is processed in chunks of rows. This is so in the pass of a gradient with
+ * respect to y, where x and y are exchanged, if x has more rows than one chunk for each device. A
+ * device then needs only the rows of the current chunk. */
 static bool is_cut_by_rows(const ka_streaming *s)
 {
   size_t devices = s->is_shared ? s->options.device_count : 1;

@@ -363,7 +363,7 @@ static void leave_work(ka_call *call)
 
 static void finish(ka_call *call)
 {
-  if (call->options.results) return; /* ka_describe has described them */
+  if (call->options.results) return; /* ka_describe has described the results */
   if (call->options.work_bytes) {
     *call->options.work_bytes = all_work_bytes(call);
     return;

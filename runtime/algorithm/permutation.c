@@ -27,7 +27,7 @@ typedef struct permuting {
 typedef struct permutation {
   ka_call *call;
   uint64_t count, seed;
-  uint32_t keys, sorted, places; /* indices of temporary storage */
+  uint32_t keys, sorted, places; /* indices into ka_call.works */
   uint32_t drop;                 /* number of low bits that the sort ignores */
 } permutation;
 

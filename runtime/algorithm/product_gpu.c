@@ -162,8 +162,8 @@ static bool may_be_across(const ka_einsum *e, bool is_right)
 
 static bool is_byte(const ka_einsum *e) { return e->element == KJIT_I8 || e->element == KJIT_U8; }
 
-/* Sets the groups of letters that are the batch, row (or column) and summed dimensions of an
- * operand. Letters of extent 1 are left out. */
+/* Sets three groups of letters of an operand: the letters of the batch, of the rows (or columns)
+ * and of the summed dimension. Letters of extent 1 are left out. */
 static void list_groups(const ka_product_step *s, bool is_right, uint64_t groups[3])
 {
   uint64_t ones = 0;

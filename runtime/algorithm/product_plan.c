@@ -1,6 +1,6 @@
-/* Plans a product on a GPU without tensor copies. Chooses whether blocks compute tiles or each warp
- * or thread computes a single sum, the size of the tiles, and the number of parts into which each
- * sum is divided. */
+/* Plans a product on a GPU without tensor copies. Chooses the kind of kernel, the size of the
+ * tiles, and the number of parts into which each sum is divided. The kernel computes tiles, or one
+ * sum for each warp or thread. */
 #include "algorithm/einsum.h"
 
 /* A tile size. test/bench/product_tiles.py measures each row. cost is the time for a term of a sum,

@@ -147,7 +147,7 @@ static row_shape choose_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
   bool fills_gpu = rows * KJ_WARP_THREADS >= cores * 2 * GPU_ROW_THREADS;
   uint64_t groups = ka_divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
            of_lane = ka_most(GPU_LANE_BYTES / p->loaded / s.neighbours, 1);
-  if (groups <= KJ_WARP_THREADS * most_groups) { /* several rows for each block */
+  if (groups <= KJ_WARP_THREADS * most_groups) { /* each block reduces several rows */
     s.lanes = (uint32_t)ka_least(power_above(ka_divide_up(groups, of_lane)), KJ_WARP_THREADS);
     s.items = s.neighbours * power_above(ka_divide_up(groups, s.lanes));
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;

@@ -269,7 +269,7 @@ static void scan_along(const parts *p, uint32_t axis)
     }
   }
   bool is_line = extents[0] == 1 && extents[2] == 1;
-  if (extents[2] == 1) ranks[1] += ranks[2]; /* axes of extent 1 */
+  if (extents[2] == 1) ranks[1] += ranks[2]; /* these axes have extent 1 */
   uint32_t groups = is_line ? 1 : extents[2] == 1 ? 2 : 3;
   for (int i = 0; i < 3; i++)
     if (operands[i]) ka_arrange(p->call, operands[i], axes, groups, is_line ? &p->x->rank : ranks);

@@ -118,7 +118,7 @@ static void add_path(const parts *p, uint32_t bytes)
             commutes(p) ? "true" : "false", items);
 }
 
-/* Measured on an H200. */
+/* Values measured on an H200. */
 enum {
   TEAM_LEAST = 64, /* mean segment length from which teams are possible */
   /* Teams are used for at most TEAM_SEGMENTS + n / TEAM_AVERAGE segments. For few segments teams

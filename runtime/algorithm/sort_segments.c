@@ -16,7 +16,7 @@ typedef struct segments {
 typedef struct parts {
   ka_sort s;
   ka_operand offsets;
-  uint32_t heads, spans;       /* indices of temporary storage */
+  uint32_t heads, spans;       /* indices into ka_call.works */
   uint32_t other, other_value; /* buffers for the merges */
   uint32_t home, home_value;   /* temporary buffers for the sorted keys and values if the results
                                 * are funcs */

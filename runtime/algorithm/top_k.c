@@ -100,7 +100,7 @@ static uint64_t choose_pieces(const ka_sort *s, uint64_t row)
 typedef struct level {
   uint64_t row;
   bool is_first;
-  uint32_t keys, places; /* indices of temporary storage */
+  uint32_t keys, places; /* indices into ka_call.works */
 } level;
 
 static level begin_level(const ka_sort *s, uint64_t pieces)

@@ -1,6 +1,6 @@
 /* Translates operations on timestamps and durations, which are integers that count a unit. Values
- * with different units are converted exactly. A formula for which this is not possible is
- * rejected. */
+ * with different units are converted exactly; if an exact conversion is not possible, the formula
+ * is rejected. */
 #include <string.h>
 
 #include "formula/formula.h"
