@@ -82,7 +82,8 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
     covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
   }
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  /* kjit_begin_capture waits until this wait for the device has ended */
+  /* no capture can begin between this check and the end of the wait, because kjit_begin_capture
+   * waits for that end */
   kjit_status status = whole ? kj_check_captures(device, diagnostics) : KJIT_OK;
   for (uint32_t i = 0; i < count && status == KJIT_OK; i++) {
     kj_attachment *at = device->attachments[i];

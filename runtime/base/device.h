@@ -30,9 +30,9 @@ typedef struct kj_attachment_class {
   void (*destroy)(kj_attachment *attachment);
   /* The device was reset, so all its resources are gone. */
   void (*forget)(kj_attachment *attachment);
-  /* Called before and after a wait for the whole device. begin_wait returns the part of the layer's
-   * state that the wait concerns, which is passed to the function after the wait. is_done: whether
-   * the wait succeeded. */
+  /* begin_wait and end_wait are called before and after a wait for the whole device. begin_wait
+   * returns the part of the layer's state that the wait concerns, and end_wait receives it as
+   * `covered`. is_done: whether the wait succeeded. */
   void *(*begin_wait)(kj_attachment *attachment);
   /* Called after begin_wait. Returns MISUSE if no call may wait for the device now. */
   kjit_status (*check_wait)(kj_attachment *attachment, kj_diagnostics *diagnostics);
@@ -89,10 +89,10 @@ struct kjit_device {
   /* fields that every launch reads */
   /* the driver's launch function; NULL means that the device has no fast path */
   _Alignas(64) kj_driver_launch *start;
-  /* Gets the current context of the thread, to which the default streams belong; see
-   * kj_is_elsewhere. NULL if start is NULL. */
+  /* Gets the driver context that is current on this thread. The default streams belong to that
+   * context, see kj_is_elsewhere. NULL if start is NULL. */
   int (*get_context)(void **context);
-  void *primary; /* the device's own context, which it retains */
+  void *primary; /* the device's primary context, to which kjit has a reference */
   struct kj_driver *driver;
   _Atomic uint64_t epoch, synchronized_epoch;
   _Atomic uint32_t generation; /* number of resets so far; objects that were created before the last

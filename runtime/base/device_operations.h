@@ -49,8 +49,9 @@ typedef struct kj_memory_name {
   uint64_t file, file_number, file_device;
 } kj_memory_name;
 
-/* Records that a kernel was launched on a device. The driver reports a fault long after the launch,
- * so the error message of a fault lists all marked kernels. A mark lives as long as the device. */
+/* The last launch of the kernels with this name on a device. The driver reports a fault long after
+ * the launch, so the error message of a fault lists all marked kernels. A mark lives as long as the
+ * device. */
 typedef struct kj_launch_mark {
   struct kj_launch_mark *next;
   char *name;
@@ -92,7 +93,8 @@ typedef struct kj_cost_of_size {
   _Atomic uint16_t timed; /* number of timed launches */
 } kj_cost_of_size;
 typedef struct kj_cpu_cost {
-  /* measure of how much the times of launches of equal size have varied */
+  /* large if recent launches took far more or far less time than earlier launches of the same
+   * size */
   _Atomic uint32_t surprises;
   kj_cost_of_size sizes[KJ_COST_CLASSES];
 } kj_cpu_cost;
@@ -104,13 +106,15 @@ typedef struct kj_device_launch {
   void *stream;     /* native stream */
   void *parameters; /* address of the parameter block, which has parameter_bytes bytes */
   size_t parameter_bytes;
-  void **pointers;         /* address of each parameter, or NULL to pass the block */
-  bool has_attributes;     /* any of the following fields is set */
+  void **pointers; /* address of each parameter, or NULL to pass the block */
+  /* true if any of the following attributes is set: cluster, is_cooperative, is_programmatic,
+   * priority */
+  bool has_attributes;
   const uint32_t *cluster; /* cluster[0] is 0 if the launch has no clusters */
   bool is_cooperative, is_programmatic;
   int32_t priority; /* 0 means the priority of the stream */
-  /* number of iterations of the largest grid_range, a hint for a device that divides the grid
-   * itself */
+  /* `elements` is the number of iterations of the largest grid_range, if has_elements is set. It is
+   * a hint for a device that divides the grid itself. */
   bool has_elements;
   uint64_t elements;
   /* measured times of the specialization; NULL if the device queues its launches */

@@ -11,7 +11,7 @@ typedef struct kj_array_place {
   uint64_t address;   /* address of element 0 */
   bool has_rows;      /* true for rank 2 or higher with layout C */
   uint64_t row_bytes; /* bytes of a row: innermost extent times element size */
-  /* size of the array if a kernel on the CPU writes it in grid_ranges only, otherwise 0 */
+  /* size of the array if a kernel on the CPU writes it only in grid_ranges, otherwise 0 */
   uint64_t result_bytes;
 } kj_array_place;
 
@@ -34,8 +34,8 @@ enum {
   KJ_CALL_FACT_##NAME = 1 << KJ_CALL_FACT_AT_##NAME,
 #include "facts.def"
 };
-/* The set of facts that are optional: code that relies on fewer facts than are true for a call can
- * run the call. The other bits (kind MODE) must be equal. */
+/* The facts of kind FACT: a call can run code if all facts on which the code relies are true for
+ * the call. The other bits (kind MODE) must be the same for the call and the code. */
 enum {
   KJ_CALL_FACT_KIND_FACT = 1,
   KJ_CALL_FACT_KIND_MODE = 0,

@@ -421,7 +421,7 @@ static void destroy(kj_attachment *attachment)
 }
 
 /* Discards all words after a reset, which has freed them together with the device's memory. Streams
- * of the device do not request new words. */
+ * from before the reset cannot be used, so they do not request new words. */
 static void forget(kj_attachment *attachment)
 {
   struct kj_interrupts *all = (struct kj_interrupts *)attachment;

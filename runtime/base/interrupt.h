@@ -15,7 +15,8 @@ kjit_status kj_open_interrupts(kjit_device *device, kj_diagnostics *diagnostics)
 /* Allocates a word. Returns LAUNCH if all words are in use. */
 kjit_status kj_open_interrupt_slot(kjit_device *device, kj_diagnostics *diagnostics,
                                    kj_interrupt_slot *slot);
-/* Frees a word when no further launch uses it. Launches that use it may still be queued. */
+/* Frees a word that no new launch will use. The word is not reused before the launches that already
+ * use it have ended. */
 void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot slot);
 
 /* The values that a launch passes to its code. `own` is a word that belongs only to this launch, or
@@ -42,9 +43,9 @@ kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_inter
 kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
                                kj_diagnostics *diagnostics, kj_interruptible_launch *launch);
 
-/* Interrupt all launches so far: the launches that use a word or listen to it, or all launches on
- * the device. The functions use only atomic accesses and no lock, so signal handlers can call
- * them. */
+/* Interrupt the launches that have begun so far. kj_interrupt_slot_now interrupts the launches that
+ * use a word or listen to it, and kj_interrupt_device interrupts all launches on the device. Both
+ * use only atomic accesses and no lock, so signal handlers can call them. */
 void kj_interrupt_slot_now(kjit_device *device, kj_interrupt_slot slot);
 void kj_interrupt_device(kjit_device *device);
 
@@ -54,8 +55,8 @@ kjit_status kj_find_stream_slot(kjit_device *device, kjit_stream *stream,
 
 kjit_status kj_create_interrupter(kjit_device *device, kj_diagnostics *diagnostics,
                                   kjit_interrupter **interrupter);
-/* Prepared launches and running launches retain their interrupter, which the application can
- * destroy. Its word is closed with the last reference. */
+/* The application can destroy an interrupter while prepared or running launches use it, so these
+ * launches retain it. The release of the last reference closes its word. */
 struct kjit_interrupter {
   kj_object object;
   kj_interrupt_slot slot;

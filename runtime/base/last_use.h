@@ -33,8 +33,8 @@ static inline kj_stream_id kj_read_use(const kj_last_use *use, uint32_t i)
 /* Adds a stream to the set unless the set contains it. Any thread may call this function. Only the
  * sole owner of the memory may call the other functions. */
 void kj_add_use(kj_last_use *use, kj_stream_id stream);
-/* Copies the set. `to` is empty or contains one stream, which the first stream of `from`
- * replaces. */
+/* Copies the set `from` to `to`. Before the call, `to` is empty or contains one stream, which the
+ * first stream of `from` replaces. */
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
 /* Returns whether the set contains no other stream than this one. If `stream` is NONE, returns
  * whether the set is empty. */

@@ -36,7 +36,7 @@ typedef struct kj_object {
       void (*destroy)(struct kj_object *object); /* called when the object is in no list any more;
                                                     the function ends with kj_free_object */
     };
-    kj_remains remains; /* after kj_free_object, if is_left */
+    kj_remains remains; /* used instead after kj_free_object, if is_left is set */
   };
   kjit_device *device; /* after the context's end, a device without operations */
   uint32_t generation; /* generation of the device when the object was made; after the context's
@@ -146,9 +146,9 @@ struct kjit_event {
   uint64_t capture; /* number of the capture in which the event was recorded, or 0 */
 };
 
-/* Mark the beginning and the end of the time in which kjit uses a native stream. The first function
- * is called after the stream was created or wrapped; the second is called when the stream is
- * destroyed, or when the wrapper of an application's stream is. */
+/* Mark the beginning and the end of the time in which kjit uses a native stream. kj_note_alive is
+ * called after the stream was created or wrapped. kj_note_destroyed is called when the stream, or
+ * the object that wraps the application's stream, is destroyed. */
 void kj_note_alive(kjit_stream *stream);
 void kj_note_destroyed(kjit_stream *stream);
 
@@ -288,8 +288,8 @@ ki_value kj_number_value(double number);
 /* Returns an argument of kind KJIT_ARG_NUMBER as a literal. kjit_arg_real always gives a weak
  * float. */
 ki_value kj_argument_number(const kjit_arg *argument);
-/* Returns the type of a KJ_ARGUMENT_NUMBER for that number. Integers that need more than 32 bits
- * have a different type than smaller integers. */
+/* Returns the type of the KJ_ARGUMENT_NUMBER for an untyped number: i64 or u64 for an integer that
+ * does not fit i32, and the weak type of the number otherwise. */
 kjit_type kj_number_type(ki_value number);
 
 /* DLPack's device type for extensions, used for memory of one of several CPU devices. */

@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A relocation in a writable section at its final address. The offset is at most the size of the
- * section; kj_relocate has to check that the written bytes end inside the section. */
+/* A relocation. `section` is still writable and is at its final address. The offset is at most the
+ * size of the section; kj_relocate has to check that the written bytes end inside the section. */
 typedef struct kj_relocation {
   uint32_t type;
   char *section;
   size_t section_bytes, offset;
   uint64_t symbol; /* address of the symbol, or of the stub of an outside function */
   int64_t addend;
-  const char *slot; /* location of the address of an outside function; NULL for a symbol in the
-                     * object */
+  /* where the address of an outside function is stored; NULL for a symbol in the object */
+  const char *slot;
 } kj_relocation;
 
 /* Applies a relocation. Returns NULL, or the reason for failure in static storage. */

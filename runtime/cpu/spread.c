@@ -142,9 +142,9 @@ static kj_width take_turn(kj_cost_of_size *of, kj_width best)
   return (kj_width)((best + 1 + turn % (KJ_WIDTHS - 1)) % KJ_WIDTHS);
 }
 
-/* Returns whether a launch may use a width that is not measured yet, or that is not the best one. A
- * launch may run on one thread for this purpose only if it is short; if is_turn is set, it may be
- * somewhat longer. */
+/* Returns whether a launch may use this width to measure it, although it is not measured yet or is
+ * not the best width. The width of one thread is allowed only for short launches. If is_turn is
+ * set, these launches may take ten times as long. */
 static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
                             bool is_turn)
 {

@@ -77,7 +77,7 @@ static struct {
   uint32_t users;
   pthread_mutex_t mutex; /* protects the fields below; never held while a body runs */
   offer *offers, **end;  /* linked list, oldest offer first */
-  /* maximum number of threads that run bodies at a time, including launching threads; it only grows
+  /* maximum number of threads that run bodies at a time, including launching threads; never reduced
    * while a body runs */
   _Atomic uint32_t most;
   _Atomic uint32_t running; /* number of threads that run bodies; also read without the mutex */

@@ -106,14 +106,16 @@ enum {
 };
 
 /* Options of the driver's JIT compiler. Loading and linking use the same options, so that they
- * produce the same code. Plain code is never linked. */
+ * produce the same code. The exception is plain code (see kjit_plain_code), which is never
+ * linked. */
 enum { KJ_LOG_BYTES = 16384 };
 typedef struct kj_jit_options {
   unsigned count;
   int names[4];
   void *values[4];
 } kj_jit_options;
-/* log has KJ_LOG_BYTES bytes. is_plain: little optimization, see kjit_plain_code. */
+/* Returns the options for a device. The compiler writes its errors to log, which has KJ_LOG_BYTES
+ * bytes. If is_plain is set, the compiler optimizes little. */
 kj_jit_options kj_make_jit_options(const kjit_device *device, bool is_plain, char *log);
 /* Removes blank lines at the end of a log and returns its length. */
 size_t kj_trim_log(char *log);

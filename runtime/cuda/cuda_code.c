@@ -166,9 +166,9 @@ kjit_status kj_cuda_count_resident(kjit_device *device, const kj_device_code *fu
   return status;
 }
 
-/* Block sizes in order of preference, if they have equal occupancy. Large blocks are less
- * preferred, because multiprocessors are then half empty at the end of a launch. Small blocks are
- * less preferred, because starting many blocks takes more time. */
+/* Tries the block sizes in `sizes`, and of those with the highest occupancy chooses the first.
+ * Large blocks are late in the list, because they leave multiprocessors half empty at the end of a
+ * launch. Small blocks are late as well, because starting many blocks takes more time. */
 kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *function,
                                    uint64_t dynamic_shared_bytes, uint32_t most,
                                    kj_diagnostics *diagnostics, uint32_t *threads)

@@ -46,8 +46,8 @@ static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  /* PTX version that every architecture accepts; a driver that is newer than the table supports all
-   * versions that its GPUs need */
+  /* device->ptx_limit is set only for drivers whose newest PTX version is below this version; newer
+   * drivers support the versions that their GPUs need */
   enum { ALWAYS_ENOUGH = 80 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;
@@ -259,9 +259,9 @@ static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bo
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
 
 /* Raises the limit unless it is large enough. Two threads that raise the limit at the same time
- * must not replace the larger value by the smaller one. All contexts of the process share the
- * limit, because it belongs to the primary context. Returns the driver's result. *is_raised:
- * whether it is the result of cuCtxSetLimit. */
+ * must not replace the larger value by the smaller one. All kjit contexts of the process share the
+ * limit, because it belongs to the device's primary context. Returns the driver's result.
+ * *is_raised: whether this is the result of cuCtxSetLimit. */
 static int raise_limit(const kj_driver *driver, uint32_t bytes, bool *is_raised)
 {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

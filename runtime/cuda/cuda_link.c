@@ -1,6 +1,5 @@
 /* Links the PTX of a kernel with the code that the application has bound to its extern funcs. The
- * result is machine code. The driver is the linker; if it does not accept the code, nvJitLink
- * is. */
+ * result is machine code. The driver links the code if it accepts it, otherwise nvJitLink does. */
 #include <stdlib.h>
 #include <string.h>
 

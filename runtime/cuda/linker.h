@@ -46,7 +46,7 @@ kjit_status kj_compile_cuda_c(const kj_link_target *target, const kj_link_input 
  * */
 bool kj_list_toolkit_headers(int driver_version, kj_buffer *folders);
 
-/* Makes a cubin of inputs that are not CUDA C. Errors: NO_COMPILER; COMPILE with nvJitLink's log;
+/* Links inputs that are not CUDA C to a cubin. Errors: NO_COMPILER; COMPILE with nvJitLink's log;
  * MEMORY. */
 kjit_status kj_link_by_library(const kj_link_target *target, const kj_link_input *inputs,
                                size_t count, kj_diagnostics *diagnostics, void **cubin,

@@ -151,11 +151,11 @@ kjit_status kj_check_ptx_definitions(const kj_link_input *inputs, size_t count,
 /* ---- uses ---- */
 
 /* State while a statement is read. The first word of a statement, after labels and predicates, is
- * an instruction. It is no symbol, although a function may have the same name. */
+ * an instruction. An instruction is not a symbol, even if a function has the same name. */
 typedef struct statement {
   word first;      /* length 0 at the beginning of a statement */
-  bool is_initial; /* set after `=`, which the initial values of a variable follow */
-  bool is_guarded; /* set after `@`, which a predicate register follows */
+  bool is_initial; /* set after `=`, where the initial values of a variable begin */
+  bool is_guarded; /* set after `@`, before the predicate register */
 } statement;
 
 static bool is_blank(const word *w)

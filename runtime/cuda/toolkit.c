@@ -321,7 +321,8 @@ kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostic
 /* The assembler may need minutes for a very large kernel. */
 enum { ASSEMBLER_MS = 3600 * 1000, DISASSEMBLER_MS = 300 * 1000, MOST_BYTES = 1 << 30 };
 
-/* *path is malloc'd. */
+/* Stores the path of ptxas in *path, allocated with malloc. `given` is the path that the
+ * application has set, or NULL to search for ptxas. */
 static kjit_status find_assembler(const char *given, kj_diagnostics *diagnostics, char **path)
 {
   struct stat about;

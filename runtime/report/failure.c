@@ -103,7 +103,8 @@ static void say_uninitialized(kj_buffer *text, const site *site, const kj_failur
                    (int64_t)record->values[0]);
 }
 
-/* values[1] contains the result of kn_watch_access; bit 32 is set if this access is a write. */
+/* Appends the message of a race. values[1] contains the result of kn_watch_access for the failing
+ * access; bit 32 is set if that access is a write. */
 static void say_race(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)site;

@@ -4,8 +4,8 @@
 #include "stream/record.h"
 
 /* Lets one thread at a time pass a native graph to the driver. The device's mutex protects the
- * fields. The application can destroy the graph during a launch, so a launch retains this object,
- * too. */
+ * fields. A launch retains the turn, because the application can destroy the graph during the
+ * launch. */
 typedef struct turn {
   uint32_t references;
   bool is_taken;
@@ -20,7 +20,7 @@ struct kjit_executable_graph {
   turn *turn;   /* NULL if there is no native graph */
 };
 
-/* Returns NULL if out of memory. */
+/* Creates a turn with one reference. Returns NULL if out of memory. */
 static turn *make_turn(void)
 {
   turn *made = calloc(1, sizeof *made);
@@ -48,10 +48,11 @@ static void release_turn(kjit_device *device, turn *turn, bool is_end)
 }
 
 /* Waits until no other thread passes the native graph to the driver. A launch notes the uses of the
- * record's arrays and then launches the native graph, and an update replaces both. If they
- * overlapped, the driver could run with arrays whose use is not noted, so that their memory would
- * be reused too early. The driver does not allow calls of several threads for one executable graph
- * either. kjit holds no mutex during these driver calls, because they can return cached memory.
+ * record's arrays and then launches the native graph, and an update replaces the record and the
+ * native graph. If a launch and an update overlapped, the driver could run a graph whose arrays
+ * have no noted use, so their memory could be reused too early. The driver does not allow calls of
+ * several threads for one executable graph either. kjit holds no mutex during these driver calls,
+ * because they can return cached memory.
  *
  * If the graph has no native graph, *taken is NULL. Errors: MISUSE if this thread has the turn,
  * because it is in a function that the driver calls, such as a callback of a profiler. */

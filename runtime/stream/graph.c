@@ -1,7 +1,7 @@
 /* Implements captures and graphs. If the device captures queued work itself, as a GPU's driver
- * does, a kjit graph adds the objects that have to stay alive. Otherwise the graph keeps the
- * operations and repeats them in the order in which the application queued them, which satisfies
- * the order of the captured streams and events. */
+ * does, a kjit graph consists of the driver's graph and of the objects that have to stay alive.
+ * Otherwise the graph keeps the operations and repeats them in the order in which the application
+ * queued them. This order also satisfies the order of the captured streams and events. */
 #include <stdlib.h>
 
 #include "memory/pool.h"

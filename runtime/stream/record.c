@@ -10,8 +10,8 @@ kj_record *kj_make_record(void)
   return record;
 }
 
-/* For assertions: returns the number of owners of a record. Until the capture has ended, it is the
- * only owner. */
+/* For assertions: returns the number of owners of a record. Until the capture has ended, the
+ * capture is the only owner. */
 static uint32_t count_owners(const kj_record *record) { return atomic_load(&record->references); }
 
 kj_record *kj_retain_record(kj_record *record)

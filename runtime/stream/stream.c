@@ -47,7 +47,9 @@ static void destroy_stream(kj_object *object)
   end_stream(stream);
 }
 
-/* Makes a stream. For a default stream the id is the number of its device. */
+/* Makes a stream object for a native stream. Its id identifies the device's default stream, or its
+ * per-thread default streams if `threads` has their bits; kj_add_stream gives other streams their
+ * own id. */
 static kjit_stream *make_stream(kjit_device *device, void *native, kj_stream_id threads)
 {
   kjit_stream *made = calloc(1, sizeof *made);

@@ -25,8 +25,9 @@ static inline bool kj_is_recorded(const kjit_stream *stream)
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
-  const void *form; /* kjit_update_graph can replace an operation by an operation with the same form
-                       and run */
+  /* kjit_update_graph can replace an operation by another operation that has the same `form` and
+   * `run` */
+  const void *form;
 } kj_operation;
 
 /* A kind of object that launches of a graph need. */
@@ -54,9 +55,9 @@ kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_
                            kj_diagnostics *diagnostics);
 /* Returns the number of the capture, or 0 if the stream is not captured. */
 uint64_t kj_capture_number(kjit_stream *stream);
-/* Makes a stream part of a capture when it waits for an event that was recorded in the capture. A
- * stream of NULL represents a stream that cannot join. Errors: MISUSE, also if the capture has
- * ended or the stream is part of another capture. */
+/* Makes a stream part of a capture when the stream waits for an event that was recorded in the
+ * capture. stream NULL means that the waiting stream cannot be captured. Errors: MISUSE, also if
+ * the capture has ended or the stream is part of another capture. */
 kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics);
 /* Called when the application wraps a native stream again. If kjit captures the stream, the new
  * object joins the capture. */
