@@ -246,7 +246,7 @@ static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Returns how many bytes a launch with this block needs at least for the shared array that is
+/* Returns the minimum size in bytes, for a launch with this block, of the shared array that is
  * declared without an extent. Returns 0 if the kernel has no such array. */
 static uint64_t own_shared_need(const kj_code *code, const uint32_t block[3])
 {

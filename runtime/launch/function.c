@@ -1,7 +1,7 @@
 /* Implements calls of funcs by the application, through libffi. function_code.c compiles the funcs
  * as C functions.
  *
- * A func that can fail has the address of a failure record as an additional first parameter, which
+ * A func that can fail has an additional first parameter: the address of a failure record, which
  * kjit_call_function passes. Function pointers are available only for funcs that cannot fail. */
 #include <ffi.h>
 #include <kjit/function.h>
@@ -349,7 +349,7 @@ kjit_status kjit_call_function_into(kjit_function *function, const kjit_arg *arg
   return status;
 }
 
-/* The caller knows the result type, and has memory of its size. */
+/* Does not check the size of the destination, because the caller knows the result type. */
 kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
                                kjit_arg *result)
 {

@@ -14,7 +14,8 @@
 #include "cpu/cpu.h"
 #include "launch/function_code.h"
 
-/* Code with debug information is not stored, because its files and lines belong to one program. */
+/* Returns whether the code of funcs is stored. Code with debug information is not, because its
+ * files and lines belong to one program. */
 static bool is_stored(const kjit_kernel *kernel, const kj_runtime *runtime)
 {
   return kernel->context->config.debug == KJIT_DEBUG_NONE && kj_keeps_code(runtime->disk);
@@ -104,7 +105,7 @@ void kj_publish_error(const kj_compile_request *request, const kj_disk_key *key,
       kj_identify_compiler(runtime, &compiler)) {
     char no_texts[] = "", entry[sizeof error_entry];
     memcpy(entry, error_entry, sizeof entry);
-    /* can_fail means that the entry is valid for the same sources only */
+    /* with can_fail set, the entry is valid only for the same sources */
     kj_code code = { .entry = entry,
                      .data = bytes.text,
                      .size_bytes = bytes.length,

@@ -163,8 +163,9 @@ static bool is_too_plain(const kj_call *call, const kjit_specialization *found)
           !kj_suits_plain(call, kj_get_plain_kind(call->kernel->context), found));
 }
 
-/* Runs code for fewer facts at once while better code is compiled in the background, up to the
- * limit of variants. */
+/* Finds or compiles code for one key. If there is code that relies on fewer facts, the call runs it
+ * at once, and a background thread compiles better code, unless the limit of variants is
+ * reached. */
 static kjit_status find_one(kj_call *call, kj_diagnostics *diagnostics,
                             kjit_specialization **specialization)
 {

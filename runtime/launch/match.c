@@ -8,9 +8,9 @@
 #include "code/specialization.h"
 
 /* Distances between an argument and the corresponding parameter of a signature. kjit chooses the
- * signature with the smallest sum over all arguments. The values are so far apart that a single
- * mismatch of one kind counts more than mismatches of the preceding kinds in all other
- * arguments. */
+ * signature with the smallest sum over all arguments. Each value is so much larger than the
+ * preceding one that one mismatch of its kind counts more than smaller mismatches of all other
+ * arguments together. */
 enum { EXACT = 0, OTHER_LAYOUT = 1, WIDER = 1 << 12, HOLDS = 1 << 24 };
 static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 

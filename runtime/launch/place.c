@@ -22,7 +22,9 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
                                    kj_diagnostics *diagnostics)
 {
   bool has_array = false;
-  int32_t cpu = -1; /* ordinal of the CPU device to which the first placed array belongs, or -1 */
+  /* with several CPU devices: the ordinal of the device to which the first array on one of them
+   * belongs; otherwise -1 */
+  int32_t cpu = -1;
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     kjit_device_kind kind;

@@ -26,8 +26,8 @@ static void begin_call(kjit_prepared *prepared)
 }
 
 /* Called after the call was prepared or has run, while the specialization is still held. Without
- * the hold, the code could be evicted at the same time, and its fields would be zero, as in code
- * that needs only grid, block and parameters. */
+ * the hold, the code could be evicted at the same time. Its fields would then be zero, which looks
+ * like code that needs only grid, block and parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;

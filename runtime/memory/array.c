@@ -241,8 +241,9 @@ kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array *
   kjit_array_config read = { 0 };
   if (!config) return KJIT_ERROR_MISUSE;
   if (ki_read_sized(NULL, call, KI_ARRAY_CONFIG, config, &read) != KJIT_OK) {
-    /* if size_bytes is 0, the application has only forgotten to set it, and the other fields are
-     * valid; any other invalid size says nothing about the other fields */
+    /* size_bytes 0 means that the application has forgotten to set it; its other fields are valid,
+     * so the error is reported to the context of config->device. If size_bytes has another invalid
+     * value, the other fields may be invalid as well. */
     kjit_device *device = config->size_bytes ? read.device : config->device;
     return device ? ki_read_sized(device->context, call, KI_ARRAY_CONFIG, config, &read)
                   : KJIT_ERROR_MISUSE;

@@ -23,10 +23,10 @@ static inline bool kj_is_on_host(const kj_view *view) { return view->kind == KJI
  * element type. */
 kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,
                            const char *what, kj_diagnostics *diagnostics, kj_view *view);
-/* Strides of a row-major contiguous array. */
+/* Stores the strides of a contiguous row-major array with this shape. */
 void kj_fill_strides(int64_t *strides, const int64_t *shape, uint32_t rank);
-/* Stores the addresses of the first byte of the elements and of the byte after their last byte.
- * Both are equal for an empty view. */
+/* Stores the address of the first byte of the elements, and the address of the byte after the last
+ * one. For an empty view the two addresses are equal. */
 void kj_view_range(const kj_view *view, uint64_t *low, uint64_t *high);
 /* Returns whether the byte ranges of two views overlap. */
 bool kj_do_overlap(const kj_view *a, const kj_view *b);
@@ -65,9 +65,9 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
 kjit_status kj_create_array_with(const kjit_array_config *config, uint64_t content,
                                  kj_diagnostics *diagnostics, kjit_array **array,
                                  bool *has_content);
-/* Releases the array and keeps its memory in the pool under this number. The caller must be the
- * only owner of the array, and all work that writes the content must be queued on the array's
- * stream. */
+/* Releases the array. The pool keeps its memory and the number `content`, by which
+ * kj_create_array_with can find the memory. The caller must be the only owner of the array, and all
+ * work that writes the content must be queued on the array's stream. */
 void kj_release_array_with(kjit_array *array, uint64_t content);
 /* Marks the array as complete, so that it can be passed to the application. */
 void kj_publish_array(kjit_array *array);
@@ -82,8 +82,8 @@ static inline kjit_status kj_check_array_call(const kjit_array *array, const cha
 kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics,
                           kj_view *view);
 
-/* view.c: Makes an array that shares the memory of another array and must lie inside it. offset is
- * the offset of its first element, in elements of `array`. Errors: MEMORY. */
+/* view.c: Makes an array that shares the memory of `array`. All its elements must lie in this
+ * memory. offset is the position of its first element, in elements of `array`. Errors: MEMORY. */
 kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *shape,
                          const int64_t *strides, uint32_t rank, int64_t offset,
                          kj_diagnostics *diagnostics, kjit_array **view);

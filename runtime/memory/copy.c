@@ -13,7 +13,7 @@
 typedef struct copy_job {
   kjit_context *context;
   /* `device` is the device on which the copy is queued: the destination's device if the copy is
-   * between two GPUs. `source` is the source's device. */
+   * between two GPUs. `source_device` is the source's device. */
   kjit_device *device, *source_device;
   kjit_stream *stream;
   bool is_async, is_captured;
@@ -104,7 +104,8 @@ static void free_host_step(host_step *step)
   free(step);
 }
 
-/* Called by the driver in the order of the stream, where an error could not be reported. */
+/* Called by the driver in the order of the stream. It cannot report errors, so queue_host_step has
+ * allocated the memory that the copy needs. */
 static void run_host_step(void *user)
 {
   host_step *step = user;
@@ -253,7 +254,8 @@ static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_dense = kj_is_row_major(&job->to) && kj_is_row_major(&job->from);
   if (job->source_device != job->device) {
-    /* waits for both default streams, in the same order as copies within one GPU */
+    /* without a stream, the copy waits for the default streams of both GPUs, as a copy within one
+     * GPU waits for that GPU's default stream */
     if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
     if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
     return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
@@ -397,8 +399,8 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
   return kj_record_operation(stream, &copy->operation, diagnostics);
 }
 
-/* For several CPU devices, as for GPUs: checks that the stream belongs to the destination's or the
- * source's device. */
+/* Checks that the stream belongs to the CPU device of the destination or, if only the source is on
+ * one of several CPU devices, to the device of the source. GPUs have the same rule. */
 static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagnostics)
 {
   const kj_view *view = job->to.is_placed ? &job->to : &job->from;

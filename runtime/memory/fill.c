@@ -127,7 +127,8 @@ static uint32_t word_bytes(const kj_view *to, const kj_view *from)
   return (uint32_t)(all & (~all + 1));
 }
 
-/* Replaces elements of several words by words, with one more dimension. */
+/* Makes each word an element of the view. If an element had several words, they form a new
+ * innermost dimension. */
 static void split_elements(kj_view *view, uint32_t bytes)
 {
   uint32_t words = view->element_bytes / bytes;
@@ -186,7 +187,7 @@ static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t b
                 diagnostics);
 }
 
-/* Copies the word number `index` of a value. */
+/* Returns word number `index` of a value. */
 static uint64_t read_word(const uint64_t value[2], uint32_t index, uint32_t bytes)
 {
   uint64_t word = 0;
@@ -195,7 +196,7 @@ static uint64_t read_word(const uint64_t value[2], uint32_t index, uint32_t byte
   return word;
 }
 
-/* Fills each word of the elements separately. */
+/* Fills the first word of all elements, then the second word, and so on. */
 kjit_status kj_fill_strided(kjit_device *device, const kj_view *to, const uint64_t bits[2],
                             kjit_stream *stream, kj_diagnostics *diagnostics)
 {

@@ -1,6 +1,6 @@
-/* Implements arrays whose memory belongs to others, and the export of kjit arrays. The memory
- * belongs to the application, to another library (DLPack managed tensors), or to another process,
- * which passes a name of the memory. */
+/* Implements arrays in memory that kjit has not allocated, and the export of kjit arrays. Such
+ * memory belongs to the application, to another library (DLPack managed tensors), or to another
+ * process, which passes a name of the memory. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +18,10 @@ _Static_assert(offsetof(kjit_managed_tensor_versioned, flags) == 24 &&
 
 /* ---- memory of other owners ---- */
 
-/* Returns whether the tensor is on one of several CPU devices. Other libraries have only one CPU
- * device. If such a library returns an array that kjit_export_dlpack has passed to it, the tensor
- * has the device number of the library. Host memory has number 0. */
+/* Returns whether the tensor is on one of several CPU devices: its device number is not 0, which is
+ * the number of host memory. Other libraries have only one CPU device. If such a library passes on
+ * an array that kjit_export_dlpack has exported, the tensor has the device number of that
+ * library. */
 static bool is_of_cpu_device(kj_runtime *runtime, const kjit_tensor *tensor)
 {
   return tensor->device_type == KJIT_DEVICE_CPU && tensor->device_id > 0 &&

@@ -232,7 +232,7 @@ bool kj_is_waitable(kjit_device *device)
 
 /* ---- a stream waits for another stream; the caller holds streams_mutex ---- */
 
-/* Returns the stream handle for calls of the driver. */
+/* A stream as calls of the driver need it. */
 typedef struct place {
   kjit_device *device;
   void *native;
@@ -303,8 +303,8 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
   return next.device->operations->wait_event(next.device, next.native, *event, diagnostics);
 }
 
-/* Lets `next` wait for all streams of a device. The default stream stands for the per-thread
- * streams. */
+/* Makes `next` wait for all streams of a device. The wait for the default stream includes the
+ * per-thread streams. */
 static kjit_status put_device_behind(kjit_device *device, place next, kj_diagnostics *diagnostics)
 {
   for (const kjit_stream *stream = device->memory->streams; stream;
@@ -329,9 +329,9 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
 }
 
 /* Makes `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
- * already waits for its work. If the use is by a per-thread stream of another thread, the default
- * stream waits for an event that is recorded on the default stream itself, because this event is
- * ordered after the work of all per-thread streams. */
+ * already waits for its work. A use by another thread's per-thread stream is replaced by the
+ * default stream, whose events come after the work of all per-thread streams. So this function also
+ * records and waits for an event if `next` is the default stream itself. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {
@@ -503,7 +503,9 @@ kj_stream_end kj_end_stream(kjit_stream *stream)
   if (state == STREAM_DONE) end = KJ_STREAM_PASSED;
   else if (state == STREAM_BUSY && hand_over(stream)) end = KJ_STREAM_ORDERED;
   stream->is_closing = state == STREAM_BUSY && end == KJ_STREAM_LOST;
-  if (stream->is_closing) { /* a capture is in progress: the host waits, without the lock */
+  /* the default stream cannot wait, for example during a capture: the host waits instead, without
+   * the lock */
+  if (stream->is_closing) {
     kj_waited waited;
     unlock(runtime);
     if (kj_wait_stream(device, stream, NULL, &waited) == KJIT_OK) end = KJ_STREAM_PASSED;

@@ -83,7 +83,8 @@ kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnost
  * queued on it before. */
 kj_waited kj_passed_in_order(kj_stream_id stream);
 void kj_note_waited(kj_last_use *use, kj_waited waited);
-/* Removes the uses that have ended because kjit has waited for a whole device since. */
+/* Removes the uses that have ended, because kjit has waited for their whole device. stamp is the
+ * value of kj_runtime.waits at a time when the uses were already queued; only later waits count. */
 void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp);
 /* Records that all work on the device that was queued before the wait with this number has
  * ended. */

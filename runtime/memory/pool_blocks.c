@@ -335,7 +335,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   char place[24];
   kj_assert_no_locks();
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
-  /* memory that is free except for its last uses is first returned to the application's
+  /* parked blocks that only wait for their last uses are first returned to the application's
    * allocator */
   if (!memory && atomic_load(&device->runtime->parked)) {
     kj_flush_pools(device, true);

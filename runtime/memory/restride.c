@@ -15,8 +15,9 @@ static bool is_countable(const int64_t *shape, uint32_t rank, uint32_t element_b
 }
 
 /* Computes the lowest and the highest element index of an array with this shape and these strides,
- * relative to its first element. Returns false if an index does not fit 64 bits. The sum of eight
- * products could exceed 128 bits, so the function stops there. */
+ * relative to its first element. Returns false if an index does not fit 64 bits. The loop ends at
+ * the first sum that does not fit 64 bits, because the sum of all products could exceed 128
+ * bits. */
 static bool find_span(const int64_t *shape, const int64_t *strides, uint32_t rank, __int128 *low,
                       __int128 *high)
 {

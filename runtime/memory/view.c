@@ -471,8 +471,9 @@ static kjit_status complete_shape(const kjit_array *array, const int64_t *shape,
   return KJIT_OK;
 }
 
-/* Divides runs of contiguous dimensions into new dimensions. A boundary between two runs has to
- * remain a boundary. */
+/* Computes the strides of a view of the array with a new shape. Returns false if there is no such
+ * view: a new dimension can extend over several old dimensions only if these are contiguous with
+ * each other. */
 static bool divide(const kjit_array *array, const int64_t *shape, uint32_t rank, int64_t *strides)
 {
   int64_t old_shape[KJ_MAX_RANK], old_strides[KJ_MAX_RANK];
