@@ -185,8 +185,9 @@ static bool is_only_ours(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Returns whether the file and libkjit's directory have the same owner. The owner of an installed
- * file may be this user, who can replace libkjit itself. */
+/* Returns whether only users who can replace libkjit itself can change the file: its owner is root,
+ * this user or the owner of libkjit's directory, and a group or other users can write to the file
+ * only if they can write to that directory. */
 static bool is_as_libkjit(const struct stat *info)
 {
   struct stat folder;

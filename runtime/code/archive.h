@@ -46,8 +46,8 @@ struct kj_archive {
   const struct kj_archive_row *rows; /* sorted by digest */
   uint64_t block_count, count;
   bool is_installed; /* installed in the directory of libkjit */
-  /* has_damage: a search found an entry that is damaged or cannot be read; has_warned: a warning
-   * says so */
+  /* has_damage: a search found an entry that is damaged or cannot be read; has_warned: the warning
+   * about this was reported */
   _Atomic bool has_damage, has_warned;
 };
 
@@ -67,7 +67,7 @@ void kj_close_archives(kj_archive *first);
  * damaged or cannot be read now, or when out of memory. */
 void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
 /* kj_name_archived stores the file name that the entry would have in the disk cache.
- * kj_archived_bytes returns the part of the block's compressed size that counts for the entry. */
+ * kj_archived_bytes returns the entry's share of the compressed size of its block. */
 void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_ENTRY_NAME_BYTES]);
 uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
 /* Returns the indices of all entries in the order in which the writer added them, malloc'd, or NULL

@@ -77,7 +77,7 @@ static kjit_status end_attempt(kj_call *call, kjit_specialization *entry, kjit_s
   return status;
 }
 
-/* The caller holds entry->mutex. */
+/* Begins an attempt: sets the state to PENDING. The caller holds entry->mutex. */
 static void begin_attempt(kjit_specialization *entry)
 {
   KJ_ASSERT(kj_is_locked_here(&entry->mutex) && atomic_load(&entry->state) == KJ_FAILED);

@@ -382,7 +382,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
 
 /* ---- requests ---- */
 
-/* Describes a request in error messages: what the child did, and for which kernel. */
+/* Words for error messages about a request: the task of the child, and the name of the kernel. */
 typedef struct errand {
   const char *task, *name;
 } errand;

@@ -35,8 +35,8 @@ enum { KJ_MOST_MESSAGE_MIB = 1024 };
 kj_frame kj_make_frame(size_t size_bytes);
 bool kj_is_own_frame(const kj_frame *frame);
 
-/* The first message: settings of the application's context for the child's context. It has no
- * answer. */
+/* The first message to a child, with settings of the application's context for the child's context.
+ * The child does not answer it. */
 typedef struct kj_child_start {
   const char *compiler_path, *libdevice_path;
   uint32_t debug; /* kjit_debug */

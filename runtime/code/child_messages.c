@@ -149,7 +149,8 @@ static KJ_OUTLINE(answer_outline, kj_child_answer);
 
 /* ---- packing ---- */
 
-/* types may be NULL if the message contains no types. */
+/* Serializes a message. Returns false if memory is exhausted. types may be NULL if the message
+ * contains no types. */
 static bool pack(const ki_types *types, const void *root, const kj_outline *outline,
                  kj_buffer *bytes)
 {
@@ -223,7 +224,7 @@ static bool copy_code(const kj_code *from, kj_code *to)
     copy_block(from->failures, from->failure_count * sizeof *from->failures, &has_memory);
   made.failure_texts = copy_text(from->failure_texts, &has_memory);
   made.prints = copy_text(from->prints, &has_memory);
-  made.result_text = NULL; /* no compiler sets it */
+  made.result_text = NULL; /* compilers do not set this field */
   made.parameters =
     copy_block(from->parameters, from->parameter_count * sizeof *from->parameters, &has_memory);
   if (has_memory) *to = made;

@@ -31,7 +31,8 @@ static void block_signals(sigset_t *previous)
   pthread_sigmask(SIG_SETMASK, &signals, previous);
 }
 
-/* The stack must not use huge pages: touching a single byte would then take megabytes of memory. */
+/* Maps a stack without huge pages, because with huge pages a single used byte would take megabytes
+ * of memory. */
 static void *map_stack(void)
 {
   char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,

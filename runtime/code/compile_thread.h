@@ -16,7 +16,8 @@ typedef struct kj_large_thread {
   void *stack; /* a separate mapping */
 } kj_large_thread;
 
-/* Returns false if the system cannot create the thread or has no address space for its stack. */
+/* Starts a thread that calls run(data). Returns false if the system cannot create the thread or has
+ * no address space for its stack. */
 bool kj_start_large_thread(kj_large_thread *thread, void *(*run)(void *data), void *data);
 void kj_join_large_thread(kj_large_thread *thread);
 

@@ -11,9 +11,10 @@
 typedef struct change {
   uint32_t index; /* index of the declaration, which is the same in the module and in its copy */
   const kjit_arg *given;
-  /* for a scalar */
+  /* the new value of a scalar constant */
   ki_value value;
-  /* `view` describes an array, and `bits` contains the bytes of a struct or vector */
+  /* for other constants: `view` describes the new array, and `bits` points to the bytes of the new
+   * struct or vector */
   bool is_array;
   kj_view view;
   const void *bits;

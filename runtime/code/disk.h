@@ -121,8 +121,8 @@ bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compi
                         kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
-/* Appends the name of a type, and a line with everything that distinguishes the struct from others
- * for each struct in the type. */
+/* Appends the name of a type, and a line for each struct in the type. The line contains everything
+ * that distinguishes the struct from other structs. */
 void kj_describe_type(const ki_types *types, kjit_type type, kj_buffer *text);
 
 /* ---- disk_entry.c ---- */
@@ -133,7 +133,8 @@ typedef enum kj_entry_state {
   KJ_ENTRY_OTHER /* the entry is valid, but belongs to another key or comes from another compiler */
 } kj_entry_state;
 
-/* Set the digests of new code: kj_code.made, and kj_code.made_from. */
+/* Set digests in new code: kj_note_made sets kj_code.made, and kj_note_sources sets
+ * kj_code.made_from. */
 void kj_note_made(kj_code *code);
 void kj_note_sources(kj_code *code, const kj_disk_key *key);
 /* Packs an entry in a malloc'd buffer. Returns NULL if out of memory. */
@@ -234,9 +235,10 @@ bool kj_is_rechecked(kj_runtime *runtime, const kj_code *found, bool is_imported
  * assertion that names the key fails. */
 void kj_compare_recheck(const kj_disk_key *key, const kj_code *found, const kj_code *made,
                         kjit_status status);
-/* Compares the status of a stored error with that of a second compilation in the same way. */
+/* Compares the status of a stored error with the status of a second compilation in the same way. */
 void kj_compare_status(const kj_disk_key *key, kjit_status found, kjit_status made);
-/* Does both for a specialization. */
+/* If kj_is_rechecked selects the code of a specialization from the cache, compiles it again and
+ * calls kj_compare_recheck. */
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 
 /* ---- disk_store.c ---- */
@@ -251,7 +253,7 @@ bool kj_is_disk_name(const char *name);
 /* Reads a file of the directory. is_use marks the entry as used now. Errors: IO; MEMORY. */
 kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
                               size_t *size_bytes);
-/* Returns whether the file was removed. */
+/* Removes a file of the cache. Returns false if the file could not be removed. */
 bool kj_remove_disk_file(kj_disk *disk, const char *name);
 /* Returns whether kjit does not use the directory because other users can write to it. */
 bool kj_can_others_write(const kj_disk *disk);
@@ -280,8 +282,8 @@ typedef struct kj_disk_file {
   uint64_t size_bytes, used_ns; /* used_ns: time of the last use, Unix time */
   bool is_entry; /* true for an entry, false for a temporary file that a killed process has left */
 } kj_disk_file;
-/* Returns whether a temporary file is left over from a process that was killed. The age of the file
- * tells this, because a writer needs only milliseconds. */
+/* Returns whether a temporary file is left over from a process that was killed. This is decided by
+ * the age of the file, because a writer needs only milliseconds. */
 static inline bool kj_is_left_over(const kj_disk_file *file)
 {
   enum { OLD_S = 600 };

@@ -350,7 +350,7 @@ static void add_all(kj_disk *disk, const kjit_device *device, const roots *r, wr
   KJ_ASSERT(w->written == ALL_PARTS);
 }
 
-/* Returns false if out of memory. */
+/* Collects the kernel and the funcs among its arguments. Returns false if out of memory. */
 static bool find_roots(const kj_compile_request *request, roots *r)
 {
   const kj_signature *signature = request->signature;

@@ -230,7 +230,8 @@ static int open_unfinished(int directory, char name[UNFINISHED_NAME_BYTES])
   return openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
-/* Sets *refusal to 0, or to the error if no file can be created in the directory. */
+/* Writes a file of the cache and returns whether this succeeded. Sets *refusal to the error if no
+ * file could be created in the directory, otherwise to 0. */
 static bool write_file(const kj_disk *disk, const char *name, const void *bytes, size_t size_bytes,
                        int *refusal)
 {

@@ -6,8 +6,8 @@
 /* The value of a subexpression, which may be evaluated only partly.
  *
  * A value that is computed only from untyped numbers and literals has a weak type and is called
- * open. An open value gets the type of the other operand of its operation. Then it is evaluated
- * again, with its own operands in this type, as in type inference. */
+ * open. If an operation has an open operand, the operand gets the type of the other operand: its
+ * expression is evaluated again in this type, as in type inference. */
 typedef struct known {
   ki_value value;
   bool is_constant; /* computed from literals, constants and const parameters only */
@@ -15,7 +15,7 @@ typedef struct known {
   bool is_product; /* a product of floats, which a kernel may fuse with an addition */
 } known;
 
-/* wanted: the type required by the context, or KJIT_ANY. */
+/* Evaluates an expression. wanted: the type that the context requires, or KJIT_ANY. */
 static bool evaluate(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k);
 
 bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason)
@@ -467,9 +467,9 @@ static const ki_type_expr *type_of_item(const ki_type_expr *type, uint32_t item)
                                                                          : NULL;
 }
 
-/* Replaces a name by the expression of its let or module constant, and an item of a tuple by its
- * expression, until the expression is neither such a name nor such an item. *type receives the
- * declared type of a constant, or NULL. */
+/* Follows an expression to its definition. A name is replaced by the value of its let or module
+ * constant, and a subscript of a tuple by the item. This is repeated until neither is possible.
+ * *type receives the declared type of a constant, or NULL. */
 static const ki_expr *look_through(kj_scope *scope, const ki_expr *expr, const ki_type_expr **type)
 {
   *type = NULL;

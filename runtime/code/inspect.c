@@ -38,7 +38,7 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
   uint32_t *block = r->signature.block, wanted[3];
   bool is_given = options->block[0] || options->block[1] || options->block[2];
   for (int i = 0; i < 3 && is_given; i++) block[i] = options->block[i] ? options->block[i] : 1;
-  is_given = is_given || block[0]; /* the block that the facts contain */
+  is_given = is_given || block[0]; /* the facts have set the block */
   if (kernel->block && (kernel->block_is_static || (is_cpu && !is_given))) {
     kj_scope scope = { .bound = r->bound,
                        .bound_count = kernel->parameter_count,

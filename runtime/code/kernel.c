@@ -53,8 +53,8 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->decls.count; i++) {
     const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
-    /* such a let is not bound: its type converts the value, so the let has another value than the
-     * expression */
+    /* a let with a declared type is not bound: the conversion to this type can give the let another
+     * value than its expression has */
     if (decl->type_expr && stmt->decls.count == 1) continue;
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
                                                   .item = stmt->decls.count > 1 ? (int)i : -1 };
@@ -200,8 +200,9 @@ static void describe_parameters(kjit_kernel *kernel, const bool *read, const boo
   }
 }
 
-/* Returns the bytes for bound arguments, key and parameter block; an array has a pointer, extents
- * and strides. Relations are needed only for a compilation. */
+/* Returns the number of bytes that a call needs for bound arguments, key and parameter block, in
+ * which an array takes a pointer, extents and strides. Relations are needed only for a
+ * compilation. */
 static size_t count_call_bytes(const kjit_kernel *kernel)
 {
   enum {

@@ -12,8 +12,8 @@
  * the text of the module is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
-  /* the words of the message before and after the text of the entry's part; NULL means that the
-   * message does not show this text */
+  /* the words of the message before and after the text that the part has in the most similar entry;
+   * if `after` is NULL, the message does not show this text */
   const char *before, *after;
 } part_row;
 

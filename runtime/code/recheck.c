@@ -19,14 +19,16 @@ uint32_t kj_read_recheck(void)
   return !strcmp(given, "all") ? 1 : (uint32_t)strtoul(given, NULL, 10);
 }
 
-/* The choice of the code depends only on its key, so that a failure is reproducible. */
+/* Returns whether code with this key is compiled again. The choice depends only on the key, so that
+ * a failure is reproducible. */
 static bool is_chosen(const kj_disk *disk, const kj_disk_key *key)
 {
   return disk->recheck_every && key->digest.low % disk->recheck_every == 0;
 }
 
-/* Code of builds with assertions contains source locations (lower/asserted_facts.c), which are not
- * part of the key. */
+/* Returns whether the code was compiled from sources with the same text as the sources of the key.
+ * This matters because code of builds with assertions contains source locations
+ * (lower/asserted_facts.c), which are not part of the key. */
 static bool is_from_same_sources(const kj_code *code, const kj_disk_key *key)
 {
   const kj_digest digest = kj_digest_sources(key);

@@ -151,8 +151,8 @@ void kj_forget_loaded(kjit_specialization *specialization);
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
                                 uint64_t hash);
 /* Returns a READY specialization for the same types, held by this thread, whose facts are all true
- * for this call, or NULL. Returns plain code only if there is no other code. *variants becomes the
- * number of specializations for the same types, without those for plain code, or 0 while the
+ * for this call, or NULL. Returns plain code only if there is no other code. *variants receives the
+ * number of specializations for the same types, not counting plain code. It receives 0 while the
  * variant for the call itself is being compiled. Takes no lock. */
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Returns the entry for the call's key and creates it if necessary. Returns NULL if memory is
@@ -250,15 +250,15 @@ typedef struct kj_job {
   void (*run)(struct kj_job *job, bool is_given_up);
 } kj_job;
 
-/* Returns false if memory is exhausted, no thread can be created, or the context is being
- * destroyed. The caller then still owns the job. */
+/* Queues a job for a background thread. Returns false if memory is exhausted, no thread can be
+ * created, or the context is being destroyed. The caller then still owns the job. */
 bool kj_queue_job(kj_runtime *runtime, kj_job *job);
 /* Returns whether the caller is a background thread. A background thread must not queue a job and
  * wait for it, because no other thread may be left to run it. */
 bool kj_is_in_background(const kj_runtime *runtime);
 /* Runs the queued job of this specialization in the calling thread, which needs its result. So the
- * caller does not wait for earlier jobs in the queue, nor, if it is a background thread, for
- * itself. */
+ * caller does not wait for earlier jobs in the queue. A caller that is a background thread would
+ * otherwise wait for itself. */
 void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
 /* Like kj_hurry, for a job that the caller may have queued. Does nothing if a thread has taken the
  * job from the queue. */
