@@ -40,7 +40,7 @@ void kj_relieve_device(kjit_device *device)
 
 void kj_deliver_lines(kjit_device *device)
 {
-  kj_assert_no_locks(); /* deliver calls the application's on_print */
+  kj_assert_no_locks(); /* the deliver functions call the application's on_print */
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     if (at->class->deliver) at->class->deliver(at);

@@ -23,12 +23,12 @@ typedef struct kj_attachment kj_attachment;
  * They are called in the order of attachment, except stop and destroy, which are called in reverse
  * order. The caller holds no lock of the runtime. */
 typedef struct kj_attachment_class {
-  /* The context is ending. Joins the layer's threads and cancels its work. Modules and objects are
-   * released after all attachments have stopped. */
+  /* Called when the context ends. Joins the layer's threads and cancels its work. Modules and
+   * objects are released after all attachments have stopped. */
   void (*stop)(kj_attachment *attachment);
   /* Frees the attachment. If the device is not lost, its driver context still exists. */
   void (*destroy)(kj_attachment *attachment);
-  /* The device was reset, so all its resources are gone. */
+  /* Called after a reset of the device, which has freed all its resources. */
   void (*forget)(kj_attachment *attachment);
   /* begin_wait and end_wait are called before and after a wait for the whole device. begin_wait
    * returns the part of the layer's state that the wait concerns, and end_wait receives it as
@@ -37,10 +37,10 @@ typedef struct kj_attachment_class {
   /* Called after begin_wait. Returns MISUSE if no call may wait for the device now. */
   kjit_status (*check_wait)(kj_attachment *attachment, kj_diagnostics *diagnostics);
   void (*end_wait)(kj_attachment *attachment, void *covered, bool is_done);
-  /* The driver is out of memory. Returns cached memory to it. */
+  /* Returns cached memory to the driver, which is out of memory. */
   void (*relieve)(kj_attachment *attachment);
-  /* A public call has waited for the device or for one of its streams. deliver calls the
-   * application with the lines that kernels have printed. report reports failed kernels
+  /* Called after a public call has waited for the device or for one of its streams. deliver passes
+   * the lines that kernels have printed to the application. report reports failed kernels
    * (KERNEL). */
   void (*deliver)(kj_attachment *attachment);
   kjit_status (*report)(kj_attachment *attachment, kj_diagnostics *diagnostics);
@@ -163,8 +163,8 @@ void kj_lose_device(kjit_device *device, const char *text);
 /* Waits for a stream or for the whole device, and calls the wait functions of the attachments. */
 kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
                            kj_diagnostics *diagnostics);
-/* Delivers printed lines to the application, also after a fault, because the lines help to find it.
- * Each public call that has waited calls this without holding a lock. */
+/* Delivers printed lines to the application, also after a fault, because the lines help to find the
+ * cause. Each public call that has waited calls this without holding a lock. */
 void kj_deliver_lines(kjit_device *device);
 /* Delivers printed lines like the function above, and reports failed kernels. Returns KERNEL, or OK
  * if no kernel failed. */

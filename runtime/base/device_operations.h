@@ -68,7 +68,8 @@ typedef struct kj_device_code {
   kj_launch_mark *mark;
 } kj_device_code;
 
-/* Function of unloaded code, which no launch may use. NOLINTNEXTLINE(performance-no-int-to-ptr) */
+/* The value of `function` after the code was unloaded; no launch may use it.
+ * NOLINTNEXTLINE(performance-no-int-to-ptr) */
 #define KJ_UNLOADED ((void *)(uintptr_t)0x6b6a676f6e652121)
 
 /* Code to be linked. The data is followed by a 0 byte. */
@@ -299,7 +300,8 @@ typedef struct kj_device_operations {
   void (*destroy_graph)(kjit_device *device, void *graph);
   kjit_status (*instantiate_graph)(kjit_device *device, void *graph, kj_diagnostics *diagnostics,
                                    void **executable);
-  /* Returns ARGUMENT without a report if the graph has a different structure. */
+  /* Replaces the contents of an executable graph by those of the graph. Returns ARGUMENT without a
+   * report if their structures differ. */
   kjit_status (*update_graph)(kjit_device *device, void *executable, void *graph,
                               kj_diagnostics *diagnostics);
   kjit_status (*launch_graph)(kjit_device *device, void *executable, void *stream,

@@ -171,7 +171,8 @@ static void unlink_object(kj_runtime *runtime, kj_object *object)
 
 static void end_objects(kj_runtime *runtime)
 {
-  /* its code is unloaded by waits: those that occur below when the objects are released */
+  /* the release of the objects below waits for the devices, and these waits unload the module's
+   * code */
   kjit_release_module(atomic_exchange(&runtime->library, NULL));
   while (runtime->objects) {
     kj_object *object = runtime->objects;

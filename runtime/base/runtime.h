@@ -218,8 +218,8 @@ struct kj_runtime {
   pthread_mutex_t streams_mutex; /* protects the streams of all devices, and captures */
   pthread_cond_t waits_changed;  /* signalled when a wait for a device ends */
   struct kj_capture *captures;   /* list of running captures */
-  /* The application has used streams that it can capture without kjit's knowledge: its own streams,
-   * or per-thread default streams. */
+  /* true if the application has used streams that it can capture without kjit's knowledge: its own
+   * streams, or per-thread default streams */
   _Atomic bool has_hosts_streams;
   kj_attachment order_attachment, capture_attachment, code_attachment;
   /* printed lines that on_print has not received yet; see report/print.c */
@@ -295,9 +295,9 @@ kjit_type kj_number_type(ki_value number);
 /* DLPack's device type for extensions, used for memory of one of several CPU devices. */
 enum { KJ_DLPACK_PLACED = 12 };
 
-/* Finds the device on which a launch sees the tensor's memory. Pinned memory belongs to the host,
- * managed memory to the GPU. Host memory has ordinal 0. Returns false if kjit does not know the
- * device type. */
+/* Finds the device to which the tensor's memory belongs in a launch. Pinned memory belongs to the
+ * host, managed memory to the GPU. Host memory has ordinal 0. Returns false if kjit does not know
+ * the device type. */
 bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal);
 
 #endif

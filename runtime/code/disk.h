@@ -84,8 +84,8 @@ const char *kj_find_missing_feature(kj_cpu_level level);
 /* ---- disk_key.c ---- */
 
 /* The symbol of a func that the application calls, in the object file that contains the func; all
- * such funcs have the same symbol. A request with this symbol has a record and the stage OBJECT,
- * and its key has the stage "function". */
+ * such funcs have the same symbol. A request with this symbol has has_record set and the stage
+ * OBJECT, and its key has the stage "function". */
 #define KJ_FUNCTION_SYMBOL "kjit_function"
 
 /* The key of an entry as text: everything that the code depends on, except the compiler. The
@@ -163,8 +163,8 @@ static inline bool kj_has_imports(const kj_runtime *runtime)
  * compiler. Returns true and fills in code if it finds an entry. */
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
-/* Reports an error for a launch that finds neither code nor a compiler (blob.c). It names the
- * kernel and describes how the most similar imported code differs. */
+/* Reports an error for a launch that finds neither code nor a compiler (blob.c). The error names
+ * the kernel and describes how the most similar imported code differs. */
 void kj_explain_miss(kj_runtime *runtime, const kj_disk_key *wanted, const char *kernel,
                      const char *signature, kj_diagnostics *diagnostics);
 /* Searches the file that is installed with libkjit, which is opened at the first call. */

@@ -94,9 +94,9 @@ static void add_cpu(const kj_disk *disk, writer *w)
   note_part(w, KJ_KEY_DRIVER);
 }
 
-/* libdevice and the driver affect only machine code. A key for a named target contains neither of
- * them: the driver of the other machine is unknown, and the code itself records whether it needs
- * libdevice (kj_has_own_math). */
+/* Adds the lines about a GPU. The versions of libdevice and the driver affect only machine code. A
+ * key for a named target contains neither of them: the driver of the other machine is unknown, and
+ * the code itself records whether it needs libdevice (kj_has_own_math). */
 static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
 {
   const kj_target *target = &w->request->target;

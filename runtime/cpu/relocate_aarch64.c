@@ -91,7 +91,7 @@ static const char *relocate_indirect_page(const kj_relocation *r)
 static const char *relocate_indirect_load(const kj_relocation *r)
 {
   enum { REGISTERS = 0x3ff };
-  const uint32_t load = 0xf9400000, add = 0x91000000; /* 64-bit instructions with number 0 */
+  const uint32_t load = 0xf9400000, add = 0x91000000; /* 64-bit instructions with the immediate 0 */
   char *place = r->section + r->offset;
   uint32_t instruction;
   if (r->addend || !is_room(r, sizeof instruction)) return does_not_fit;

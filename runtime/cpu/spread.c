@@ -38,11 +38,12 @@ enum {
   LEAD = 32,  /* the lead: one thread first runs 1/LEAD of the blocks, to measure their time */
   PIECES = 8, /* number of chunks for each worker, if the runtime divides the range */
   LEAST_ELEMENTS = 256, /* minimum elements in a piece of a vectorized loop */
-  FIRST_TRY = 8,        /* number of timed launches after which another width is tried, */
-  TRY_EVERY = 256,      /* then after twice that number, and so on; later after each TRY_EVERY timed
-                         * launches */
-  SAMPLE_EVERY = 32,    /* about one of SAMPLE_EVERY launches of a thread is timed */
-  FEW = 4,              /* number of measurements after which a stored time is trusted */
+  /* another width is tried after this number of timed launches, then after twice that number, and
+   * so on */
+  FIRST_TRY = 8,
+  TRY_EVERY = 256,   /* later, another width is tried after each TRY_EVERY timed launches */
+  SAMPLE_EVERY = 32, /* about one of SAMPLE_EVERY launches of a thread is timed */
+  FEW = 4,           /* number of measurements after which a stored time is trusted */
   MOST_SURPRISES = 48,
   SURPRISE = 16
 };

@@ -272,8 +272,8 @@ bool kj_leave_work(void)
   return has_left;
 }
 
-/* Spins for at most LOOKING_NS. Returns the offer that a launch wrote to the box, or NULL after a
- * timeout, a change of pool.changes or a lost core. */
+/* Spins for at most LOOKING_NS. Returns the offer that a launch wrote to the box. Returns NULL
+ * after a timeout, a change of pool.changes, or a time in which another thread used the core. */
 static offer *look_for_offer(box *own, uint32_t seen)
 {
   enum { TURNS_OF_CLOCK = 16 };
@@ -429,7 +429,7 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
   pool.ended_ns = kj_clock_ns();
-  /* other launches may have waited for a free core, so wakes workers for them */
+  /* now a core is free, so workers wake up for other launches */
   wanted = announce();
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);

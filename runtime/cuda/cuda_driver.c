@@ -142,8 +142,8 @@ static void append_place(const kjit_device *device, const char *kernel, kj_buffe
   if (device) kj_append_format(buffer, "%s: ", kj_device_text(device, place));
 }
 
-/* Reports an error. Any earlier kernel may have caused a fault, so the message of a fault lists
- * these kernels. */
+/* Reports an error of the driver. Any kernel that was launched before may have caused a fault, so
+ * the message of a fault lists the launched kernels. */
 static kjit_status check_call(const kj_driver *driver, kjit_device *device, const char *kernel,
                               int result, const char *call, kj_diagnostics *diagnostics)
 {

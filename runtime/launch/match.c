@@ -96,8 +96,9 @@ static bool have_same_types(const kj_signature *a, const kj_signature *b)
   return true;
 }
 
-/* This function reads entries without a lock: entries are freed only with their kernel, and the
- * signature for which they were compiled never changes. */
+/* Returns whether a launch on the sealed kernel can use the entry. The caller holds kernel->mutex.
+ * It does not need entry->mutex, because entries are freed only with their kernel, and the
+ * signature for which an entry was compiled never changes. */
 static bool is_candidate(const kj_call *call, const kjit_specialization *entry)
 {
   return entry->is_explicit && entry->device == call->device;
@@ -209,11 +210,10 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
   return status;
 }
 
-/* The specializations of the last launches are stored. They may match no signature of the sealed
- * kernel, so this function discards them, and later launches search again. A concurrent launch may
- * store its specialization before this function discards the stored ones; then this function
- * discards it as well. If the launch stores its specialization later, it sees that the kernel is
- * sealed and discards the specialization itself. */
+/* The kernel stores the specializations of the last launches (kernel->recent) for the fast path.
+ * They may match no signature of the sealed kernel, so this function discards them, and later
+ * launches search again. A concurrent launch may store its specialization after that; it then sees
+ * that the kernel is sealed and discards the specialization itself. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

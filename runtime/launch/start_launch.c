@@ -136,9 +136,9 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
 }
 
 /* Fills in the address of each parameter, from which the driver copies the parameter to its
- * position. kjit does not compute the positions, because that of a parameter with 64-byte alignment
- * depends on the architecture: on sm_90 the parameter block itself starts 16 bytes after a multiple
- * of 64. The compiler's hidden parameters come last. */
+ * position. kjit does not compute the positions, because the position of a parameter with 64-byte
+ * alignment depends on the architecture: on sm_90 the parameter block itself starts 16 bytes after
+ * a multiple of 64. The compiler's hidden parameters come last. */
 static void point_at_parameters(const kj_code *code, char *block, void **pointers)
 {
   uint32_t count = code->parameter_count;

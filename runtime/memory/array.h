@@ -43,9 +43,9 @@ void kj_simplify_views(kj_view *lead, kj_view *other);
  * MEMORY. */
 kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
                          kj_diagnostics *diagnostics);
-/* The two steps of kj_copy_host, for a copy that must not fail when it runs. The first function
- * allocates the buffer that the copy needs, which the caller frees; *buffer is NULL if it needs
- * none. */
+/* The two steps of kj_copy_host, for a copy that must not fail when it runs. kj_take_copy_buffer
+ * allocates the buffer that the copy needs, or sets *buffer to NULL if the copy needs none. The
+ * caller frees the buffer. */
 kjit_status kj_take_copy_buffer(const kj_view *destination, const kj_view *source,
                                 kj_diagnostics *diagnostics, void **buffer);
 void kj_copy_host_through(const kj_view *destination, const kj_view *source, void *buffer);

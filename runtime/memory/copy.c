@@ -414,8 +414,8 @@ static kjit_status check_cpu_devices(const copy_job *job, kj_diagnostics *diagno
                   kj_device_text(device, place), device->operations->name, view->ordinal);
 }
 
-/* Copies between host memories are ordered by a GPU stream as well, because the work on the stream
- * can access pinned and mapped memory. */
+/* Copies between host memories. If the stream belongs to a GPU, the copy is ordered with the work
+ * on the stream, because that work can access pinned and mapped memory. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
   KJ_TRY(check_cpu_devices(job, diagnostics));

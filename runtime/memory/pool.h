@@ -33,7 +33,7 @@ struct kj_block {
   /* stream for which the block was taken, or NONE */
   kj_stream_id stream;
   uint64_t stamp;   /* value of kj_runtime.waits when the block was cached or parked */
-  kj_last_use use;  /* while an array owns the block, the array's line contains the uses instead */
+  kj_last_use use;  /* unused while an array owns the block: the uses are then in kjit_array.line */
   uint64_t content; /* for a cached block: number that identifies its content, or 0 */
   void *data;       /* data of the kind */
 };

@@ -241,9 +241,9 @@ kjit_status kj_allocate_block(kjit_device *device, kjit_memory memory, size_t si
 
 /* ---- taking ---- */
 
-/* Takes a block of another stream and orders the two streams with an event. The search does not
- * hold the lock on the order of streams. If no stream can wait for the block's stream now, the
- * search continues, and the block is put back at the end. */
+/* Takes a block of another stream and orders the two streams with an event. If the new owner's
+ * stream cannot wait for the block's stream now, the search continues with other blocks, and the
+ * block is put back at the end. */
 static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t size_bytes,
                                    kj_stream_id stream)
 {

@@ -28,9 +28,9 @@ void kj_unlock_pool(kj_pool *pool);
 /* The caller of the following functions holds the pool's mutex. */
 void kj_count_used(kj_pool *pool, const kj_block *block);
 void kj_count_unused(kj_pool *pool, const kj_block *block);
-/* Remove a block from the lists that the stream may use now, and return it, or NULL if there is no
- * such block. kj_find_content returns a block with this content; kj_find_cached prefers a block
- * without content. stream ALL accepts a block of any stream that can still be in use. */
+/* Remove and return a cached block that the stream may use now, or return NULL if there is none.
+ * kj_find_content returns a block with this content; kj_find_cached prefers a block without
+ * content. stream ALL means that the block can belong to any stream and can still be in use. */
 kj_block *kj_find_content(kj_pool *pool, size_t size_bytes, kj_stream_id stream, uint64_t content);
 kj_block *kj_find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream);
 void kj_add_cached(kj_pool *pool, kj_block *block);

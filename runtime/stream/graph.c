@@ -403,7 +403,7 @@ static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, k
   return status;
 }
 
-/* Ends the capture. Streams that joined the capture continue as before it. */
+/* Ends the capture. Work that is queued later on the captured streams runs again as usual. */
 static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph **graph)
 {
   kjit_device *device = stream->object.device;
