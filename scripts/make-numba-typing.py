@@ -39,7 +39,7 @@ UNARY = {
     "MATH": [math.sqrt, math.exp, math.log, math.sin, math.cos, math.fabs],
 }
 HEAD = """/* The types of Numba's operators. N2(KEY, first, second, as first, as second, result) applies to
- * operands whose types are in the sets "first" and "second". The operands are converted to the types
+ * operands whose types are in the sets "first" and "second". It converts the operands to the types
  * "as first" and "as second". N1(KEY, operand, as, result) is for operators with one operand. Numba
  * rejects operands for which no row exists. JOIN gives the type of a variable to which values of
  * both types are assigned. Generated from numba-cuda %s by scripts/make-numba-typing.py; do not
