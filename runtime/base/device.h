@@ -81,8 +81,8 @@ struct kjit_device {
   /* compilation target, for example "sm_90a", and its suffix: 'a' if code may use features of this
    * architecture only, otherwise 0 */
   char code_target[20], suffix;
-  /* newest PTX version that the driver accepts (78 means 7.8), if this version may be older than
-   * the code needs; 0 means that the compiler chooses the version */
+  /* limit for the PTX version of code if the driver is old: the newest version that it accepts (78
+   * means 7.8); 0 means no limit */
   uint32_t ptx_limit;
   void *shared;    /* state that all devices of the kind use, see operations->count */
   uint32_t number; /* number of this object, unique in the process, starting with 1 */

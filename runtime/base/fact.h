@@ -47,7 +47,8 @@ enum {
 
 /* Properties of a call that determine its facts. */
 typedef struct kj_call_place {
-  bool has_small_offsets;   /* whether all array arguments have small offsets */
+  /* whether all offsets, extents and strides of the array arguments fit i32 */
+  bool has_small_offsets;
   uint64_t blocks, threads; /* number of blocks, threads of a block */
   bool is_programmatic;
 } kj_call_place;

@@ -111,8 +111,8 @@ static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device
   return KJIT_OK;
 }
 
-/* Sets only the key of the call. The specialization stores everything else that a new compilation
- * needs. */
+/* Makes a call that has a key but no bound arguments, because the specialization stores everything
+ * else that a new compilation needs. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_kernel *kernel = specialization->kernel;
@@ -261,7 +261,8 @@ static batch_job *take_done(batch *b)
   return job;
 }
 
-/* Returns an item. The application's array has items of the size in its version of the headers. */
+/* Returns an item of the application's array. The items have the size of the struct in the
+ * application's version of the headers. */
 static kjit_specialize_item *item_at(kjit_specialize_item *items, size_t index)
 {
   return (kjit_specialize_item *)((char *)items + index * items->size_bytes);
@@ -292,7 +293,8 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   return KJIT_OK;
 }
 
-/* Reports the diagnostics of all items. The call gets the messages of the first failed item. */
+/* Reports the diagnostics of all items. The messages of the first failed item are reported last, so
+ * that they are the messages of the call. */
 static kjit_status report_items(kjit_context *context, batch_job *jobs, size_t count)
 {
   size_t failed = 0;

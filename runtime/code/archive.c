@@ -220,7 +220,7 @@ static int open_folder(const char *path, const char **name)
 }
 
 /* Opens a file if it can be trusted. path has no symbolic links, and the file is opened relative to
- * the directory that was checked. Otherwise returns -1 and sets *why to the reason, or to NULL if
+ * the directory that was checked. On failure, returns -1 and sets *why to the reason, or to NULL if
  * errno has the reason. */
 static int open_trusted(const char *path, bool is_installed, struct stat *info, const char **why)
 {

@@ -39,9 +39,11 @@ void kj_free_archive_writer(kj_archive_writer *writer);
 typedef struct kj_archive kj_archive;
 struct kj_archive {
   kj_archive *next;
-  const char *name; /* function or path of the caller for messages; stored in the archive */
-  char *bytes;      /* copy of a blob, or NULL for a file */
-  void *index;      /* malloc'd; contains the blocks and rows */
+  /* name for messages: the function that the application called, or the path; part of the archive's
+   * malloc'd block */
+  const char *name;
+  char *bytes; /* copy of a blob, or NULL for a file */
+  void *index; /* malloc'd; contains the blocks and rows */
   const struct kj_archive_block *blocks;
   const struct kj_archive_row *rows; /* sorted by digest */
   uint64_t block_count, count;

@@ -5,9 +5,9 @@
  *
  * A block contains several entries, compressed together, because kernels of one family are similar:
  * a compressed block of 256 KiB needs only two thirds of the space of separately compressed
- * entries. An entry that is longer than a block should be has its own block. The checksum in the
- * header covers the rest of the header and the rows; the row of a block contains the checksum of
- * the compressed block. */
+ * entries. An entry that exceeds the usual block size has its own block. The checksum in the header
+ * covers the rest of the header and the rows; the row of a block contains the checksum of the
+ * compressed block. */
 #ifndef KJ_ARCHIVE_FORMAT_H
 #define KJ_ARCHIVE_FORMAT_H
 

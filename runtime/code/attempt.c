@@ -224,8 +224,8 @@ static void wait_for_attempt(const kj_call *call, kjit_specialization *entry, ui
   }
 }
 
-/* Returns the specialization itself. If it has no code yet and the call may run its plain code,
- * returns the specialization for plain code. */
+/* Returns the specialization whose code the call can run: `entry`, or the specialization with its
+ * plain code if `entry` has no code yet and the call may run plain code. */
 static kjit_specialization *choose_code(const kj_call *call, kjit_specialization *entry)
 {
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);

@@ -217,8 +217,9 @@ kjit_status kj_record_machine_code(const kjit_device *device, const kj_compile_r
   return status;
 }
 
-/* Copies the entries with machine code after all other entries. The archive compresses better in
- * this order, because an entry with machine code is similar only to other such entries. */
+/* Copies the entries for other machines to the writer, with the entries that contain machine code
+ * last. The archive compresses better in this order, because an entry with machine code is similar
+ * only to other such entries. */
 static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;

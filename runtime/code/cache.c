@@ -59,7 +59,8 @@ bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j)
          !call->is_general;
 }
 
-/* Adds two bits for each pair of arrays of which the kernel writes at least one. */
+/* Adds the relations of arrays to the key: two bits for each pair of arrays, if the kernel writes
+ * at least one of the two. */
 static void add_relations(kj_call *call)
 {
   const kjit_kernel *kernel = call->kernel;

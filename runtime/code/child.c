@@ -295,7 +295,8 @@ static child *take_child(children *all, kj_diagnostics *diagnostics)
   return c && is_alive(c) ? c : replace_child(all, c, diagnostics);
 }
 
-/* Returns a child for the next compilation; c is NULL if it has ended. */
+/* Keeps a child for the next compilation, or ends it if enough children are idle. c NULL means that
+ * the child has ended already. */
 static void return_child(children *all, child *c)
 {
   kj_lock(&all->mutex, KJ_LOCK_CHILDREN);

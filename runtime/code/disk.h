@@ -22,7 +22,7 @@ static inline bool kj_same_digest(kj_digest a, kj_digest b)
 }
 
 struct kj_disk {
-  const kjit_context *context;   /* context for which the application's store is called, or NULL */
+  const kjit_context *context;   /* context that calls the application's store, or NULL */
   const kjit_cache_store *store; /* the application's store that replaces the directory, or NULL */
   char *directory;               /* NULL if there is no directory */
   const char *libdevice_path;    /* from the configuration */
@@ -76,9 +76,9 @@ kj_digest kj_identify_processor(void);
  * level must use vector registers of the same width as code for this specific machine, because
  * results may depend on the width. Returns OWN if there is no such level. */
 kj_cpu_level kj_find_level(void);
-/* Returns the name of an instruction set that the level requires and that this processor lacks or
- * whose registers the system does not save. Returns NULL if nothing is missing. The level OWN
- * requires no instruction set. */
+/* Returns the name of an instruction set that the level requires and that programs cannot use here,
+ * because the processor lacks it or the system does not save its registers. Returns NULL if nothing
+ * is missing. The level OWN requires no instruction set. */
 const char *kj_find_missing_feature(kj_cpu_level level);
 
 /* ---- disk_key.c ---- */
@@ -224,8 +224,8 @@ void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
 
 /* ---- recheck.c: builds with assertions ---- */
 
-/* Returns the value of kj_disk.recheck_every: the default, or KJIT_RECHECK=all or a number in the
- * environment. */
+/* Returns the value for kj_disk.recheck_every. The environment variable KJIT_RECHECK can set it to
+ * a number, or with `all` to 1. */
 uint32_t kj_read_recheck(void);
 /* Returns whether code from the cache must be compiled again. This is so if its key is selected and
  * if it was made by this compiler from the same sources. */

@@ -91,7 +91,7 @@ static inline bool join_directly(known *x, known *y)
   return is_direct;
 }
 
-/* Returns the type of a value without a type context. */
+/* Returns the type that a value has if its context does not require a type. */
 static kjit_type concrete_type(const known *k)
 {
   if (k->value.type == KJ_WEAK_FLOAT) return KJIT_F64;
@@ -360,7 +360,7 @@ static bool evaluate_field(kj_scope *scope, const ki_expr *expr, kjit_type wante
   return give_index((int64_t)size, k);
 }
 
-/* Computes a function of operands that are evaluated but may still be open. */
+/* Computes a function whose operands have been evaluated but may still be open. */
 static bool compute_numeric(kj_scope *scope, const ki_expr *expr, kjit_type wanted,
                             known operands[2], known *k)
 {

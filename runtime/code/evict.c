@@ -254,8 +254,9 @@ uint64_t kj_count_launches(const kjit_specialization *specialization)
   return count;
 }
 
-/* Reads the ends before the beginnings. If the sums are equal, there was a moment at which no
- * launch was running. */
+/* Returns whether a launch or a pin uses the code. The counts of ended launches are read before the
+ * counts of begun launches, so if the two sums are equal, there was a moment at which no launch was
+ * running. */
 static bool is_held(kjit_specialization *specialization)
 {
   uint64_t ended = 0, begun = 0;

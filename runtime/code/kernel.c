@@ -158,7 +158,7 @@ static bool is_static(kjit_kernel *kernel, const ki_attribute *attribute)
   return is_known;
 }
 
-/* Evaluates a @block that depends on no parameter once for all launches. */
+/* Evaluates the kernel's @block once for all launches, if it depends on no parameter. */
 static void fix_block(kjit_kernel *kernel)
 {
   kj_scope scope = { .bindings = kernel->bindings, .binding_count = kernel->binding_count };

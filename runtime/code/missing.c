@@ -106,7 +106,8 @@ static void append_missing_feature(key_text processor, kj_buffer *text)
   if (feature) kj_append_format(text, ", and this processor lacks %s", feature);
 }
 
-/* Appends the facts of the call, its block, and a digit for each pair of arrays. */
+/* Appends the facts and the block on which the most similar entry relies. Leaves out the relations
+ * between arrays, which the key contains only as digits. */
 static void append_facts(key_text facts, kj_buffer *text)
 {
   static const char relations[] = "relations ";

@@ -147,7 +147,8 @@ void kj_forget_loaded(kjit_specialization *specialization);
 
 /* ---- cache.c: finding ---- */
 
-/* Returns the READY specialization for the call's key, held, or NULL. Lock-free. */
+/* Returns the READY specialization for the call's key and holds it, or returns NULL. Takes no
+ * lock. */
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
                                 uint64_t hash);
 /* Returns a READY specialization for the same types, held by this thread, whose facts are all true
@@ -224,8 +225,8 @@ void kj_free_texts(kjit_specialization *specialization);
 
 /* Loads evicted code again (ahead.c). On success the caller holds the specialization. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics);
-/* Reads a signature in text form. arguments receives an element for each parameter, bound the
- * values known at compile time. Errors: SYNTAX, TYPE, NAME, ARGUMENT. */
+/* Reads a signature in text form. `arguments` receives an element for each parameter, and `bound`
+ * receives the values that are known at compile time. Errors: SYNTAX, TYPE, NAME, ARGUMENT. */
 kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics);
 /* Like kj_read_signature, for a list of types instead of a text. In a text, a struct has only a

@@ -186,8 +186,8 @@ static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_d
 }
 
 /* Links PTX to machine code before the code is loaded. This is done if the cache stores the machine
- * code, if PTX of the application is linked with it, or if the driver's assembler runs in a child
- * process. */
+ * code, if the kernel is linked with PTX of the application, or if the driver's assembler runs in a
+ * child process. */
 static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagnostics)
 {
   void *cubin;

@@ -1,7 +1,6 @@
 /* Runs the grid of a launch on the CPU. Each worker first runs its own share of the blocks in
  * order, and then takes blocks from the shares of other workers. Each worker has the same share in
- * each launch, so the data of the share stays in the worker's cache from one launch to the next. If
- * blocks take different times, workers that have completed their shares take blocks from others. */
+ * each launch, so the data of the share stays in the worker's cache from one launch to the next. */
 #include "cpu/cpu.h"
 
 #include <fenv.h>
@@ -339,8 +338,8 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
   enum { SOME_ELEMENTS = 1 << 16 };
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
-  /* a launch of one thread is not divided, because its variables can carry values from one element
-   * to the next */
+  /* a launch with a single thread is not divided, because the thread's variables can carry values
+   * from one element to the next */
   bool is_one_thread =
          blocks == 1 && (uint64_t)call->block[0] * call->block[1] * call->block[2] == 1,
        is_cut = code->is_range_only && !is_one_thread;

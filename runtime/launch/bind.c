@@ -248,10 +248,11 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   if (bound->value.type == KJIT_ANY)
     return mismatch(call, index, "an integer, a float or a bool, because the parameter is const",
                     "a value with several components", diagnostics);
-  /* A whole number that is compiled into the code is represented exactly in any type. A number that
-   * the kernel receives at run time gets the type that a literal would have. */
+  /* A whole number becomes an integer literal, because the value of a const parameter is compiled
+   * into the code and is exact in any type. Other parameters, which the kernel receives at run
+   * time, keep the type of the literal. */
   ki_value integer;
-  /* kjit_arg_real makes a float literal, also of a whole number */
+  /* kjit_arg_real sets the type f64, so that a whole number stays a float literal */
   bool may_be_integer = argument->type != KJIT_F64;
   bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT &&
                      ki_is_true(bound->value) &&

@@ -139,7 +139,7 @@ static void limit_scalar(const kj_parameter *parameter, kj_table_scalar *scalar)
   scalar->span = most - least;
 }
 
-/* Records in the tables where the fast path writes a parameter. Returns false if the parameter
+/* Records the offset at which the fast path writes a parameter. Returns false if the parameter
  * cannot be copied directly from an argument. */
 static bool place_parameter(const kj_parameter *parameter, kj_launch_table *made)
 {

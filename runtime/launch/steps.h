@@ -139,8 +139,8 @@ void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block);
  * bound arguments. */
 kjit_status kj_start(const kj_call *call, const kjit_specialization *specialization,
                      kj_diagnostics *diagnostics);
-/* Fits the shape, writes the parameters and starts a bound call; copies host arrays to a GPU and
- * back. */
+/* Fits the shape of a bound call, writes its parameters and starts it. If the launch is on a GPU,
+ * host arrays are copied to the GPU before it and back after it. */
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
                         kj_diagnostics *diagnostics);
 /* Returns whether the launch has attributes besides grid, block, shared memory and parameters, for

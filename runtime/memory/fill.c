@@ -1,7 +1,8 @@
 /* Implements kjit_fill, which stores one value in every element, and launches kjit's own kernels
- * that copy and fill strided elements on a device. The kernels handle elements as words of their
- * size. Contiguous elements need no kernel: the device sets words of up to 4 bytes. A larger
- * element is set once; then copies repeatedly double the size of the filled part. */
+ * that copy and fill strided elements on a device. The kernels do not know element types: they
+ * handle an element as one word, or as several words. Contiguous elements need no kernel: the
+ * device sets words of up to 4 bytes. A larger element is set once; then copies repeatedly double
+ * the size of the filled part. */
 #include <string.h>
 
 #include "memory/array.h"

@@ -1,5 +1,6 @@
-/* Connects the pools of a device with the runtime: it creates and destroys the pools, handles
- * resets of the device and waits for it, and implements the public functions about memory use. */
+/* Connects the pools of a device with the runtime: creates and destroys the pools, reacts to resets
+ * of the device and to waits for the device, and implements the public functions about memory
+ * use. */
 #include <stdlib.h>
 
 #include "memory/pool_lists.h"
