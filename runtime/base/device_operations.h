@@ -300,8 +300,8 @@ typedef struct kj_device_operations {
   void (*destroy_graph)(kjit_device *device, void *graph);
   kjit_status (*instantiate_graph)(kjit_device *device, void *graph, kj_diagnostics *diagnostics,
                                    void **executable);
-  /* Replaces the contents of an executable graph by those of the graph. Returns ARGUMENT without a
-   * report if their structures differ. */
+  /* Replaces the contents of an executable graph by the contents of `graph`. Returns ARGUMENT
+   * without a report if their structures differ. */
   kjit_status (*update_graph)(kjit_device *device, void *executable, void *graph,
                               kj_diagnostics *diagnostics);
   kjit_status (*launch_graph)(kjit_device *device, void *executable, void *stream,

@@ -185,9 +185,9 @@ static bool is_only_ours(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Returns whether only users who can replace libkjit itself can change the file: its owner is root,
- * this user or the owner of libkjit's directory, and a group or other users can write to the file
- * only if they can write to that directory. */
+/* Returns whether only users who can replace libkjit itself can change the file. Its owner must be
+ * root, this user or the owner of libkjit's directory. A group or other users may have write
+ * permission for the file only if they have it for that directory. */
 static bool is_as_libkjit(const struct stat *info)
 {
   struct stat folder;

@@ -147,8 +147,8 @@ void kj_drop_facts(kj_call *call)
 
 /* ---- keys that differ in facts only ---- */
 
-/* Result of comparing the key of a specialization with the key of a call, which have the same
- * number of words. */
+/* Result of comparing a specialization's key with a call's key. Both keys have the same number of
+ * words. */
 typedef enum key_match {
   KEY_OTHER,
   KEY_SAME_TYPES, /* the keys differ in facts only */

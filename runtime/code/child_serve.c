@@ -133,7 +133,7 @@ static bool answer_request(int socket, kjit_context *context, const kj_child_req
 /* ---- the loop ---- */
 
 /* Receives a message in a malloc'd buffer. Returns NULL if the application's process has ended, or
- * if it belongs to another build; the other build gets an answer. */
+ * if it uses another build of kjit, which it learns from an answer. */
 static char *receive_message(int socket, size_t *size_bytes)
 {
   kj_frame frame;

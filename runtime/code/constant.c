@@ -287,8 +287,8 @@ static void set_array(kjit_module *copy, ki_decl *decl, const kj_view *view,
   memcpy(decl->extents, view->shape, view->rank * sizeof *view->shape);
 }
 
-/* Declares the structs of which the constant's elements consist, because the module's source must
- * declare every struct that it uses. */
+/* Declares the structs in the constant's element type, because the module's source must declare
+ * every struct that it uses. */
 static void declare_structs(kjit_module *copy, const ki_decl *constant)
 {
   size_t count = copy->decls.count;

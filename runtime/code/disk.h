@@ -64,7 +64,8 @@ void kj_identify_disk(kj_disk *disk);
 /* Fills in math_library. Returns false if out of memory or of file descriptors. */
 bool kj_identify_math_library(kj_disk *disk);
 /* Returns whether the compiler of this context uses the same math functions as code of a named
- * target: kjit's own libclc for a GPU, the vector functions of the C library for the CPU. */
+ * target. These are kjit's own libclc for a GPU, and the vector functions of the C library for the
+ * CPU. */
 bool kj_has_own_math(kj_disk *disk, const kj_code *code);
 
 /* ---- processor_<architecture>.c ---- */
@@ -247,8 +248,8 @@ enum { KJ_ENTRY_NAME_BYTES = 40 };
 /* Returns the file name of an entry. */
 void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
 bool kj_is_entry_name(const char *name);
-/* Returns whether the name is that of an entry or of a temporary file of the cache. The directory
- * may also contain files of the user. */
+/* Returns whether an entry or a temporary file of the cache can have this name. The directory may
+ * also contain files of the user. */
 bool kj_is_disk_name(const char *name);
 /* Reads a file of the directory. is_use marks the entry as used now. Errors: IO; MEMORY. */
 kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,

@@ -1,6 +1,6 @@
-/* Handles the code that the application has bound to the extern funcs of a module: C functions that
- * CPU code calls, code that is linked with GPU kernels, and the lines about this code in keys of
- * the disk cache. */
+/* Handles the code that the application has bound to the extern funcs of a module. CPU code calls C
+ * functions, and GPU kernels are linked with code. This file also writes the lines about this code
+ * in the keys of the disk cache. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,8 +206,8 @@ bool kj_has_outside_code(const kjit_module *module)
 
 static const char unknown_includes[] = " including unknown files";
 
-/* Adds the digests of the files that linked CUDA C includes, or a word that says that these files
- * are unknown. */
+/* Adds a digest of the files that each linked CUDA C source includes, or a note if these files are
+ * unknown. */
 static void add_includes(const ki_bound_extern *bound, int driver_version, kj_buffer *text)
 {
   for (size_t i = 0; i < bound->linked_count; i++) {

@@ -283,17 +283,17 @@ typedef struct kj_link_inputs {
 /* Returns the kernel's own PTX as a link input. */
 kj_link_input kj_link_own(const kj_code *code);
 /* Lists the kernel's PTX, the PTX to which called funcs are bound, and the linked code of called
- * funcs. The symbols of bound PTX are renamed to those that the kernel calls. Each input is listed
- * once. Free the list with kj_free_link_inputs. */
+ * funcs. The symbols of bound PTX are renamed to the symbols that the kernel calls. Each input is
+ * listed once. Free the list with kj_free_link_inputs. */
 kjit_status kj_list_link_inputs(const kjit_module *module, const kj_code *code,
                                 kj_diagnostics *diagnostics, kj_link_inputs *inputs);
 void kj_free_link_inputs(kj_link_inputs *inputs);
 /* Returns whether a func of the module is bound to code that has to be linked with the kernel. */
 bool kj_has_outside_code(const kjit_module *module);
-/* Appends lines to the disk cache key, one for each bound func: its name in the canonical text of
- * the module, and its symbol, which contains a digest of GPU code and of the files that CUDA C
- * includes. is_linked: see kj_code_format. driver_version: version of the driver that loads the
- * code, or 0. */
+/* Appends a line to the disk cache key for each bound func: its name in the canonical text of the
+ * module, and its symbol. The symbol of GPU code contains a digest of the code and of the files
+ * that CUDA C includes. is_linked: see kj_code_format. driver_version: version of the driver that
+ * loads the code, or 0. */
 void kj_add_extern_key(const kjit_module *module, bool is_linked, int driver_version,
                        kj_buffer *text);
 /* Returns whether the files that linked CUDA C includes are known and have not changed since the

@@ -442,7 +442,7 @@ static void count_source(kj_call *call, kjit_specialization *specialization, cod
 }
 
 /* Returns whether the code may be in a cache or will be stored, so that it needs a key. Code with
- * debug information is not stored, because its files and lines are those of one program. */
+ * debug information is not stored, because its files and lines belong to one program. */
 static bool needs_key(kj_call *call)
 {
   return call->kernel->context->config.debug == KJIT_DEBUG_NONE &&

@@ -8,9 +8,9 @@
 /* Operations of a device that runs kernels on the cores of this machine. base/device.h documents
  * each function. */
 extern const kj_device_operations kj_cpu_operations;
-/* Returns the operations that replace those of a kind of device in a context with
- * kjit_config.target (target_device.c). Returns the operations of the kind itself if target is NULL
- * or names a target of another kind. */
+/* Returns the operations for a kind of device in a context whose kjit_config.target is `target`
+ * (target_device.c). These are the usual operations of the kind if target is NULL or names a target
+ * of another kind. */
 const kj_device_operations *kj_target_operations(const kj_device_operations *kind,
                                                  const char *target);
 

@@ -153,7 +153,7 @@ static kjit_status launch(kjit_device *device, const kj_device_code *loaded, con
 
 static kj_device_operations cpu_operations, gpu_operations;
 
-/* Fills in the tables. Operations that this function does not set are those of the CPU. */
+/* Fills in the tables. An operation that this function does not set is the CPU's operation. */
 static void fill_tables(void)
 {
   cpu_operations = kj_cpu_operations;
@@ -183,7 +183,8 @@ const kj_device_operations *kj_target_operations(const kj_device_operations *kin
   kj_target read;
   bool is_read = is_target(target, &read);
   pthread_once(&once, fill_tables);
-  /* an invalid name is reported when a device of either kind is used */
+  /* with an invalid name, both kinds of device get the new operations, which report the error when
+   * a device is used */
   if (is_read && kind->target != read.kind) return kind;
   return kind->target == KJ_TARGET_CPU ? &cpu_operations : &gpu_operations;
 }

@@ -180,7 +180,8 @@ static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_b
   }
 }
 
-/* Waits for the child after it has closed its pipes, or kills it if it exceeded a limit. */
+/* Waits for the end of the child, which has closed its pipes. Kills the child if it has exceeded a
+ * limit, or when the deadline passes. */
 static void reap(pid_t child, uint64_t deadline_ns, outcome *how)
 {
   enum { FIRST_NS = 50000, LAST_NS = 10000000 };

@@ -128,10 +128,12 @@ kj_plain kj_get_plain_kind(const kjit_context *context)
 }
 
 /* Returns whether a call must not run plain code. Captured launches must not, because the graph
- * would keep the plain code. Launches on a GPU must not if their shape depends on the registers of
- * the code (cooperative launches, and launches for which kjit chooses the block from a number of
- * threads), because results may depend on the shape. Kernels that are linked with code of the
- * application must not, because plain code is not linked. */
+ * would keep the plain code. On a GPU, cooperative launches and launches with clusters must not,
+ * because the number of registers in the code limits their shape. If plain code must give equal
+ * results, launches for which kjit chooses the block from a number of threads must not: the block
+ * depends on the registers of the code, and results may depend on the block. Plain code is not
+ * linked, so kernels that are linked with code of the application must not run it, nor kernels of a
+ * context that compiles in child processes. */
 static bool needs_best(const kj_call *call)
 {
   const kjit_launch_config *given = call->config;

@@ -172,8 +172,8 @@ struct kj_staging {
   group groups[];
 };
 
-/* Returns whether an array is copied. An array of which the kernel reads only the extents is not
- * copied. */
+/* Returns whether an array is copied. An array is not copied if the kernel reads only its
+ * extents. */
 static bool is_staged(const kj_call *call, uint32_t index)
 {
   const kj_bound *bound = &call->bound[index];

@@ -103,8 +103,8 @@ kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
 kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
                              const kjit_device *device, kj_diagnostics *diagnostics);
 /* Copies between views in host memory. If the stream is captured, the copy happens when the graph
- * is launched, otherwise immediately. If value is not NULL, the source consists of these two words,
- * which the function copies. */
+ * is launched, otherwise immediately. If value is not NULL, `from` is a view of its two words; the
+ * function copies them, because a graph reads them later. */
 kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const kj_view *to,
                                const kj_view *from, const uint64_t value[2],
                                kj_diagnostics *diagnostics);

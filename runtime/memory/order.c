@@ -246,7 +246,7 @@ static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
 
 /* Finds the stream for an id. A destroyed stream is replaced by the default stream, which has
  * waited for its work. The per-thread stream of another thread is replaced by the default stream as
- * well, because both are ordered with each other. */
+ * well, because these two streams are ordered with each other. */
 static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnostics *diagnostics,
                               place *place)
 {

@@ -80,9 +80,9 @@ bool kj_is_gone(const kj_block *block);
 /* Frees parked blocks whose uses have finished or can be ordered now. If calls_host is set, this
  * includes blocks whose free function calls application code; the caller must then hold no lock. */
 void kj_settle_parked(kj_runtime *runtime, bool calls_host);
-/* Called before a native stream is destroyed: the default stream waits for its work or, if this is
- * impossible, the host does. Blocks that were free in the order of this stream become free in the
- * order of the default stream, or for all streams. */
+/* Called before a native stream is destroyed. The default stream waits for its work or, if the
+ * default stream cannot wait, the host does. Blocks that were free in the order of this stream
+ * become free in the order of the default stream, or for all streams. */
 void kj_forget_stream(kjit_stream *stream);
 
 #endif

@@ -367,7 +367,7 @@ static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
   KJ_ASSERT(!block->next && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
-  /* a cached block has at most one use: that of the stream in whose order the block is free */
+  /* a cached block has at most one use, by the stream in whose order the block is free */
   block->use.streams[0] = stream;
   block->content = 0;
 }

@@ -3,8 +3,8 @@
 
 #include "memory/array.h"
 
-/* Returns whether the number of bytes fits 63 bits, as in every array. The elements of a view can
- * have the same addresses, so its number of bytes may exceed that of the viewed array. */
+/* Returns whether the number of bytes fits 63 bits, as in every array. Several elements of a view
+ * can have the same address, so the number may be larger than the size of the viewed array. */
 static bool is_countable(const int64_t *shape, uint32_t rank, uint32_t element_bytes)
 {
   uint64_t bytes = element_bytes;

@@ -19,9 +19,9 @@ static inline bool kj_is_recorded(const kjit_stream *stream)
          !stream->object.device->operations->begin_capture;
 }
 
-/* An operation: work that the application queues on such a stream. The operation runs when the
- * graph is launched. Several threads may run the same operation at once. A thread may even run it
- * recursively, because application code in a graph may launch this graph. */
+/* An operation: work that the application queues on a stream that kjit itself captures. The
+ * operation runs when the graph is launched. Several threads may run the same operation at once. A
+ * thread may even run it recursively, because application code in a graph may launch this graph. */
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
