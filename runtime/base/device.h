@@ -143,7 +143,7 @@ struct kjit_device {
  * another context is current, operations->retry launches the kernel. */
 static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
 {
-  enum { PER_THREAD = 2 }; /* 0 and 1 are the legacy default stream */
+  enum { PER_THREAD = 2 }; /* the handles 0 and 1 mean the legacy default stream */
   void *current = NULL;
   return (uintptr_t)native <= PER_THREAD &&
          (device->get_context(&current) || current != device->primary);

@@ -158,7 +158,7 @@ bool kj_has_stage(kj_target_kind target, kjit_stage stage);
  * name. */
 bool kj_read_target(const char *text, kj_target *target);
 const char *kj_level_name(kj_cpu_level level);
-/* Returns the level with this name, or KJ_CPU_OWN if there is none. */
+/* Returns the level with this name, or KJ_CPU_OWN if no level has this name. */
 kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 
 /* ---- the driver's plain launch ---- */

@@ -6,7 +6,7 @@
 
 enum { SLOTS = 256, PAGES = 256 };
 
-/* The host's data for one interrupt word. Threads read number and listens without holding the
+/* The host's data for one interrupt word. Threads read `number` and `listens` without holding the
  * mutex. */
 typedef struct slot {
   _Atomic uint64_t number; /* number of the launch that owns the word */

@@ -53,7 +53,8 @@ bool kj_take_object(kj_object *object);
 /* Last step of destroying an object: frees its malloc'd memory. If the application has not released
  * the object yet, the memory stays until the application does. */
 void kj_free_object(kj_object *object, void *memory);
-/* Returns the context for a query of the application, or NULL if object is NULL. */
+/* Returns the object's context for the application: NULL if object is NULL or the context has
+ * ended. */
 static inline kjit_context *kj_told_context(const kj_object *object)
 {
   return object ? ki_told_context(object->device->context) : NULL;

@@ -17,8 +17,8 @@ kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
   __attribute__((format(printf, 5, 6)));
 
 /* Checks whether a public call can begin: the context is not NULL, the process was not forked after
- * the context was created, and no required argument is NULL. missing: name of a required argument
- * that is NULL, or NULL. */
+ * the context was created, and no required argument is NULL. missing: the name of a required
+ * argument that is NULL; NULL means that no required argument is missing. */
 static inline kjit_status kj_check_call(kjit_context *context, const char *function,
                                         const char *missing)
 {

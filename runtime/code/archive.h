@@ -75,7 +75,7 @@ uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
 /* Returns the indices of all entries in the order in which the writer added them, malloc'd, or NULL
  * if out of memory. */
 uint64_t *kj_order_archived(const kj_archive *archive);
-/* Searches the archive and all archives after it in the list for the key. For compiler see
+/* Searches the archive and all archives after it in the list for the key. For `compiler`, see
  * kj_take_entry. */
 bool kj_find_archived(kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
                       kj_code *code);

@@ -118,7 +118,8 @@ void kj_make_key(kj_call *call)
   const kjit_device *device = call->device;
   bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
-  /* GPU code does not use this fact; the fact was determined before the device was known */
+  /* GPU code does not use the fact KJ_FACT_LARGE, which was determined before the device was
+   * known */
   if (device->info.kind != KJIT_DEVICE_CPU) (void)kj_drop_large(call);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     add_argument(call, &call->bound[i]);

@@ -132,8 +132,9 @@ static bool answer_request(int socket, kjit_context *context, const kj_child_req
 
 /* ---- the loop ---- */
 
-/* Receives a message in a malloc'd buffer. Returns NULL if the application's process has ended, or
- * if it uses another build of kjit, which it learns from an answer. */
+/* Receives a message in a malloc'd buffer. Returns NULL if the application's process has ended.
+ * Also returns NULL if that process uses another build of kjit, and answers with the build of this
+ * process. */
 static char *receive_message(int socket, size_t *size_bytes)
 {
   kj_frame frame;

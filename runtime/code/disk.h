@@ -176,9 +176,9 @@ bool kj_has_named_code(kj_runtime *runtime);
 /* Reports a warning if the installed file cannot be used, and for each file or blob in which a
  * search found a damaged entry. Each warning comes once in a context. */
 void kj_warn_of_damage(kj_runtime *runtime, kj_diagnostics *diagnostics);
-/* Stores code that was compiled in a context with kjit_config.target for kjit_export_cache. Code
- * that other processes cannot use is not stored; a remark tells the reason. name: the name of the
- * kernel. key: NULL means that the code has no key. Errors: MEMORY. */
+/* Stores code for kjit_export_cache. The code was compiled in a context with kjit_config.target.
+ * Code that other processes cannot use is not stored; a remark tells the reason. name: the name of
+ * the kernel. key: NULL means that the code has no key. Errors: MEMORY. */
 kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
                            const kj_code *code, kj_diagnostics *diagnostics);
 /* With kjit_config.ptxas and a GPU as target: assembles the PTX of the request and stores the

@@ -134,7 +134,7 @@ bool kj_is_entry_name(const char *name)
          !strcmp(name + DIGEST_DIGITS, entry_suffix);
 }
 
-/* Returns whether the name, up to its end, is the name of a temporary file. */
+/* Returns whether a temporary file of the cache can have this name. */
 static bool is_unfinished_name(const char *name)
 {
   const size_t prefix = sizeof unfinished_prefix - 1;

@@ -73,8 +73,8 @@ static inline const kj_binding *kj_find_binding(const kj_scope *scope, const ki_
 /* Returns the array argument that the expression names, directly or through lets, or NULL. */
 const kj_bound *kj_find_array(const kj_scope *scope, const ki_expr *expr);
 
-/* Evaluates an expression without a type context. An untyped number argument has the value of a
- * literal. */
+/* Evaluates an expression whose context does not require a type. An untyped number argument is
+ * treated like a literal. */
 bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value);
 /* Evaluates an integer in an index position. item selects an item of a tuple-valued expression; -1
  * means that the expression is not a tuple. */
@@ -99,8 +99,7 @@ typedef struct kj_shape {
   int64_t extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
 } kj_shape;
 bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
-/* Returns false and stores reason and location in the scope, unless the scope already has a
- * reason. */
+/* Stores reason and location in the scope, unless the scope has a reason already. Returns false. */
 bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason);
 
 #endif

@@ -103,7 +103,8 @@ static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
   return a->kind == b->kind && a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1];
 }
 
-/* Returns whether the PTX calls an earlier func that is bound to the same code. */
+/* Returns whether the bound code of a func is listed already, because the PTX calls an earlier func
+ * that is bound to the same code. */
 static bool is_listed(const kjit_module *module, size_t index, const char *ptx)
 {
   const ki_bound_extern *bound = bound_of(module->decls.items[index]);

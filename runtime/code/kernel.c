@@ -70,8 +70,8 @@ static bool add_range(kjit_kernel *kernel, const ki_stmt *stmt)
   return true;
 }
 
-/* Binds lets. A let inside a loop has a changing value; its evaluation fails at the loop's
- * variable, which is unknown. */
+/* Collects the lets and grid_ranges in a statement. A let inside a loop has a changing value; its
+ * evaluation fails later at the loop's variable, which is unknown. */
 static bool bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);

@@ -162,8 +162,8 @@ static inline const ki_decl *kj_function_of(const kjit_function *function)
 
 /* Sets is_shaping of the parameters. Returns false if memory is exhausted. */
 bool kj_mark_shaping(kjit_kernel *kernel);
-/* Evaluates @block or another attribute; values that the attribute does not have are 1. Errors:
- * LAUNCH, without a report if diagnostics is NULL. */
+/* Evaluates the values of @block or another attribute. Values that the attribute omits are 1.
+ * Errors: LAUNCH, without a report if diagnostics is NULL. */
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
                                   const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3]);

@@ -151,10 +151,10 @@ void kj_forget_loaded(kjit_specialization *specialization);
  * lock. */
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
                                 uint64_t hash);
-/* Returns a READY specialization for the same types, held by this thread, whose facts are all true
- * for this call, or NULL. Returns plain code only if there is no other code. *variants receives the
- * number of specializations for the same types, not counting plain code. It receives 0 while the
- * variant for the call itself is being compiled. Takes no lock. */
+/* Finds a READY specialization for the same types whose facts are all true for this call, and holds
+ * it. Returns NULL if there is none. Returns plain code only if there is no other code. *variants
+ * receives the number of specializations for the same types, not counting plain code. It receives 0
+ * while the variant for the call itself is being compiled. Takes no lock. */
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Returns the entry for the call's key and creates it if necessary. Returns NULL if memory is
  * exhausted. */

@@ -388,7 +388,7 @@ static kjit_status call_host(kjit_device *device, void *stream, void (*function)
   return KJIT_OK;
 }
 
-/* An event stores the host's clock at its recording. */
+/* Creates an event, which stores the host's clock when it is recorded. */
 static kjit_status create_event(kjit_device *device, bool has_time, kj_diagnostics *diagnostics,
                                 void **event)
 {

@@ -120,8 +120,8 @@ static kjit_status link_prepared(kjit_device *device, const kj_link_target *targ
   return status;
 }
 
-/* Drivers that kj_ptx_limit does not list accept the PTX version of their CUDA version: 9.x for
- * 13.x. */
+/* Returns the newest PTX version that a driver accepts. For drivers that kj_ptx_limit does not
+ * list, the PTX version follows from the CUDA version: PTX 9.x for CUDA 13.x. */
 static uint32_t find_ptx_limit(int driver_version)
 {
   uint32_t limit = kj_ptx_limit(driver_version);

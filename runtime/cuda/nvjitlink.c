@@ -1,4 +1,5 @@
-/* Links with nvJitLink: LTO-IR, PTX that is newer than the driver, and code without a driver. */
+/* Links with nvJitLink if the input is LTO-IR or PTX that is newer than the driver, or if there is
+ * no driver. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

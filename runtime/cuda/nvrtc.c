@@ -99,7 +99,7 @@ static void add_folder(const char *folder, size_t length, const char *below, kj_
   kj_free_buffer(&path);
 }
 
-/* Returns the path of the library's file, which is malloc'd, or NULL. */
+/* Returns the malloc'd path of the library's file, or NULL. */
 static char *find_file(const nvrtc *library)
 {
   Dl_info about;

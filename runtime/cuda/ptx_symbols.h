@@ -6,9 +6,9 @@
 
 #include "base/device.h"
 
-/* Returns the PTX with a suffix appended to each symbol that it defines and that is visible to
- * other PTX (`.visible`, `.weak`, `.common`), at all its occurrences. The result is malloc'd with a
- * 0 byte after *size_bytes bytes, or NULL if out of memory. */
+/* Returns a copy of the PTX. At every occurrence, a suffix is appended to each symbol that the PTX
+ * defines and makes visible to other PTX (`.visible`, `.weak`, `.common`). The result is malloc'd
+ * with a 0 byte after *size_bytes bytes, or NULL if out of memory. */
 char *kj_rename_ptx_symbols(const char *ptx, const char *suffix, size_t *size_bytes);
 
 /* Returns COMPILE if two PTX inputs define the same `.visible` symbol. nvJitLink 13.5 does not

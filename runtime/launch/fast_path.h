@@ -74,7 +74,8 @@ typedef struct kj_table_pair {
   uint8_t i, j, relation;
 } kj_table_pair;
 
-/* An argument that must be equal, because its value is compiled into the code. */
+/* An argument that must have the same value in the next launch, because the value is compiled into
+ * the code. */
 typedef struct kj_table_same {
   kjit_arg argument;
   uint8_t index;

@@ -87,8 +87,8 @@ static uint64_t make_key(kj_call *call)
 }
 
 /* Compiles code that relies on all facts of the call. If there is no compiler, searches the
- * imported code for this code, and for code that does not rely on the fact that results are
- * large. */
+ * imported code: first for code with these facts, then for code that does not rely on the fact that
+ * results are large. */
 static kjit_status make_fast(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                              kjit_specialization **specialization)
 {

@@ -25,9 +25,9 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
-/* Called after the call was prepared or has run, while the specialization is still held. Without
- * the hold, the code could be evicted at the same time. Its fields would then be zero, which looks
- * like code that needs only grid, block and parameters. */
+/* Fills in prepared->ready after the call was prepared or has run, while the specialization is
+ * still held. Without the hold, the code could be evicted at the same time. Its fields would then
+ * be zero, which looks like code that needs only grid, block and parameters. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
@@ -255,8 +255,8 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   /* replaced arrays can be on another device than the stream */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
-  /* this is recorded before the launch, because a launch that reports a failure may have queued the
-   * kernel */
+  /* the uses are recorded before the launch, because a launch that reports a failure may have
+   * queued the kernel */
   if (status == KJIT_OK && prepared->call.device->operations->is_queued)
     note_uses(prepared, stream);
   if (status == KJIT_OK)

@@ -299,7 +299,7 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
   KJ_TRY(record_event(first, *event, diagnostics));
   KJ_TRY(ask_driver(next.device, next.native, diagnostics, &is_captured));
   if (is_captured) return refuse(diagnostics, "the application captures the waiting stream");
-  /* the stream waits for the event's present state */
+  /* the stream waits for this recording of the event, also if the event is recorded again */
   return next.device->operations->wait_event(next.device, next.native, *event, diagnostics);
 }
 

@@ -292,7 +292,8 @@ static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnost
   return KJIT_OK;
 }
 
-/* Returns the number of the new source, or 0 if out of memory. */
+/* Adds the line templates of loaded code as a source. Returns the number of the source, or 0 if out
+ * of memory. */
 static uint32_t add_source(kj_prints *prints, const char *lines)
 {
   uint32_t i = 0;

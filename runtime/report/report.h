@@ -42,8 +42,9 @@ kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
 /* Formats a line with its template in kj_code.prints. values has kn_print_count(header) words. */
 void kj_format_line(const char *prints, uint64_t header, const uint64_t *values, kj_buffer *text);
 
-/* Writes the shortest text that reads back as the number in its type, in the form of Python's repr:
- * "0.1", "1e-05", "inf". Parts of complex numbers (is_part) have no ".0", as in Python. */
+/* Writes a number with the fewest digits that read back as the same number of its type, in the
+ * format of Python's repr: "0.1", "1e-05", "inf". Parts of complex numbers (is_part) have no ".0",
+ * as in Python. */
 enum { KJ_NUMBER_BYTES = 40 };
 void kj_format_number(double value, kjit_type type, bool is_part, char text[KJ_NUMBER_BYTES]);
 
