@@ -44,8 +44,8 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
                    : kj_default_device(call->runtime, diagnostics, &call->device);
 }
 
-/* Returns whether the device can access memory of another GPU, of another CPU device, or managed
- * memory. */
+/* Returns whether the device of the call can access the tensor's memory, which can be managed
+ * memory or memory of another GPU or CPU device. */
 static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_tensor *tensor)
 {
   enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's device type for CUDA managed memory */
@@ -463,7 +463,8 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
   return kj_report_kernels(call->device, diagnostics);
 }
 
-/* After a failure, waits for the queued copies, because they still use host memory. */
+/* Frees the memory of the copies. After a failure, first waits for the queued copies, because they
+ * still use host memory. */
 void kj_free_staging(kj_call *call, kj_staging *staging)
 {
   if (!staging) return;

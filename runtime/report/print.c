@@ -11,9 +11,9 @@
 
 /* ---- the queue ---- */
 
-/* Lines stay in order because only one thread delivers at a time. Other threads add their lines to
- * the queue and do not wait, because on_print may wait for a lock of the application that one of
- * these threads holds. */
+/* Adds lines to the queue. Only one thread at a time delivers lines, so that they stay in order.
+ * Other threads add their lines to the queue and do not wait, because on_print may wait for a lock
+ * of the application that one of these threads holds. */
 static void queue_lines(kj_runtime *runtime, kj_buffer *text)
 {
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
@@ -151,8 +151,8 @@ void kj_end_cpu_prints(kj_cpu_prints *prints)
 
 /* ---- the ring buffer of a device ---- */
 
-/* Print state of a device. sources contains the line templates of each loaded code that prints,
- * indexed by the source number in a header minus 1. NULL marks a free number. */
+/* Print state of a device. sources contains the line templates of each loaded code that prints. The
+ * index is the source number in the header of a line, minus 1. NULL marks a free number. */
 typedef struct kj_prints {
   kj_attachment attachment; /* attachment to the device */
   pthread_mutex_t mutex;

@@ -1,4 +1,4 @@
-/* Formats printed lines of kernels, the same on every target. Floats have the shortest digits that
+/* Formats printed lines of kernels, the same on every target. Floats have the fewest digits that
  * read back as the same number, in Python's format. */
 #include <inttypes.h>
 #include <math.h>
