@@ -48,7 +48,7 @@ typedef struct kj_attachment_class {
 
 struct kj_attachment {
   const kj_attachment_class *class;
-  kj_attachment *next; /* for an attachment of the runtime: the attachment made before it */
+  kj_attachment *next; /* for an attachment of the runtime: next one in the list, made earlier */
   kjit_device *device; /* NULL for an attachment of the runtime */
   kj_runtime *runtime;
 };

@@ -221,7 +221,7 @@ typedef struct kj_device_operations {
                            unsigned char uuid[16]);
   kjit_status (*read_memory)(kjit_device *device, kj_diagnostics *diagnostics, uint64_t *free_bytes,
                              uint64_t *total_bytes);
-  /* Both arguments are devices of this kind. */
+  /* Peer access. `device` and `peer` are devices of this kind. */
   kjit_status (*can_access_peer)(kjit_device *device, kjit_device *peer,
                                  kj_diagnostics *diagnostics, bool *can);
   kjit_status (*change_peer_access)(kjit_device *device, kjit_device *peer, bool is_on,
@@ -234,7 +234,7 @@ typedef struct kj_device_operations {
    * caller can free cached memory and try again. */
   kjit_status (*allocate)(kjit_device *device, kj_allocation *allocation,
                           kj_diagnostics *diagnostics);
-  /* Returns false if the memory cannot be freed now. */
+  /* Frees memory. Returns false if the memory cannot be freed now. */
   bool (*release)(kjit_device *device, const kj_allocation *allocation);
   kjit_status (*copy)(kjit_device *device, const kj_transfer *transfer, void *stream,
                       kj_diagnostics *diagnostics);
@@ -271,7 +271,7 @@ typedef struct kj_device_operations {
   kjit_status (*create_stream)(kjit_device *device, int32_t priority, uint32_t flags,
                                kj_diagnostics *diagnostics, void **stream);
   void (*destroy_stream)(kjit_device *device, void *stream);
-  /* Returns NOT_READY, without a report, while work is queued. */
+  /* Returns OK if all work of the stream has ended, otherwise NOT_READY without a report. */
   kjit_status (*query_stream)(kjit_device *device, void *stream, kj_diagnostics *diagnostics);
   kjit_status (*call_host)(kjit_device *device, void *stream, void (*function)(void *user),
                            void *user, kj_diagnostics *diagnostics);
@@ -314,7 +314,7 @@ typedef struct kj_device_operations {
   kjit_status (*load)(kjit_device *device, const kj_code *code, const char *name,
                       const kj_outside *outside, kj_diagnostics *diagnostics,
                       kj_device_code *loaded);
-  /* The caller guarantees that no queued work uses the module. */
+  /* Unloads a module. The caller guarantees that no queued work uses it. */
   void (*unload)(kjit_device *device, void *module);
   /* Links PTX and other inputs to machine code in a malloc'd buffer. May be NULL if devices of this
    * kind have no linker. */

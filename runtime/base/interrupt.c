@@ -501,7 +501,7 @@ void kjit_interrupt_stream(kjit_stream *stream)
   if (!stream || ki_is_forked(stream->object.device->context)) return;
   kjit_device *device = stream->object.device;
   kj_interrupt_slot slot = atomic_load_explicit(&stream->interrupts, memory_order_acquire);
-  KJ_ASSERT(!slot || !is_default(stream)); /* the word of the default stream is 0 */
+  KJ_ASSERT(!slot || !is_default(stream)); /* the default stream has word 0 */
   if (slot || is_default(stream)) kj_interrupt_slot_now(device, slot);
 }
 

@@ -22,7 +22,7 @@ void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot slot);
 /* The values that a launch passes to its code. `own` is a word that belongs only to this launch, or
  * 0; kj_end_interruptible frees it. */
 typedef struct kj_interruptible_launch {
-  uint64_t word, number; /* word: its address on the device */
+  uint64_t word, number; /* `word` is the word's address on the device */
   kj_interrupt_slot own;
 } kj_interruptible_launch;
 /* Prepares a launch that the word `listens` interrupts. A launch with a time limit gets its own

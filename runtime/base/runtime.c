@@ -8,7 +8,8 @@
 
 /* ---- attachments ---- */
 
-/* For assertions: checks the list of objects. The caller holds objects_mutex. */
+/* For assertions: returns whether the runtime's list contains the attachment. The caller holds
+ * objects_mutex. */
 static bool is_attached(const kj_runtime *runtime, const kj_attachment *attachment)
 {
   const kj_attachment *at = runtime->attachments;

@@ -150,7 +150,7 @@ static kjit_status check_stage(request *r, const kjit_compile_options *options, 
                   options->target ? options->target : "cpu");
 }
 
-/* Makes the compile request. stage is a stage, CHECK_ONLY or RESULT_ONLY. */
+/* Makes the compile request. stage is a kjit_stage, CHECK_ONLY or RESULT_ONLY. */
 static kjit_status make_request(request *r, const char *symbol, const kjit_compile_options *options,
                                 kjit_stage stage, kj_compile_request *made)
 {

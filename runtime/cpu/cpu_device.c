@@ -411,7 +411,7 @@ static kjit_status record_event(kjit_device *device, void *event, void *stream,
   return KJIT_OK;
 }
 
-/* A recorded event has already occurred. */
+/* Does not wait, because a recorded event has already occurred. */
 static kjit_status wait_event(kjit_device *device, void *stream, void *event,
                               kj_diagnostics *diagnostics)
 {

@@ -222,7 +222,7 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   spread.is_trial =
     other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most, true);
   if (spread.is_trial) width = other;
-  /* the lead measures one thread */
+  /* the lead measures the time of one thread */
   spread.has_lead = (width != KJ_ALONE && (other == KJ_ALONE || read_figure(alone) == 0)) ||
                     (width == KJ_ALONE && !work->is_even && is_varied(cost));
   spread.has_lead = spread.has_lead && work->units >= LEAD;
