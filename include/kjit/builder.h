@@ -1,7 +1,7 @@
 /* kjit/builder.h: builds a module without text, with a call for each node of the syntax tree.
  * status.h has the rules that hold for every function.
  *
- * Functions that create parts in the module are called kjit_build_*; create, destroy, finish, get
+ * Functions that create parts of the module are called kjit_build_*; create, destroy, finish, get
  * and set functions manage the builder.
  *
  * Errors. The functions do not return errors. The builder records the first error with its
@@ -85,11 +85,13 @@ KJIT_API kjit_node kjit_build_const_parameter(kjit_builder *builder, const char 
 KJIT_API void kjit_build_attribute(kjit_builder *builder, const char *name, const kjit_node *values,
                                    size_t count);
 /* Adds a module constant: a scalar, vector or struct without pointers (rank 0), or a row-major
- * array. data is copied. It can be NULL if there are no elements. Call it outside functions. */
+ * array. data is copied. It can be NULL if there are no elements. The call must be outside kernels
+ * and funcs. */
 KJIT_API kjit_node kjit_build_constant(kjit_builder *builder, const char *name, kjit_type element,
                                        const void *data, const int64_t *shape, uint32_t rank);
 /* Adds a module constant with the value of an expression of literals and other constants, such as a
- * tuple or `2 * N`. If type is KJIT_ANY, the value determines it. Call it outside functions. */
+ * tuple or `2 * N`. If type is KJIT_ANY, the value determines the type. The call must be outside
+ * kernels and funcs. */
 KJIT_API kjit_node kjit_build_constant_value(kjit_builder *builder, const char *name,
                                              kjit_type type, kjit_node value);
 
@@ -99,7 +101,8 @@ KJIT_API kjit_node kjit_build_integer(kjit_builder *builder, int64_t value);
 KJIT_API kjit_node kjit_build_float(kjit_builder *builder, double value); /* untyped literal */
 /* Returns a string, which can be an item of kjit_build_print. */
 KJIT_API kjit_node kjit_build_string(kjit_builder *builder, const char *text);
-KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value); /* true unless value is 0 */
+/* Returns true, or false if value is 0. */
+KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value);
 /* Returns a typed literal of a scalar type; value is read immediately. */
 KJIT_API kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *value);
 /* Returns `op x`: KJIT_OP_NEG, KJIT_OP_POS, KJIT_OP_INVERT or KJIT_OP_NOT. */
@@ -130,8 +133,8 @@ KJIT_API kjit_node kjit_build_function_value(kjit_builder *builder, const char *
  * kjit_build_assign. */
 KJIT_API kjit_node kjit_build_index(kjit_builder *builder, kjit_node array,
                                     const kjit_node *indices, size_t count);
-/* Returns `first:stop:step` for use as an index in kjit_build_index, which then returns a view. 0
- * omits a part. */
+/* Returns `first:stop:step` for use as an index in kjit_build_index, which then returns a view.
+ * Node 0 omits first, stop or step. */
 KJIT_API kjit_node kjit_build_slice(kjit_builder *builder, kjit_node first, kjit_node stop,
                                     kjit_node step);
 /* Returns a field: "shape", "strides", "size", "ndim" or "T" for an array, a struct field, or
@@ -142,8 +145,8 @@ KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *item
 
 /* Adds `let name = value` and returns the name. This and the following functions add statements. */
 KJIT_API kjit_node kjit_build_let(kjit_builder *builder, const char *name, kjit_node value);
-/* Adds `var name`. If type is KJIT_ANY, the value determines it. value 0 means `var x` without a
- * value; with KJIT_ANY its type is then the assignments' common type. */
+/* Adds `var name`. If type is KJIT_ANY, the value determines the type. value 0 means `var x`
+ * without a value; with KJIT_ANY the type of x is then the common type of its assignments. */
 KJIT_API kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type,
                                   kjit_node value);
 /* Adds a shared array with compile-time extents. If rank is 1 and extents is NULL, the array is the
@@ -192,7 +195,8 @@ KJIT_API void kjit_build_end(kjit_builder *builder);
 KJIT_API void kjit_build_break(kjit_builder *builder);
 /* Continues with the innermost loop's next iteration. */
 KJIT_API void kjit_build_continue(kjit_builder *builder);
-KJIT_API void kjit_build_return(kjit_builder *builder, kjit_node value); /* 0 means no value */
+/* Adds `return value`; value 0 means no value. */
+KJIT_API void kjit_build_return(kjit_builder *builder, kjit_node value);
 
 #ifdef __cplusplus
 }

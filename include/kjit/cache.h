@@ -16,9 +16,9 @@
  * kjit runs the code in the cache, and its checksums only detect accidents. Therefore kjit uses the
  * directory only if this user or root owns it and neither the group nor others can write to it,
  * with or without the sticky bit. The same holds for each file. kjit does not read, write or remove
- * anything in other directories; they count as misses. For a symbolic link the target counts.
- * Parent directories are not checked. Only the user can access directories and files that kjit
- * creates. A setuid program has no default directory. */
+ * anything in other directories; every lookup there counts as a miss. If a path is a symbolic link,
+ * these rules apply to its target. Parent directories are not checked. Only the user can access
+ * directories and files that kjit creates. A setuid program has no default directory. */
 #ifndef KJIT_CACHE_H
 #define KJIT_CACHE_H
 
@@ -32,10 +32,10 @@ extern "C" {
 typedef struct kjit_cache_entry {
   uint32_t size_bytes; /* size of this struct, set by kjit */
   const char *name;    /* file name without the directory */
-  /* version of kjit, "0.2.0". This field and the next three are NULL if the file is damaged, or if
-   * its writer was killed. */
+  /* version of kjit that wrote the file, for example "0.2.0". This field and the next three are
+   * NULL if the file is damaged, or if its writer was killed. */
   const char *version;
-  /* kernel name, types and facts, and "sm_90", "cpu" or "x86-64-v3" */
+  /* kernel name; types and facts; target, such as "sm_90", "cpu" or "x86-64-v3" */
   const char *kernel, *signature, *target;
   uint64_t file_bytes; /* size of the file */
   uint64_t used_ns;    /* time of the last write or read, Unix time */
@@ -52,17 +52,17 @@ KJIT_API const char *kjit_get_cache_directory(kjit_context *context);
 /* Calls visit for every file of the cache, least recently used first.
  *
  * visit may remove the file that it receives. The function reads every file, but this does not
- * count as a use. A directory that does not exist is empty. Errors: IO, also for a directory that
- * others can write to; MEMORY. */
+ * count as a use. A directory that does not exist counts as empty. Errors: IO, also for a directory
+ * that others can write to; MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_visit_cache(
   kjit_context *context, void (*visit)(void *user, const kjit_cache_entry *entry), void *user);
 /* Removes a file by its name. Errors: ARGUMENT if the name is not the name of an entry, IO if the
  * file does not exist or cannot be removed. */
 KJIT_API KJIT_CHECK kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name);
-/* Removes the least recently used entries until the others have at most limit_bytes; 0 removes all
- * entries. The function does not wait for other processes that write to the cache. removed and
- * removed_bytes can be NULL; they are also set after an error. Errors: IO, also if a file cannot be
- * removed, the others are removed then; MEMORY. */
+/* Removes the least recently used entries until the remaining entries have at most limit_bytes; 0
+ * removes all entries. The function does not wait for other processes that write to the cache.
+ * removed and removed_bytes can be NULL; they are also set after an error. Errors: IO, also if a
+ * file cannot be removed, in which case the other files are still removed; MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes,
                                                 uint64_t *removed, uint64_t *removed_bytes);
 

@@ -47,14 +47,15 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(
   void (*progress)(void *user, size_t done, size_t count, const kjit_specialize_item *item),
   void *user);
 
-/* Restricts a kernel to the signatures given to kjit_specialize, kjit_specialize_async and
- * kjit_specialize_all for the device of a launch, before or after this call.
+/* Restricts a kernel to the signatures that the application gives, before or after this call, to
+ * kjit_specialize, kjit_specialize_async and kjit_specialize_all for the device of a launch.
  *
  * A launch selects the best matching signature and converts its scalars to it. Arrays match by
  * element type, rank and, if the signature has one, layout. For scalars, the same type is better
- * than a wider type, a wider type is better than a type that holds the value exactly, and that is
- * better than rounding. Compile-time values and funcs must be equal. Facts are not part of the
- * match. If the arguments lack facts that the compiled code relies on, kjit compiles a variant.
+ * than a wider type, a wider type is better than another type that holds the value exactly, and
+ * such a type is better than a type to which the value must be rounded. Compile-time values and
+ * funcs must be equal. Facts are not part of the match. If the arguments lack facts that the
+ * compiled code relies on, kjit compiles a variant.
  *
  * A launch returns ARGUMENT if no signature matches, or if two match equally well. The message
  * lists the signatures. A launch that was prepared earlier keeps its code until it checks its
@@ -62,7 +63,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(
  * scalar value, and after a device reset. */
 KJIT_API KJIT_CHECK kjit_status kjit_seal_kernel(kjit_kernel *kernel);
 
-/* ---- what a specialization is made of ---- */
+/* ---- inspection of a specialization ---- */
 
 /* Returns the code of a specialization at a stage, as kjit_compile does.
  *
@@ -76,8 +77,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_code(kjit_specializatio
                                                               kjit_stage stage, void **code,
                                                               size_t *size_bytes);
 /* Returns the machine code: a cubin on a GPU, an ELF object on the CPU. Free binary with kjit_free.
- * Errors: COMPILE if the driver cannot link the PTX, DEVICE, MEMORY, and the errors of loading
- * unloaded code again. */
+ * If the code was unloaded, the call first loads it again. Errors: COMPILE if the driver cannot
+ * link the PTX, DEVICE, MEMORY, and errors of loading. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization,
                                                                 void **binary, size_t *size_bytes);
 
@@ -96,9 +97,9 @@ typedef struct kjit_occupancy {
 } kjit_occupancy;
 
 /* Returns how many threads of the specialization are resident with a block shape and a size of
- * dynamic shared memory. If block is NULL, the shape is that of a launch with
- * kjit_launch_config.threads. Errors: LAUNCH for an impossible block, DEVICE, and the errors of
- * loading unloaded code again. */
+ * dynamic shared memory. If block is NULL, the shape is the one that kjit chooses for a launch with
+ * kjit_launch_config.threads. If the code was unloaded, the call first loads it again. Errors:
+ * LAUNCH for an impossible block, DEVICE, and errors of loading. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_occupancy(kjit_specialization *specialization,
                                                    const uint32_t block[3],
                                                    uint64_t dynamic_shared_bytes,
@@ -118,9 +119,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_export_code(kjit_module *module, void **blo
  * code from it if the key matches (kernel, types, facts, target, driver, build of kjit), without
  * the compiler.
  *
- * In an MPI program, for example, rank 0 compiles and the other ranks import. Code that is not used
- * only needs memory until the context is destroyed. Errors: IO for a damaged blob, UNSUPPORTED for
- * a blob of another build of kjit, MEMORY. */
+ * In an MPI program, for example, rank 0 compiles and the other ranks import. Unused code occupies
+ * memory until the context is destroyed and has no other effect. Errors: IO for a damaged blob,
+ * UNSUPPORTED for a blob of another build of kjit, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_import_code(kjit_context *context, const void *blob,
                                                  size_t size_bytes);
 /* Returns the code of a context with kjit_config.target as one blob: all code that the context
@@ -128,8 +129,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_import_code(kjit_context *context, const vo
  * blob, and kjit_open_cache takes a file that holds the blob. Other machines find the code by its
  * target. Free the blob with kjit_free.
  *
- * The blob omits code of modules with declarations of a guest, code whose threads may fail if its
- * source text is not known, and code with math functions of a CUDA toolkit. Set
+ * The blob omits code of modules with untrusted declarations (KJIT_TRUST_GUEST), code whose threads
+ * may fail if its source text is not known, and code with math functions of a CUDA toolkit. Set
  * kjit_config.libdevice_path to "libclc" to compile with the math functions of kjit. Errors: IO (an
  * opened file can no longer be read), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_cache(kjit_context *context, void **blob,

@@ -45,12 +45,12 @@ typedef struct kjit_compile_options {
    * all arguments.
    *
    * "all" means all facts that hold for a freshly allocated contiguous array: aligned to 16 bytes,
-   * disjoint, with 32-bit offsets and grid. A list has some of "aligned16", "offsets32", "grid32"
-   * and "disjoint", separated by blanks. Three facts are not part of "all": "rows_aligned16" means
-   * that the rows of multi-dimensional arrays are multiples of 16 bytes. "large" means that an
-   * array has 32 MiB or more; CPU code then writes the array past the caches where it can.
-   * "programmatic" means that launches may set KJIT_LAUNCH_PROGRAMMATIC. The facts of a
-   * kjit_specialization_info are accepted as well. */
+   * disjoint, with 32-bit offsets and grid. A list contains any of "aligned16", "offsets32",
+   * "grid32" and "disjoint", separated by blanks. Three facts are not part of "all":
+   * "rows_aligned16" means that the rows of multi-dimensional arrays are multiples of 16 bytes.
+   * "large" means that an array has 32 MiB or more; CPU code then bypasses the caches, where
+   * possible, when it writes the array. "programmatic" means that launches may set
+   * KJIT_LAUNCH_PROGRAMMATIC. The facts of a kjit_specialization_info are accepted as well. */
   const char *facts;
   uint32_t checks;  /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
   kjit_debug debug; /* default KJIT_DEBUG_NONE */

@@ -64,7 +64,7 @@ typedef struct kjit_formula_options {
   const char *name; /* name in messages; default NULL: "formula" */
   /* columns of the table, which kjit reads until the call returns; default NULL */
   const kjit_formula_column *columns;
-  uint32_t column_count; /* at most 1000; default 0 */
+  uint32_t column_count; /* number of columns, at most 1000; default 0 */
   /* Maximum number of operations in the text: operators, calls, and the values of each `in` list
    * except the first. Default 0: 2000. */
   uint32_t operation_limit;
@@ -98,7 +98,7 @@ typedef struct kjit_formula_info {
   uint32_t flags;           /* KJIT_COLUMN_... for the result, combined with | */
   uint32_t operation_count; /* number of operations: operators, calls, and the values of each `in`
                                list except the first */
-  uint32_t used_count;      /* columns that the formula uses */
+  uint32_t used_count;      /* number of columns that the formula uses */
   uint32_t reserved;        /* 0 */
 } kjit_formula_info;
 /* Describes a formula. Errors: MISUSE. */

@@ -62,11 +62,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_function_pointer(kjit_function *functio
  * processor. Device code of nvcc -rdc=true can declare the PTX function as extern "C", and CUDA's
  * linker finds it. signature has parameter types and values in kjit_compile format.
  *
- * Extern funcs stay calls of functions with the same name, unless LLVM IR is linked for them. Two
- * different extern funcs with the same name are rejected. A failing thread cannot be reported:
- * `raise` and enabled checks trap. The recursion depth is not limited. Free code with kjit_free.
- * Errors: see kjit_compile; also NAME for symbols that generated code calls itself (`sinf`,
- * `memcpy`), and UNSUPPORTED for types that C functions cannot have. */
+ * The code calls each extern func as a function with the same name, unless LLVM IR is linked for
+ * the extern func. Two different extern funcs with the same name are rejected. A failing thread
+ * cannot be reported: `raise` and enabled checks trap. The recursion depth is not limited. Free
+ * code with kjit_free. Errors: see kjit_compile; also NAME for symbols that generated code calls
+ * itself (`sinf`, `memcpy`), and UNSUPPORTED for types that C functions cannot have. */
 KJIT_API KJIT_CHECK kjit_status kjit_compile_function(kjit_function *function,
                                                       const char *signature, const char *symbol,
                                                       const kjit_compile_options *options,
@@ -84,9 +84,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_result_type(kjit_function *function, co
  * value is a number or scalar for a scalar constant, or an array in host memory, which is copied.
  * If the constant has a declared type, it keeps this type. The value must then fit the type
  * exactly, except that a float is rounded to a float type. Declared extents do not change either.
- * The value is part of every key. Constants with this name that linked modules left without a value
- * receive it as well. Errors: NAME (no such constant), TYPE (the value does not fit, or the layout
- * of a struct depends on the constant), ARGUMENT, MEMORY. */
+ * The value is part of the key of all code that uses the constant. If linked modules have a
+ * constant with this name and without a value, it receives the value as well. Errors: NAME (no such
+ * constant), TYPE (the value does not fit, or the layout of a struct depends on the constant),
+ * ARGUMENT, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_constant(kjit_module *module, const char *name,
                                                   const kjit_arg *value, kjit_module **changed);
 

@@ -27,8 +27,9 @@ typedef struct kjit_tensor {
   int32_t rank;
   uint8_t code, bits; /* element type, see types.def */
   uint16_t lanes;     /* 1, or 2, 3, 4, 8 or 16 for vectors */
-  int64_t *shape;     /* extents, rank numbers */
-  int64_t *strides;   /* strides in elements, rank numbers; NULL means row-major and contiguous */
+  int64_t *shape;     /* extents, one for each dimension */
+  /* strides in elements, one for each dimension; NULL means row-major and contiguous */
+  int64_t *strides;
   /* offset from data to the first element */
   uint64_t byte_offset;
 } kjit_tensor;
@@ -176,12 +177,12 @@ static inline kjit_arg kjit_arg_value(kjit_type type, const void *v) { kjit_arg 
  * The memory of the tensor must live until the stream has passed the launch. */
 static inline kjit_arg kjit_arg_tensor(const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, KJIT_ANY); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
 /* Returns an argument for a DLTensor whose element type DLPack cannot express, such as a struct or
- * a pointer. kjit ignores code, bits and lanes of the tensor. Strides count elements. Otherwise
- * like kjit_arg_tensor. */
+ * a pointer. kjit ignores code, bits and lanes of the tensor. Strides count elements. The argument
+ * is otherwise like that of kjit_arg_tensor. */
 static inline kjit_arg kjit_arg_elements(kjit_type element, const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, element); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
-/* Returns a device address for a pointer parameter. On the CPU it is an address in this process.
- * kjit does not check the address. type comes from kjit_get_pointer_type. A parameter `p: f32*`
- * also accepts kjit_arg_u64. */
+/* Returns an argument with a device address for a pointer parameter. On the CPU the address is one
+ * of this process. kjit does not check the address. type comes from kjit_get_pointer_type. A
+ * parameter `p: f32*` also accepts kjit_arg_u64. */
 static inline kjit_arg kjit_arg_pointer(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, type); a.value.address = v; return a; }
 /* Returns an argument for a kjit array, which is borrowed. kjit keeps the array alive until
  * launches with it are done. */
@@ -306,11 +307,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_prepared_argument(kjit_prepared *prepar
 /* Runs the launch on a stream. NULL means the stream of kjit_prepare_launch. Errors: see
  * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream);
-/* Returns the specialization that the next run will use if the arguments are as they were last
- * checked. It is borrowed from the kernel. */
+/* Returns the specialization that the next run will use if the arguments have not changed since
+ * kjit last checked them. It is borrowed from the kernel. */
 KJIT_API kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared);
 
-/* ---- what was compiled ---- */
+/* ---- specializations ---- */
 
 /* Compiles a kernel before its first launch, or loads it from the cache.
  *

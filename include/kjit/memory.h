@@ -34,7 +34,7 @@ typedef struct kjit_array_config {
   kjit_device *device;  /* required; NULL returns MISUSE */
   kjit_type element;    /* scalar, vector, struct or pointer type */
   uint32_t rank;        /* default 0: one element */
-  const int64_t *shape; /* extents, rank numbers, not negative */
+  const int64_t *shape; /* extents, one for each dimension, not negative */
   kjit_layout layout;   /* KJIT_LAYOUT_F: column-major; otherwise row-major (default) */
   kjit_memory memory;   /* default KJIT_MEMORY_DEVICE */
   /* stream in whose order DEVICE memory is allocated and released; default NULL: the device's
@@ -58,8 +58,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_array(kjit_device *device, kjit_type
  * the model. Its contents are undefined. For a strided view the new array is row-major. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array);
 /* Creates a row-major array in DEVICE memory and copies a tensor to it. The tensor can have any
- * strides and can be on the host or a device. The call returns when the copy is done. Errors: also
- * errors from kjit_copy. */
+ * strides and can be on the host or a device. The call returns when the copy is done. Errors: see
+ * kjit_create_array_with and kjit_copy. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_array_from(kjit_device *device,
                                                        const kjit_tensor *source,
                                                        kjit_stream *stream, kjit_array **array);
@@ -76,9 +76,9 @@ KJIT_API void kjit_release_array(kjit_array *array);
 /* Returns the array as a tensor, which is borrowed. device_type has DLPack's numbers: 1 CPU, 2
  * CUDA, 3 pinned and mapped host memory, 12 one of several CPU devices, 13 managed memory. */
 KJIT_API const kjit_tensor *kjit_get_tensor(const kjit_array *array);
-/* returns KJIT_ANY for NULL */
+/* Returns the element type, or KJIT_ANY for NULL. */
 KJIT_API kjit_type kjit_get_array_element(const kjit_array *array);
-/* borrowed; returns NULL for NULL */
+/* Returns the device, borrowed, or NULL for NULL. */
 KJIT_API kjit_device *kjit_get_array_device(const kjit_array *array);
 /* Returns the context that the array belongs to. */
 KJIT_API kjit_context *kjit_get_array_context(const kjit_array *array);
@@ -123,8 +123,8 @@ typedef struct kjit_array_slice {
 KJIT_API KJIT_CHECK kjit_status kjit_slice_array(kjit_array *array, const kjit_array_slice *slices,
                                                  uint32_t count, kjit_array **view);
 /* Creates a view of the same elements, in row-major order, with another shape. One extent may be
- * -1. kjit computes it. Errors: ARGUMENT if the sizes differ, or if the strides do not allow such a
- * view. In that case copy to a contiguous array first. */
+ * -1; kjit then computes this extent. Errors: ARGUMENT if the sizes differ, or if the strides do
+ * not allow such a view. In that case copy to a contiguous array first. */
 KJIT_API KJIT_CHECK kjit_status kjit_reshape_array(kjit_array *array, const int64_t *shape,
                                                    uint32_t rank, kjit_array **view);
 /* Creates a view in which dimension i is dimension axes[i] of the array. If axes is NULL, the order
@@ -199,8 +199,8 @@ typedef struct kjit_memory_statistics {
   uint64_t cached_bytes;       /* in released blocks that the pool keeps */
   uint64_t peak_bytes;         /* maximum of used_bytes so far */
   uint64_t allocations;        /* number of allocated blocks */
-  uint64_t hits;               /* allocations without a driver call */
-  uint64_t driver_allocations; /* driver calls that returned memory */
+  uint64_t hits;               /* number of allocations without a driver call */
+  uint64_t driver_allocations; /* number of driver calls that returned memory */
   /* number of times that the driver was out of memory and the pool returned its cached blocks */
   uint64_t flushes;
   /* used and cached bytes of the host memory that copies use as a buffer */

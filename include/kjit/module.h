@@ -26,7 +26,8 @@ enum {
 #include <kjit/types.def>
 #undef KJIT_ROW
   KJIT_SCALAR_COUNT, /* number of scalar types plus one */
-  /* no value: the result of a func without a result, and of a function that failed */
+  /* no value: the result type of a func without a result; after an error, functions that return a
+   * type return KJIT_VOID */
   KJIT_VOID = KJIT_SCALAR_COUNT,
   KJIT_FUNC,            /* a func parameter */
   KJIT_TYPE,            /* a type parameter */
@@ -47,7 +48,7 @@ KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element,
                                        kjit_layout layout, int read_only);
 
 /* Returns a type for a pointer to one or more elements, `f32*`. element and errors are as for
- * arrays. As a kernel argument, the pointer is a device address, or an address of this
+ * kjit_get_array_type. As a kernel argument, the pointer is a device address, or an address of this
  * process on the CPU. kjit neither checks nor copies the memory. */
 KJIT_API kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only);
 
@@ -100,17 +101,17 @@ KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 
 /* ---- modules ---- */
 
-/* Parses kernel IR text with size_bytes bytes. name is the source's name in diagnostics. The
- * compiler is not loaded.
+/* Parses kernel IR text with size_bytes bytes. name is the source's name in diagnostics. The call
+ * does not load the compiler.
  *
  * `import "file"` adds the declarations of another source, at most once. kjit looks for the source
  * with kjit_config.find_import, or else in the importing source's folder and in
- * kjit_config.import_path. The folder of text that the application passes is name's folder.
- * Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, IO (an import that cannot be read), MEMORY. */
+ * kjit_config.import_path. For text that the application passes, that folder is the folder part of
+ * name. Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, IO (an import that cannot be read), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name,
                                                   const char *text, size_t size_bytes,
                                                   kjit_module **module);
-/* Parses text like kjit_parse_module, with a trust.
+/* Parses text like kjit_parse_module, with an explicit trust in its author.
  *
  * A guest's text (KJIT_TRUST_GUEST) can import only kjit's modules and sources from
  * kjit_config.find_import, but no files. Imported sources are untrusted as well, unless find_import
@@ -133,13 +134,14 @@ enum {
   KJIT_RULE_NUMBA = 2 /* `@numba`: Numba's types, and indices as with `@wrap` */
 };
 
-/* Options for kjit_parse_module_with. With all fields 0 it is kjit_parse_module. */
+/* Options for kjit_parse_module_with. If all fields except size_bytes are 0, the call works like
+ * kjit_parse_module. */
 typedef struct kjit_parse_options {
   uint32_t size_bytes; /* sizeof(kjit_parse_options), set by the application */
   kjit_trust trust;    /* as in kjit_parse_module_as */
   /* Sources for line directives such as `@line(12, 5, "prog.py")`. A message about code after a
-   * directive names its location. If the file is in this array, the message quotes the line with a
-   * caret. kjit reads the array until the call returns. Default: none. */
+   * directive names the location in the directive. If the file is in this array, the message quotes
+   * the line with a caret. kjit reads the array until the call returns. Default: none. */
   const kjit_quoted_text *quoted;
   size_t quoted_count; /* number of quoted sources */
   /* KJIT_RULE_... combined with |. The text is parsed as if it began with `default` and these
@@ -177,10 +179,10 @@ typedef struct kjit_expression_options {
 } kjit_expression_options;
 
 /* Parses a single expression, such as a formula from a user, and returns a func that computes it.
- * For example, `a * x + b` with the parameters a, x and b. The func can be used in maps and as an
+ * An example is `a * x + b` with the parameters a, x and b. The func can be used in maps and as an
  * operator of algorithms. A func parameter of a kernel takes only funcs of the kernel's module:
- * link that module with this one (kjit_link_module), and use the kernel and the func of the linked
- * module.
+ * link the kernel's module with the new module (kjit_link_module), and use the kernel and the func
+ * of the linked module.
  *
  * The text is never inserted into other text, so it cannot end the func and add other code. It is
  * one kernel IR expression and can have several lines. It cannot contain statements,
@@ -205,8 +207,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_parse_expression(kjit_context *context,
                                                       kjit_function **function);
 /* Adds an owner and returns module, which can be NULL. Any thread may call it. */
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
-/* Removes an owner of a module, which can be NULL. After the last owner, kjit frees the module and
- * its kernels when running launches have ended. Any thread may call it. */
+/* Removes an owner of a module, which can be NULL. When the last owner is removed, kjit frees the
+ * module and its kernels as soon as running launches have ended. Any thread may call it. */
 KJIT_API void kjit_release_module(kjit_module *module);
 /* Returns the context that the module belongs to. */
 KJIT_API kjit_context *kjit_get_module_context(const kjit_module *module);
@@ -243,18 +245,20 @@ KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_modul
  *
  * host_function is a C function with the declared types. On the CPU, kernels call it from any
  * thread. device_code is code for GPUs: size_bytes of PTX or LLVM IR (bitcode or text, of LLVM 22
- * or older) for nvptx64 that defines a function called name with the C ABI. kjit copies it. Either
- * can be NULL, which leaves an earlier binding unchanged. An array is passed as a pointer, an
- * int64_t for each extent and, if no layout is declared, an int64_t for each stride in elements.
+ * or older) for nvptx64 that defines a function called name with the C ABI. kjit copies it. If
+ * host_function or device_code is NULL, an earlier binding for that device stays unchanged. An
+ * array is passed as a pointer, an int64_t for each extent and, if no layout is declared, an
+ * int64_t for each stride in elements.
  *
- * An extern func's name has no meaning in compiled code. Linked modules can have extern funcs
- * with the same name and different bindings, and a kernel, a built-in or a C library function can
- * have the same name. Other functions and variables in the GPU code are private. Extern funcs with
- * this name that linked modules left unbound are bound as well.
+ * An extern func's name has no meaning in compiled code. Linked modules can have extern funcs with
+ * the same name and different bindings, and a kernel, a built-in or a C library function can have
+ * the same name. Other functions and variables in the GPU code are private. If linked modules have
+ * an unbound extern func with this name, it is bound as well.
  *
- * The code is part of every key and is trusted like the application. Errors: NAME (no such extern
- * func), SYNTAX (invalid code), TYPE (two unbound extern funcs with this name have different
- * types), MEMORY. Errors inside the code (COMPILE) are returned by the call that uses it first. */
+ * The code is part of the key of all kernels that use it, and is trusted like the application.
+ * Errors: NAME (no such extern func), SYNTAX (invalid code), TYPE (two unbound extern funcs with
+ * this name have different types), MEMORY. Errors inside the code (COMPILE) are returned by the
+ * call that uses it first. */
 KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char *name,
                                                  void (*host_function)(void),
                                                  const void *device_code, size_t size_bytes,
@@ -272,7 +276,7 @@ typedef enum kjit_link_format {
   KJIT_LINK_LTOIR = 7    /* code from nvcc -dlto or NVRTC, which nvJitLink links */
 } kjit_link_format;
 
-/* One file that a GPU's linker puts together with a kernel. */
+/* One file that a GPU's linker links with a kernel. */
 typedef struct kjit_link_input {
   kjit_link_format format; /* data format */
   const char *name;        /* the file's name in messages; NULL means "the linked code" */
@@ -298,12 +302,13 @@ typedef struct kjit_link_input {
  * finds both libraries in a CUDA toolkit, on the loader's path, or in the Python packages
  * nvidia-cuda-nvrtc and nvidia-nvjitlink that are installed in the same place as the package kjit.
  *
- * The code is part of every key and is trusted like the application. The disk cache's key has
- * a digest of the files that CUDA C includes, so a changed file is compiled again. The cache does
- * not keep kernels whose CUDA C includes files by a macro, or uses __has_include. Errors: NAME
- * (no such extern func, or symbol is no identifier), ARGUMENT (no inputs, an unknown format, or an
- * input that does not have its format), TYPE as for kjit_bind_extern, MEMORY. Errors in the code
- * (COMPILE) and missing libraries (NO_COMPILER) are returned by the call that links it first. */
+ * The code is part of the key of all kernels that use it, and is trusted like the application. The
+ * disk cache's key has a digest of the files that CUDA C includes, so a changed file is compiled
+ * again. The cache does not keep kernels whose CUDA C includes files by a macro, or uses
+ * __has_include. Errors: NAME (no such extern func, or symbol is no identifier), ARGUMENT (no
+ * inputs, an unknown format, or an input that does not have its format), TYPE as for
+ * kjit_bind_extern, MEMORY. Errors in the code (COMPILE) and missing libraries (NO_COMPILER) are
+ * returned by the call that links it first. */
 KJIT_API KJIT_CHECK kjit_status kjit_bind_linked(kjit_module *module, const char *name,
                                                  const char *symbol, const kjit_link_input *inputs,
                                                  size_t count, kjit_module **bound);
@@ -349,13 +354,13 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
                                             size_t count, kjit_module **derived,
                                             kjit_function **function);
 
-/* Creates a module that also contains the adjoint of a kernel k, a kernel that computes the reverse
- * derivative. The new kernel is called `adjoint_k`; if the module already has that name,
- * `adjoint_k_2` and so on. It takes the parameters of k, followed by an array of derivatives for
- * each chosen parameter. These arrays hold the derivatives of one number, such as a loss, that
- * depends on the arrays that k stores to. For the arrays that k stores to, a launch reads the
- * derivatives. For the other parameters, it adds the derivatives with respect to the values that k
- * loads. See docs/derivatives.md.
+/* Creates a module with the declarations of k's module and one more kernel, the adjoint of the
+ * kernel k. The adjoint computes the reverse derivative of k. It is called `adjoint_k` or, if the
+ * module already has that name, `adjoint_k_2` and so on. It takes the parameters of k, followed by
+ * an array of derivatives for each chosen parameter. These arrays hold the derivatives of one
+ * number, such as a loss, that depends on the arrays that k stores to. For the arrays that k stores
+ * to, a launch reads the derivatives. For the other parameters, it adds the derivatives with
+ * respect to the values that k loads. See docs/derivatives.md.
  *
  * kernel is k; its body consists of loops over a grid_range. parameters holds the indices, from 0,
  * of the count chosen parameters, which include the arrays that k stores to. kjit reads parameters
@@ -374,7 +379,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_adjoint(kjit_kernel *kernel, const uint
                                                  size_t count, kjit_module **derived,
                                                  kjit_kernel **adjoint);
 
-/* Returns the name of a kernel in the module, in order, borrowed, or NULL if index is too large. */
+/* Returns the name of the kernel with this index, borrowed from the module, or NULL if index is too
+ * large. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
 /* Returns the func name with this index, for kjit_get_function, or NULL. Extern funcs are included.
  * Here and below, imported declarations follow the module's own. */
@@ -394,8 +400,8 @@ typedef struct kjit_parameter_info {
   /* KJIT_ANY without an annotation, or if the annotation depends on another parameter */
   kjit_type annotation;
   const char *name;    /* borrowed from the module */
-  uint8_t is_const;    /* compile-time value, which the key contains */
-  uint8_t has_default; /* can be omitted at the end of the arguments */
+  uint8_t is_const;    /* 1 for a compile-time value, which is part of the key */
+  uint8_t has_default; /* 1 if the argument can be omitted at the end of the list */
   uint8_t is_function; /* func parameter */
   /* for arrays: whether the kernel, and funcs that it calls, may read and write elements;
    * independent of types */

@@ -27,7 +27,7 @@ typedef struct kjit_operand {
   const kjit_arg *arrays; /* a func's last arguments: arrays and scalars */
   /* number of arrays */
   size_t array_count;
-  const int64_t *shape; /* a func's extents, rank numbers */
+  const int64_t *shape; /* a func's extents; the array has rank elements */
   /* how many extents a func has, 0 to 8 */
   uint32_t rank;
 } kjit_operand;
@@ -113,22 +113,22 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stre
 KJIT_API void kjit_destroy_plan(kjit_plan *plan);
 /* Returns the context that the plan belongs to. */
 KJIT_API kjit_context *kjit_get_plan_context(const kjit_plan *plan);
-/* Returns how many launches a run has. */
+/* Returns the number of launches in one run of the plan. */
 KJIT_API size_t kjit_get_plan_size(const kjit_plan *plan);
 /* Returns a plan's launch for kjit_get_prepared_specialization, or NULL if index is too large.
  * The launch is borrowed from the plan. Do not run or change it. */
 KJIT_API const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index);
 
-/* ---- results that are not there yet ---- */
+/* ---- shapes and types of results ---- */
 
-/* Element type and shape of the array that would hold an algorithm's result. Front ends that create
- * result arrays, like NumPy, use it. */
+/* Element type and shape of the array that would hold an algorithm's result. It is for front ends
+ * that create result arrays themselves, as NumPy does. */
 typedef struct kjit_result_info {
   /* element type, or KJIT_ANY if it is not known */
   kjit_type element;
   /* number of extents */
   uint32_t rank;
-  /* extents, rank numbers */
+  /* extents; the first rank elements are used */
   int64_t shape[8];
 } kjit_result_info;
 
@@ -146,9 +146,9 @@ typedef struct kjit_algorithm_options {
   const int32_t *axes;
   /* number of axes; default 0 */
   uint32_t axis_count;
-  /* Type in which a reduction or scan computes. The default (KJIT_ANY) is the result type if it is
-   * wider. Otherwise NumPy's rules apply: sums and products of small integers use 64 bits, and
-   * those of f16 and bf16 use f32.
+  /* Type in which a reduction or scan computes. The default (KJIT_ANY) for floats is f64 if the
+   * result array has f64 elements. Otherwise NumPy's rules apply: sums and products of small
+   * integers use 64 bits, and those of f16 and bf16 use f32.
    *
    * If the operator is a func and the result array has numbers as elements, the default is the
    * element type of the result. With an i32 result, for example, f32 elements are truncated to i32
@@ -161,16 +161,16 @@ typedef struct kjit_algorithm_options {
   uint32_t flags; /* see kjit_algorithm_flags */
   /* If not NULL, the call does not run. It prepares a plan and stores it in *plan. */
   kjit_plan **plan;
-  /* If not NULL, the call neither runs nor prepares. It stores its temporary storage size in
+  /* If not NULL, the call neither runs nor prepares a plan. It stores its temporary storage size in
    * *work_bytes. */
   uint64_t *work_bytes;
   /* Temporary storage provided by the application: a u8 array on the device with at least
    * *work_bytes elements. A plan keeps the array. Default NULL: memory from the device's pool, in
    * stream order. */
   kjit_array *work;
-  /* If not NULL, the call neither runs nor prepares. It ignores the operands of results, which may
-   * be NULL, and stores in results[i] the description of an array for result i. It leaves further
-   * entries unchanged. */
+  /* If not NULL, the call neither runs nor prepares a plan. It ignores the operands of results,
+   * which may be NULL, and stores in results[i] the description of an array for result i. It leaves
+   * further entries unchanged. */
   kjit_result_info *results;
   /* capacity of results, at least the call's number of results */
   size_t result_count;
@@ -191,9 +191,9 @@ typedef struct kjit_algorithm_options {
    * `device`. Each device reads all of y. The array may name a device several times.
    *
    * x, y and the results are arrays in any memory. kjit copies them to the devices and back if
-   * necessary. Each device works in its default stream's order. Work that is queued for the
-   * arrays must be on the default streams of their devices or done. The call returns when the work
-   * is done and cannot be prepared. */
+   * necessary. Each device works in its default stream's order. Earlier work on the arrays must be
+   * finished, or queued on the default streams of their devices. The call returns when the work is
+   * done and cannot be prepared. */
   kjit_device *const *devices;
   /* number of devices; default 0 */
   size_t device_count;

@@ -22,9 +22,10 @@ extern "C" {
  *
  * kjit multiplies operands in pairs, in the order with the fewest multiplications, and keeps
  * intermediate results in temporary storage. Sums are computed in options.accumulator. By default
- * this is the result type if it is wider, or f32 for f16 and bf16. With options.epilogue the result
- * type has no influence, and the epilogue is applied once to each sum. An array for the result
- * (options.results) has the type that the epilogue returns, or the operands' type.
+ * this is the result type if it is wider than the operands' type, or f32 for f16 and bf16. With
+ * options.epilogue the result type has no influence, and the epilogue is applied once to each sum.
+ * options.results reports the type that the epilogue returns, or without an epilogue the operands'
+ * type.
  *
  * GPUs' tensor cores multiply f16, bf16, f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and FP8
  * with KJIT_ALGORITHM_E4M3 or KJIT_ALGORITHM_E5M2.
@@ -52,9 +53,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_op
  *
  * x and the y_count operands y (1 to 8) have one or two axes. With one axis, the func receives
  * elements; with two axes, it receives rows as arrays whose extents are known at compile time. i
- * and j are i64. function is a kjit_operand_function without a shape. Its arguments follow i and j.
- * operator_ can be every kjit_reduce operator. logaddexp keeps the largest value and the sum of
- * exp(value - largest).
+ * and j are i64. function is a kjit_operand_function without a shape. Its last arguments, `more`,
+ * follow i and j. operator_ can be any operator of kjit_reduce. So that exp does not overflow,
+ * logaddexp keeps the largest value and the sum of exp(value - largest).
  *
  * Values are combined in the order of j, in chunks that are the same in every run on the same
  * device. If y has no rows, the result is the operator's identity; without an identity the call
@@ -69,9 +70,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs(kjit_context *context, const kjit_ope
                                            const kjit_operator *operator_,
                                            const kjit_algorithm_options *options);
 /* Reduces several values for each pair in one pass. function returns a tuple with result_count
- * values, 1 to 16, and the operator reduces each of them to the result with its index. With one
- * result, function can return a single value. The results have one axis and must not overlap.
- * Messages call the results r0, r1.
+ * values, 1 to 16, and the operator reduces the values with index k to result k. With one result,
+ * function can return a single value. The results have one axis and must not overlap. Messages call
+ * the results r0, r1.
  *
  * options.results reports the types of all values that the function returns; result_count is then
  * ignored. Errors: see kjit_pairs; TYPE (the number of values differs from result_count),
@@ -96,10 +97,11 @@ enum {
  * are y's rows, and y_count + 3 is the first of the function's last arguments. gradients[k] belongs
  * to parameter by[k]. If the parameter is a row of x or y, the gradient has the shape of this
  * operand. If the parameter is a last argument and a number, the gradient has one element for each
- * row of x. If it is an array with one axis of up to 64 elements, the gradient has a row of this
- * length for each row of x. The derivative is the sum of these elements or rows. A pass over the
- * pairs computes the derivatives with respect to x and the last arguments. Another pass computes
- * the derivatives with respect to y. Messages call the gradients g0, g1, by parameter index.
+ * row of x. If the last argument is an array with one axis of up to 64 elements, the gradient has a
+ * row of this length for each row of x. The derivative with respect to the last argument is the sum
+ * of these elements or rows. A pass over the pairs computes the derivatives with respect to x and
+ * the last arguments. Another pass computes the derivatives with respect to y. Messages call the
+ * gradients g0, g1, by parameter index.
  *
  * If the last item of by is KJIT_PAIRS_VALUE, the last gradient is the result of kjit_pairs, which
  * the pass for x computes. KJIT_PAIRS_VALUE needs the operator "add" and a derivative with respect
@@ -127,9 +129,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_gradient(
   const kjit_algorithm_options *options);
 /* Writes the k smallest values for each row i of x to row i of result, in ascending order.
  *
- * k is 1 to 64 and at most y's row count. result_places, integers or NULL, receives the
- * index j of each value. Among equal values the first ones are chosen; NaN comes after all numbers.
- * An array for result_places (options.results) has i64 elements. Errors: see kjit_pairs. */
+ * k is 1 to 64 and at most y's row count. result_places, integers or NULL, receives the index j of
+ * each value. Among equal values the first ones are chosen; NaN comes after all numbers.
+ * options.results reports i64 for result_places. Errors: see kjit_pairs. */
 KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
   kjit_context *context, const kjit_operand *result, const kjit_operand *result_places,
   const kjit_operand *function, const kjit_operand *x, const kjit_operand *y, size_t y_count,

@@ -11,14 +11,14 @@ extern "C" {
 
 /* ---- random numbers ---- */
 
-/* These functions fill x, an array or an output func, with random numbers. The elements in
- * row-major order are the numbers offset, offset + 1 and so on of the seed.
+/* These functions fill x, an array or an output func, with random numbers. In row-major order, the
+ * elements are the numbers offset, offset + 1 and so on of the sequence that the seed determines.
  *
  * Number i of a seed depends only on the seed and i (Philox4x32-10). Several calls can therefore
  * fill parts of an array, and a call has no state. For types up to 32 bits, number i is computed
- * from word i; for 64-bit types it is computed from the words 2 * i and 2 * i + 1. Uniform numbers
- * and integers have the same bits on every device. Normal and exponential numbers differ in the
- * rounding in log, sqrt and sincospi.
+ * from word i of the generator; for 64-bit types it is computed from the words 2 * i and 2 * i + 1.
+ * Uniform numbers and integers have the same bits on every device. Normal and exponential numbers
+ * differ in the rounding in log, sqrt and sincospi.
  *
  * options.accumulator is the number type that an output func receives, by default f32, or i64 for
  * integers. If options is NULL, all options have their defaults. Errors: ARGUMENT (numbers that are
@@ -38,7 +38,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_random_normal(kjit_context *context, const 
                                                    uint64_t seed, uint64_t offset, double mean,
                                                    double deviation,
                                                    const kjit_algorithm_options *options);
-/* Fills x with exponentially distributed numbers with mean scale, which must not be negative. */
+/* Fills x with exponentially distributed numbers. scale is their mean and must not be negative. */
 KJIT_API KJIT_CHECK kjit_status kjit_random_exponential(kjit_context *context,
                                                         const kjit_operand *x, uint64_t seed,
                                                         uint64_t offset, double scale,

@@ -17,8 +17,8 @@ extern "C" {
  * In the second case, result has x's shape without these axes, or with extent 1 there. Elements are
  * combined in order. The grouping is the same in every run on the same device. If x is empty, the
  * result is options.initial, or the operator's identity (0 for add); without both, the call fails.
- * options.results reports the accumulator type for the result, or x's element type if that is f16
- * or bf16.
+ * options.results reports the accumulator type for the result, or x's element type if x has f16 or
+ * bf16 elements.
  *
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, axes, operands
  * that overlap or cannot be written, too little temporary storage), TYPE (operator's result type,
@@ -55,8 +55,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
  *
  * If an empty segment has no such result, or if offsets decrease or are out of bounds, the call
  * raises a kernel error (KERNEL) after all threads have finished; result is then undefined. The
- * call does not access any other memory. An array for the result (options.results) has the element
- * type of kjit_reduce. Errors: see kjit_reduce. */
+ * call does not access any other memory. options.results reports the same element type as in
+ * kjit_reduce. Errors: see kjit_reduce. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce_segments(kjit_context *context,
                                                      const kjit_operand *result,
                                                      const kjit_operand *x,
@@ -96,10 +96,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan_by_key(kjit_context *context, const kj
 /* Calls func for the corresponding elements of all operands and writes its value to the results. A
  * func for several results returns a tuple with one value for each result.
  *
- * Operands are arrays, funcs with arrays, or single values. A kjit_arg_number value takes the
- * other operands' type, like a Python number in NumPy. Operands broadcast to the shape in the
- * results. All results have the same shape. Messages call the results r0, r1 and the operands x0,
- * x1. A result can be an operand if both have identical elements.
+ * Operands are arrays, funcs with arrays, or single values. A kjit_arg_number value takes the other
+ * operands' type, like a Python number in NumPy. Operands broadcast to the shape of the results.
+ * All results have the same shape. Messages call the results r0, r1 and the operands x0, x1. A
+ * result can be an operand if both refer to exactly the same elements.
  *
  * With options.signature, for example "(n),(n)->()", func writes the results, which are its last
  * arguments. The signature names the core dimensions, which are the last dimensions of each operand
@@ -137,10 +137,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_oper
  * The operator is "max" or "min". As with "argmax" and "argmin" in kjit_reduce, the index is that
  * of the first of several equal elements, or of the first NaN. result has elements of x's type or a
  * type to which they convert, result_places has integers. Both have x's shape. One of them can be
- * NULL, and either can be x itself. Arrays for them (options.results) have x's element type and
- * i64. Errors: ARGUMENT (axes, shapes, operands that overlap), TYPE (elements without an order,
- * indices that are not integers), UNSUPPORTED (another operator), MISUSE (both results are NULL),
- * and errors from kjit_launch. */
+ * NULL, and either can be x itself. options.results reports x's element type and i64. Errors:
+ * ARGUMENT (axes, shapes, operands that overlap), TYPE (elements without an order, indices that are
+ * not integers), UNSUPPORTED (another operator), MISUSE (both results are NULL), and errors from
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_scan_with_index(
   kjit_context *context, const kjit_operand *result, const kjit_operand *result_places,
   const kjit_operand *x, const kjit_operator *operator_, const kjit_algorithm_options *options);
@@ -161,8 +161,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan_with_index(
  *
  * If options is NULL, all options have their defaults. Errors: ARGUMENT (shapes, an operator that
  * does not commute, operands that overlap or cannot be written), TYPE, NAME (unknown operator),
- * UNSUPPORTED (a GPU can only swap elements of 1, 2, 4, 8 or 16 bytes), and errors from
- * kjit_launch. */
+ * UNSUPPORTED (on a GPU, elements that need a compare-and-swap and do not have 1, 2, 4, 8 or 16
+ * bytes), and errors from kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit_operand *x,
                                                const kjit_operand *places,
                                                const kjit_operand *values,

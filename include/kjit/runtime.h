@@ -1,5 +1,6 @@
-/* kjit/runtime.h: devices. Together with memory.h and stream.h it is the whole runtime. status.h
- * has the rules that hold for every function. */
+/* kjit/runtime.h: devices. This header, memory.h and stream.h together declare the runtime:
+ * devices, memory, streams, events and graphs. status.h has the rules that hold for every
+ * function. */
 #ifndef KJIT_RUNTIME_H
 #define KJIT_RUNTIME_H
 
@@ -26,16 +27,16 @@ typedef struct kjit_device_info {
   int32_t ordinal;
   const char *name;              /* "NVIDIA H200", "AMD EPYC"; borrowed */
   const char *target;            /* "sm_90", "cpu" */
-  uint32_t compute_capability;   /* 90; 0 on the CPU */
+  uint32_t compute_capability;   /* for example 90; 0 on the CPU */
   uint32_t multiprocessor_count; /* number of cores on the CPU */
   /* maximum threads in a block: total, and in x, y and z */
   uint32_t max_threads_per_block, max_block[3];
   /* maximum blocks in a launch in x, y and z */
   uint32_t max_grid[3];
-  uint64_t max_shared_bytes; /* maximum for a block, with opt-in */
+  uint64_t max_shared_bytes; /* maximum shared memory of a block, with opt-in as in CUDA */
   /* total memory; on the CPU the machine's memory */
   uint64_t memory_bytes;
-  int32_t driver_version; /* 13000 as returned by cuDriverGetVersion; 0 on the CPU */
+  int32_t driver_version; /* result of cuDriverGetVersion, for example 13000; 0 on the CPU */
 } kjit_device_info;
 
 /* Returns a device, borrowed from the context. The first call for a CUDA device opens the driver.

@@ -48,10 +48,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_merge(kjit_context *context, const kjit_ope
  * last axis.
  *
  * These are the k smallest elements, or the k largest with KJIT_ALGORITHM_DESCENDING. result_places
- * receives their indices along the axis, as integers. One result can be NULL. Both have
- * x's shape with extent k along the axis, and overlap neither x nor each other. Arrays for
- * them (options.results) have x's element type and i64. Errors: see kjit_sort; also ARGUMENT
- * if k is negative or larger than the extent. */
+ * receives their indices along the axis, as integers. One result can be NULL. Both have x's shape
+ * with extent k along the axis, and overlap neither x nor each other. options.results reports x's
+ * element type and i64. Errors: see kjit_sort; also ARGUMENT if k is negative or larger than the
+ * extent. */
 KJIT_API KJIT_CHECK kjit_status kjit_top_k(kjit_context *context, const kjit_operand *result,
                                            const kjit_operand *result_places, const kjit_operand *x,
                                            int64_t k, kjit_function *less,
@@ -59,11 +59,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_top_k(kjit_context *context, const kjit_ope
 
 /* Sorts each segment in x separately. Segment i has the elements offsets[i] to offsets[i + 1] - 1.
  *
- * x has one axis. offsets holds integers along one axis, one more than there are segments; segments
- * can be empty. Elements before the first segment and after the last segment keep their positions.
- * values and result_values have the same meaning as in kjit_sort_pairs; both can be NULL. Results
- * can be their own inputs. If offsets decrease or are out of bounds, the call raises a kernel error
- * (KERNEL), and the results are undefined. Errors: see kjit_sort. */
+ * x has one axis. offsets holds integers along one axis and has one more element than there are
+ * segments. Segments can be empty. Elements before the first segment and after the last segment
+ * keep their positions. values and result_values have the same meaning as in kjit_sort_pairs; both
+ * can be NULL. A result can be its own input: result can be x, and result_values can be values. If
+ * offsets decrease or are out of bounds, the call raises a kernel error (KERNEL), and the results
+ * are undefined. Errors: see kjit_sort. */
 KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
   kjit_context *context, const kjit_operand *result, const kjit_operand *result_values,
   const kjit_operand *x, const kjit_operand *values, const kjit_operand *offsets,

@@ -20,7 +20,8 @@ extern "C" {
  * kjit_csr_transpose returns the transposed matrix, which is the same matrix in compressed sparse
  * column format. */
 typedef struct kjit_csr {
-  /* each entry's value and column, and each row's first entry followed by the end */
+  /* values of the entries; columns of the entries; index of each row's first entry, then the end of
+   * the last row */
   const kjit_operand *data, *columns, *offsets;
   int64_t shape[2]; /* rows and columns */
 } kjit_csr;
@@ -48,8 +49,8 @@ typedef enum kjit_csr_flags {
 
 /* Checks a matrix and waits for the device. flags are kjit_csr_flags. options.plan is not
  * supported. Errors: ARGUMENT (offsets that decrease or are out of bounds, columns outside the
- * matrix, and violations of flags. The message names the operand and the first index), and the
- * kjit_spmv errors. */
+ * matrix, and violations of flags), and the kjit_spmv errors. The message for ARGUMENT names the
+ * operand and the first index. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,
                                                uint32_t flags,
                                                const kjit_algorithm_options *options);
@@ -80,8 +81,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_transpose(kjit_context *context, const 
                                                    const kjit_algorithm_options *options);
 /* Converts the nonzero elements of x, an operand with two axes, to a CSR matrix. data and columns
  * of the result need capacity for all nonzero elements. If there are more, the call raises a kernel
- * error (KERNEL), but the offsets are correct. Arrays for data and columns (options.results) have
- * capacity for all x elements. */
+ * error (KERNEL), but the offsets are correct. options.results reports data and columns with a
+ * capacity for all elements of x. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_from_dense(kjit_context *context, const kjit_csr *result,
                                                     const kjit_operand *x,
                                                     const kjit_algorithm_options *options);
@@ -96,8 +97,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const k
  *
  * The running time depends on the number of entries, not on how they are distributed over the rows.
  * The result has the same bits in every run on the same device. data and x have the same number
- * type. An array for the result (options.results) has this type as well. Sums are computed in
- * options.accumulator. By default this is the result type if it is wider, or f32 for f16 and bf16.
+ * type. options.results reports this type as well. Sums are computed in options.accumulator. By
+ * default this is the result type if it is wider than the type of data, or f32 for f16 and bf16.
  *
  * If offsets decrease or are out of bounds, the call raises a kernel error (KERNEL). The call does
  * not check columns: a column outside the matrix reads outside x. kjit_csr_check and kernels with
@@ -111,7 +112,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_spmv(kjit_context *context, const kjit_oper
                                           const kjit_csr *a, const kjit_operand *x,
                                           const kjit_algorithm_options *options);
 /* Multiplies the matrix by a matrix x with several columns. x and result have two axes. Otherwise
- * like kjit_spmv. */
+ * the function works like kjit_spmv. */
 KJIT_API KJIT_CHECK kjit_status kjit_spmm(kjit_context *context, const kjit_operand *result,
                                           const kjit_csr *a, const kjit_operand *x,
                                           const kjit_algorithm_options *options);
@@ -141,8 +142,9 @@ typedef struct kjit_linear_operator {
 typedef struct kjit_solve_options {
   uint32_t size_bytes; /* sizeof(kjit_solve_options) */
   double damp;         /* for kjit_lsmr: damping factor, not negative; default 0 */
-  /* For kjit_lsmr: relative errors in the matrix and b that a solution may explain; default
-   * 1e-6. Values below the rounding error have the same effect as the rounding error. */
+  /* For kjit_lsmr: estimated relative errors of the given matrix and of b. The solver stops when
+   * errors of this size can explain the residual. Default 1e-6. Values below the rounding error
+   * have the same effect as the rounding error. */
   double matrix_tolerance, b_tolerance;
   /* for kjit_lsmr: stop if the estimated condition exceeds this limit; default 1e8 */
   double condition_limit;
@@ -200,7 +202,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_cg(kjit_context *context, const kjit_operan
                                         const kjit_solve_options *options, kjit_solution *solution);
 /* Minimizes |b - A x|^2 + damp^2 |x|^2 for a matrix of any shape with LSMR (Fong and Saunders,
  * 2011), starting from zeros. If several x minimize it, the result is the x with the smallest norm.
- * The host waits for three sums in each iteration. Otherwise like kjit_cg. */
+ * The host waits for three sums in each iteration. Otherwise the function works like kjit_cg. */
 KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_operand *x,
                                           const kjit_linear_operator *a, const kjit_operand *b,
                                           const kjit_solve_options *options,

@@ -2,10 +2,10 @@
  *
  * The following rules hold for every public function.
  *
- * Errors. A function that can fail returns kjit_status and writes results through its last
- * parameters, only with KJIT_OK. The diagnostics of a failed call are kept for each context and
- * thread until the thread's next failing call on the context. No function prints, exits or
- * aborts.
+ * Errors. A function that can fail returns kjit_status. It writes its results through its last
+ * parameters, and only if it returns KJIT_OK. The diagnostics of a failed call are kept for each
+ * context and thread until the thread's next failing call on the context. No function prints, exits
+ * or aborts.
  *
  * Ownership. Objects with create and destroy have a single owner, and destroy(NULL) has no effect.
  * Objects with retain and release are reference counted and thread safe. A get function returns a
@@ -18,9 +18,9 @@
  * Do not cancel a thread (pthread_cancel) during a call, because other threads could wait for its
  * work.
  *
- * Contexts. kjit_get_module_context and similar functions return an object's context, so that
- * a program can read its diagnostics. The context is borrowed. They return NULL for NULL and for an
- * object whose context no longer exists, and never fail.
+ * Contexts. kjit_get_module_context and similar functions return an object's context, borrowed, so
+ * that a program can read its diagnostics. These functions never fail. They return NULL for NULL
+ * and for an object whose context no longer exists.
  *
  * Structs. A struct that can grow starts with size_bytes, which the application sets to the
  * struct's sizeof. All other fields default to 0: `kjit_config config = { .size_bytes = sizeof
@@ -35,8 +35,9 @@
  * context and its objects return KJIT_ERROR_FORKED, and release and destroy have no effect. A child
  * must create its own context.
  *
- * NULL. If a required object is NULL, a function returns KJIT_ERROR_MISUSE if it can reach a
- * context; functions that return a pointer return NULL. They never crash. */
+ * NULL. If a required object is NULL, a function returns KJIT_ERROR_MISUSE, with a diagnostic if
+ * another argument belongs to a context. A function that returns a pointer returns NULL instead. No
+ * function crashes because of a NULL. */
 #ifndef KJIT_STATUS_H
 #define KJIT_STATUS_H
 
@@ -51,7 +52,8 @@
 #define KJIT_API
 #endif
 
-/* These headers' major version. Another major version can lack parts of this interface. */
+/* Major version of these headers. A library with another major version can lack parts of this
+ * interface. */
 #define KJIT_VERSION_MAJOR 0
 /* Minor version. It increases when the interface grows. */
 #define KJIT_VERSION_MINOR 2
@@ -133,8 +135,8 @@ typedef enum kjit_phrase_code {
 typedef struct kjit_phrase {
   kjit_phrase_code code;      /* meaning */
   uint32_t first, size_bytes; /* position in the message, in bytes */
-  /* position in the message and size: the argument inside the phrase, such as a variable's name; 0
-   * bytes if the phrase has no argument */
+  /* position in the message, and size, of the argument inside the phrase, such as a variable's
+   * name; 0 bytes if the phrase has no argument */
   uint32_t argument_first, argument_bytes;
 } kjit_phrase;
 
@@ -146,10 +148,11 @@ typedef struct kjit_diagnostic {
   /* error, or KJIT_OK if nothing failed */
   kjit_status status;
   const char *file; /* source file, or NULL */
-  /* position starting at 1, or 0; column is 0 if a front end gives only lines */
+  /* position starting at 1; 0 if it is not known; column is also 0 if a front end gives only
+   * lines */
   uint32_t line, column;
   const char *message;     /* one sentence without a newline */
-  const char *source_line; /* source line for a caret, or NULL */
+  const char *source_line; /* text of the source line, for a caret below it, or NULL */
   /* If not NONE, the message is about a failing thread, and the following fields are set. */
   kjit_failure failure;
   /* the block's index, and the thread's index in it, x first; all 0 in a func that the
@@ -164,8 +167,8 @@ typedef struct kjit_diagnostic {
   size_t phrase_count; /* number of phrases */
 } kjit_diagnostic;
 
-/* Returns the library's version in KJIT_VERSION_NUMBER format, which is the version in the
- * headers. It never fails. */
+/* Returns the version of the loaded library as a single number. KJIT_VERSION_NUMBER is the version
+ * of the headers, in the same format. The function never fails. */
 KJIT_API uint32_t kjit_get_version(void);
 
 /* Returns a status name, such as "KJIT_ERROR_TYPE", or "KJIT_STATUS_UNKNOWN" for an unknown
@@ -212,18 +215,20 @@ typedef struct kjit_executor {
   uint32_t size_bytes;  /* sizeof(kjit_executor) */
   uint32_t concurrency; /* bodies that run at the same time; 0 counts as 1 */
   void *user;           /* run's first argument */
-  /* The threads need a 128 KiB stack. kjit provides a larger stack for code that needs it. */
+  /* Runs the bodies. The threads that run them need a 128 KiB stack. kjit provides a larger stack
+   * for code that needs it. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
 /* Provides the application's device memory in place of kjit's pool, for example from RMM or a
  * framework.
  *
- * kjit calls both functions from any thread, several at the same time, for GPUs only. stream is the
- * stream in whose order the memory can be used and is released. NULL means the default stream. The
- * functions must not call kjit functions that launch, allocate, release or wait. allocate
- * returns at least size_bytes, aligned to 256 bytes, or NULL. After NULL, kjit may release pending
- * memory and call allocate again. If this fails as well, the kjit call returns DEVICE_MEMORY.
+ * kjit calls both functions for GPUs only, from any thread and from several threads at the same
+ * time. The memory must be usable, and is released, in the order of stream; NULL means the default
+ * stream. The functions must not call kjit functions that launch, allocate, release or wait.
+ * allocate returns at least size_bytes, aligned to 256 bytes, or NULL. After NULL, kjit may release
+ * pending memory and call allocate again. If this fails as well, the kjit call returns
+ * DEVICE_MEMORY.
  *
  * kjit does not call allocate for a capturing stream; creating an array on such a stream returns
  * MISUSE. Memory that is lost with its device (kjit_reset_device) is released as well. Pinned,
@@ -240,11 +245,11 @@ typedef struct kjit_device_allocator {
 
 /* Stores compiled code in place of the disk cache directory. Keys have 32 bytes.
  *
- * kjit calls the functions from any thread, several at the same time, while a launch or
- * kjit_specialize waits for the code. They may call any function that does not wait for this code.
- * kjit checks the returned data in the same way as a file: a damaged entry counts as a miss. Anyone
- * who can write to the store can make the process run any code, as with the directory. release and
- * store can be NULL if entries need no release or cannot be added. */
+ * kjit calls the functions from any thread, and from several threads at the same time, while a
+ * launch or kjit_specialize waits for the code. They may call any function that does not wait for
+ * this code. kjit checks the returned data in the same way as a file: a damaged entry counts as a
+ * miss. Anyone who can write to the store can make the process run any code, as with the directory.
+ * release and store can be NULL if entries need no release or cannot be added. */
 typedef struct kjit_cache_store {
   uint32_t size_bytes; /* sizeof(kjit_cache_store) */
   void *user;          /* all functions' first argument */
@@ -287,13 +292,13 @@ enum {
 /* Trust in a source's author, which decides what the source may do
  * (docs/architecture/guests.md). */
 typedef enum kjit_trust {
-  /* The value in kjit_config.trust. As kjit_config.trust it means HOST; for an import it means the
-   * importing source's trust. */
+  /* As an argument, the trust in kjit_config.trust. In kjit_config.trust itself, HOST. In a
+   * kjit_import_source, the trust of the importing source. */
   KJIT_TRUST_DEFAULT = 0,
   /* trusted like the application: the whole language is allowed */
   KJIT_TRUST_HOST = 1,
   /* Untrusted: kjit rejects (REFUSED) code that could access memory other than the launch's arrays,
-   * and compiles bounds checks independent of the options. */
+   * and always compiles bounds checks, whatever the options are. */
   KJIT_TRUST_GUEST = 2
 } kjit_trust;
 
@@ -343,7 +348,7 @@ typedef struct kjit_compile_limits {
   /* statements and expressions in a loop's body, times the number of copies that `@unroll` of this
    * loop and of outer loops makes; default 32,768 */
   uint64_t unrolled;
-  /* LLVM instructions at the same time, including all copies of unrolled loops; default
+  /* LLVM instructions that exist at the same time, including all copies of unrolled loops; default
    * 1,000,000 */
   uint64_t instructions;
   /* kjit's memory for the typed kernel IR and related data; default 4 GiB. LLVM's memory depends
@@ -360,8 +365,8 @@ typedef struct kjit_compile_limits {
  * background thread compiles the best code. Later launches run the best code as soon as it is ready
  * (kjit_wait_background). With KJIT_LAUNCH_NO_WAIT, launches run the first code that is ready.
  *
- * Plain code can take 100 times as long to run as the best code. The launch of a long kernel can
- * therefore take longer with it than the compilation of the best code would have taken.
+ * Plain code can take 100 times as long to run as the best code. A long kernel can therefore lose
+ * more time by running plain code than it saves by not waiting for the best code.
  *
  * There is no plain code for captured launches, sealed kernels, function pointers
  * (kjit_get_function_pointer), and contexts with debug information or kjit_config.target. On GPUs,
@@ -373,14 +378,15 @@ typedef struct kjit_compile_limits {
 typedef enum kjit_plain_code {
   KJIT_PLAIN_DEFAULT, /* the same as KJIT_PLAIN_NEVER */
   KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
-  /* Plain code for kernels and funcs whose results have the same bits in both codes, except for the
-   * payloads of NaNs. This excludes kernels with products and sums of floats, because the best code
-   * may compute both with one rounding, and kernels with @fastmath or with functions on floats such
-   * as sin, min or max. On GPUs it also excludes launches with kjit_launch_config.threads, because
-   * their block size depends on the registers that the code uses. */
+  /* Plain code only for kernels and funcs whose results have the same bits in plain code and in the
+   * best code, except for the payloads of NaNs. This excludes kernels with products and sums of
+   * floats, because the best code may compute both with one rounding, and kernels with @fastmath or
+   * with functions on floats such as sin, min or max. On GPUs it also excludes launches with
+   * kjit_launch_config.threads, because their block size depends on the registers that the code
+   * uses. */
   KJIT_PLAIN_EQUAL,
-  /* Plain code for all kernels and funcs. Until the best code is ready, floats can differ from it
-   * in the last bits, as they can between two machines. */
+  /* Plain code for all kernels and funcs. Until the best code is ready, float results can differ
+   * from those of the best code in the last bits, as they can between two machines. */
   KJIT_PLAIN_ALWAYS
 } kjit_plain_code;
 
@@ -396,8 +402,8 @@ typedef struct kjit_config {
    * toolkit, or "libclc" without a toolkit. */
   const char *libdevice_path;
   /* Receives diagnostics, including warnings and remarks, as they arise. kjit calls it from any
-   * thread, several at the same time. It must not call functions that launch, wait, release or
-   * destroy. Default NULL. */
+   * thread, and from several threads at the same time. It must not call functions that launch,
+   * wait, release or destroy. Default NULL. */
   void (*on_diagnostic)(void *user, const kjit_diagnostic *diagnostic);
   void *user;      /* on_diagnostic's first argument; kept */
   uint32_t checks; /* KJIT_CHECK_* for kernels; default KJIT_CHECK_NONE */
@@ -417,8 +423,8 @@ typedef struct kjit_config {
    * kjit_destroy_context, in thread order. If another thread is in on_print, that
    * thread receives the lines. on_print must not call functions on the context. */
   void (*on_print)(void *user, const char *text, size_t size_bytes);
-  /* A GPU's buffer for printed lines. A warning counts the lines that did not fit. Default 0: 1
-   * MiB. */
+  /* Size of a GPU's buffer for printed lines. A warning counts the lines that did not fit. Default
+   * 0: 1 MiB. */
   uint64_t print_buffer_bytes;
   /* Folders, separated by `:`, that `import "file"` searches after the importing source's folder.
    * Default NULL: none. */
@@ -429,7 +435,7 @@ typedef struct kjit_config {
    * cannot open files. */
   int (*find_import)(void *user, const char *importer, const char *name,
                      kjit_import_source *import);
-  /* Threads that compile in the background. Default 0: the core count, at most 8. */
+  /* Number of threads that compile in the background. Default 0: the core count, at most 8. */
   uint32_t compile_threads;
   /* Maximum number of specializations of a kernel that differ only in facts. Further launches run a
    * specialization without facts. Default 0: 16. */
@@ -470,13 +476,13 @@ typedef struct kjit_config {
   const kjit_compile_limits *compile_limits;
   /* Reports how compilations progress. Default NULL.
    *
-   * kjit calls it when each stage starts with the name of the kernel or func and the name of
-   * the stage from KJIT_STAGES: "typed", "llvm", "llvm-opt", then the requested stage, or "object"
-   * or "ptx" for launches, and "cubin" if a driver generates machine code. stage is NULL at the
-   * end, after success or failure. For child processes (compile_in_child) only "typed" and the end
-   * are reported, and nothing for code from the disk cache. The compiling threads call it, several
-   * at the same time. The strings are valid until it returns. It must not call functions of the
-   * context. */
+   * kjit calls it when each stage starts with the name of the kernel or func and the name of the
+   * stage from KJIT_STAGES: "typed", "llvm", "llvm-opt", then the requested stage, or "object" or
+   * "ptx" for launches, and "cubin" if a driver generates machine code. stage is NULL at the end,
+   * after success or failure. For child processes (compile_in_child) kjit reports only "typed" and
+   * the end. For code from the disk cache it reports nothing. Several compiling threads can call
+   * on_stage at the same time. The strings are valid until it returns. It must not call functions
+   * of the context. */
   void (*on_stage)(void *user, const char *name, const char *stage);
   /* The machine that the context compiles for. NULL (default) means this machine's devices.
    * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" (on aarch64 "armv8-a")
@@ -490,7 +496,7 @@ typedef struct kjit_config {
   /* The path of a file of compiled kernels, see kjit_open_cache. Launches search the file after the
    * disk cache. NULL (default) means the file installed with libkjit, if it exists and the disk
    * cache is on; "" means no file. If the file is damaged or cannot be used, launches compile, and
-   * the first one that searches the file has a warning and no error. */
+   * the first launch that searches the file reports a warning, not an error. */
   const char *shipped_cache;
   /* With a GPU as target, the path to ptxas, a CUDA toolkit's assembler; "" means that kjit
    * searches for ptxas like kjit_compile. kjit_export_cache then also has machine code for exactly
@@ -501,8 +507,8 @@ typedef struct kjit_config {
   /* CPU device count; 0 (default) means 1, and at most 64 are possible. More devices behave like
    * several GPUs, so that programs for several GPUs can be tested without a GPU: an array belongs
    * to one device, and a launch on another device rejects it unless peer access is on. The devices
-   * share the cores, and each of them can use host memory. Such an array's tensor has DLPack's
-   * device type for extensions, 12. */
+   * share the cores, and each of them can use host memory. Tensors of the arrays of several CPU
+   * devices have DLPack's device type for extensions, 12. */
   uint32_t cpu_devices;
   /* ignored; applications built with older headers have padding here */
   uint32_t reserved_after_cpu_devices;
@@ -537,14 +543,16 @@ KJIT_API kjit_context *kjit_retain_context(kjit_context *context);
  * changes), FORKED. */
 KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
 
-/* Interrupts everything launched in the context so far on all devices, including queued launches:
- * launches with interruptible code (kjit_config.interruptible) and kjit_call_function calls.
+/* Interrupts all launches with interruptible code (kjit_config.interruptible) so far on all devices
+ * of the context, including queued launches, and all running kjit_call_function calls with such
+ * code.
  *
- * Each launch ends with KJIT_ERROR_INTERRUPTED, which is reported like a kernel failure.
- * Arrays keep the values written so far, and all objects stay usable. Running compilations end with
- * the same status where they poll (see kjit_compile_limits), in any context, but not in child
- * processes (compile_in_child). Later launches and compilations are not affected. The next
- * compilation for the same kernel starts again.
+ * Each launch ends with KJIT_ERROR_INTERRUPTED, which is reported like a kernel failure. Arrays
+ * keep the values written so far, and all objects stay usable. Running compilations of the context
+ * end with the same status when they next poll (see kjit_compile_limits), even without
+ * kjit_config.interruptible. Compilations in child processes (compile_in_child) continue. Later
+ * launches and compilations are not affected. The next compilation for the same kernel starts
+ * again.
  *
  * The call returns immediately. Any thread and signal handlers can call it while the context
  * exists. */

@@ -64,9 +64,10 @@ KJIT_API kjit_device *kjit_get_stream_device(const kjit_stream *stream);
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_stream(kjit_stream *stream);
 /* Returns KJIT_NOT_READY, without a diagnostic, while work is queued. Errors: DEVICE for faults. */
 KJIT_API KJIT_CHECK kjit_status kjit_query_stream(kjit_stream *stream);
-/* Calls function(user) on a thread of the driver when the stream reaches this point. On the CPU the
- * call itself runs it. The function must not call CUDA, nor functions of kjit that wait, allocate,
- * launch or release. If stream is NULL, the device's default stream is used. */
+/* Calls function(user) on a thread of the driver when the stream reaches this point. On the CPU,
+ * kjit_add_host_callback itself calls the function. The function must not call CUDA, nor functions
+ * of kjit that wait, allocate, launch or release. If stream is NULL, the device's default stream is
+ * used. */
 KJIT_API KJIT_CHECK kjit_status kjit_add_host_callback(kjit_device *device, kjit_stream *stream,
                                                        void (*function)(void *user), void *user);
 
@@ -133,8 +134,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_begin_capture(kjit_stream *stream);
 KJIT_API KJIT_CHECK kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph);
 /* Returns 1 if the stream is capturing, otherwise 0. */
 KJIT_API int kjit_is_capturing(const kjit_stream *stream);
-/* Returns the number of launches, copies, fills and callbacks. On a GPU it is the number of all
- * nodes that the driver created for them. */
+/* Returns the number of launches, copies, fills and callbacks in the graph. On a GPU it is the
+ * number of all nodes that the driver created for these operations. */
 KJIT_API size_t kjit_get_graph_size(const kjit_graph *graph);
 /* Destroys a graph, which can be NULL. Executable graphs created from it stay valid. */
 KJIT_API void kjit_destroy_graph(kjit_graph *graph);
@@ -144,8 +145,9 @@ KJIT_API kjit_context *kjit_get_graph_context(const kjit_graph *graph);
  * MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
                                                        kjit_executable_graph **executable);
-/* Replaces the arguments of the operations by the arguments in another graph, which must have the
- * same operations in the same order. Later launches use the new arguments.
+/* Replaces the arguments of all operations in an executable graph by the arguments in another
+ * graph, which must have the same operations in the same order. Later launches use the new
+ * arguments.
  *
  * Other threads can launch the executable graph during the call. Each launch uses either the
  * earlier or the new arguments for all operations.

@@ -54,7 +54,8 @@ public:
   }
   bool is_const() const { return is_const_; }
 
-  /* Creates an argument that the callee may write: a non-const vector is passed as writable. */
+  /* Selects the constructor for an argument that the callee may write, such as a non-const
+   * vector. */
   struct writable {};
   template <typename T> argument(T &value, writable) { set_mutable(value); }
 
@@ -141,8 +142,8 @@ template <typename T> argument make_argument(T &&value)
   else return argument(value);
 }
 
-/* Rejects a const argument if the parameter is written. If the parameter is not known, because it
- * does not exist or belongs to a built-in, the function does nothing. */
+/* Rejects a const argument if the callee writes to the parameter. If the parameter is not known,
+ * because it does not exist or belongs to a built-in, the function does nothing. */
 template <typename T>
 void refuse_if_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info *), T *object,
                        const char *what, std::size_t index)
@@ -154,7 +155,7 @@ void refuse_if_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info
                               "`, and the argument is const");
 }
 
-/* Rejects the const arguments of a call that the callee writes. */
+/* Rejects a call if the callee writes to one of its const arguments. */
 template <typename T, typename Arguments>
 void refuse_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info *), T *object,
                     const char *what, const Arguments &kept)

@@ -14,7 +14,7 @@ namespace kjit {
 template <typename T> class array;
 
 namespace detail {
-/* The elements of a range. */
+/* The type of a range's elements, without const. */
 template <typename R>
 using element_of =
   std::remove_const_t<std::remove_pointer_t<decltype(std::data(std::declval<const R &>()))>>;
@@ -58,7 +58,7 @@ protected:
   {
     return create<kjit_array>(context(), kjit_reshape_array, get(), shape.data(), shape.rank());
   }
-  /* The elements first to last - 1 of the first dimension. */
+  /* Returns a view with the elements first to last - 1 along the first dimension. */
   kjit_array *sliced(std::int64_t first, std::int64_t last) const
   {
     const kjit_array_slice slice = { first, last, 1 };

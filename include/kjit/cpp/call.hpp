@@ -76,7 +76,7 @@ public:
   void add(double) {}
   void add(const std::string &) {}
   void add(const std::vector<std::uint32_t> &) {}
-  /* A sparse matrix. */
+  /* Registers the operands of a sparse matrix. */
   template <typename M> auto add(const M &matrix) -> decltype(matrix.operands()[0], void())
   {
     for (const operand *each : matrix.operands()) add(*each);
@@ -177,8 +177,8 @@ private:
     options_.work = given_->work_.get();
     read_epilogue();
   }
-  /* Offers the context of an argument for the call. The call uses the context of its first array,
-   * or of its first func (is_weak) if it has no array. */
+  /* Suggests the context of an argument as the context of the call. The call uses the context of
+   * its first array or, if it has no array, of its first func (is_weak). */
   void suggest(const detail::place &one, bool is_weak)
   {
     detail::place &to = is_weak ? weak_ : where_;

@@ -48,8 +48,8 @@ inline copied_text take_text(char *text)
 
 } // namespace detail
 
-/* Throws an exception if a call on the context failed, also for the C interface. context
- * can be NULL. */
+/* Throws an exception if status, which a call on the context returned, is not KJIT_OK. Programs can
+ * also use it for calls of the C interface. context can be NULL. */
 inline void check(kjit_context *context, kjit_status status)
 {
   if (status == KJIT_OK) return;
@@ -57,8 +57,8 @@ inline void check(kjit_context *context, kjit_status status)
   const detail::copied_text diagnostics =
     detail::take_text(context ? kjit_copy_diagnostics_text(context) : nullptr);
   if (diagnostics) text.append("\n").append(diagnostics.get());
-  /* Throws an exception for an empty handle. The C interface cannot report this error, because the
-   * handle has no context. */
+  /* The handle is empty. The C interface has no diagnostic for this error, because the handle has
+   * no context. */
   else if (!context && status == KJIT_ERROR_MISUSE)
     text.append("\nthe handle is empty: it was moved from or default-constructed");
   throw error(status, text);

@@ -65,7 +65,7 @@ private:
  * their elements are read-only, and a kernel that writes them is rejected (ARGUMENT). An array
  * handle refers to writable memory even if it is const, like a span. Host memory must live until
  * the stream has passed the launch. On the CPU, and on a GPU with host memory as an argument, the
- * call returns after that. */
+ * call returns only when the kernel has finished. */
 class kernel : public detail::borrowed<kjit_kernel> {
 public:
   /* Refers to a C object. `on` is another handle's keep() result, which stays alive. */
@@ -114,7 +114,7 @@ public:
     k.config_.dynamic_shared_bytes = size_bytes;
     return k;
   }
-  /* Returns the launch's options, for all other fields. */
+  /* Returns the launch options, so that the caller can set the other fields. */
   kjit_launch_config &config() noexcept { return config_; }
 
   /* Launches the kernel with arguments. */

@@ -198,8 +198,8 @@ private:
 };
 
 /* An input of an algorithm: an array, a container or view in host memory, a number that stands for
- * all elements, a func with last arguments (kjit::computed), or kjit::none. It is made for one
- * call. */
+ * all elements, a func with last arguments (kjit::computed), or kjit::none. Use each object for one
+ * call only. */
 class operand {
 public:
   /* Stands for an operand that the call does not have. */
@@ -258,7 +258,7 @@ private:
 };
 
 /* A result of an algorithm: an array, a container or view in host memory that is not const, a func
- * that receives the values (kjit::computed), or kjit::none. It is made for one call. */
+ * that receives the values (kjit::computed), or kjit::none. Use each object for one call only. */
 class target : public operand {
 public:
   /* Stands for a result that the call does not write. */
@@ -280,7 +280,7 @@ public:
   }
 };
 
-/* A list of operands: `{ x, y }`, or a container of arrays. It is made for one call. */
+/* A list of operands: `{ x, y }`, or a container of arrays. Use each list for one call only. */
 class operands {
 public:
   /* Refers to operands in braces. */
@@ -320,7 +320,7 @@ private:
   }
 };
 
-/* A list of results: `{ low, high }`, or a container of arrays. It is made for one call. */
+/* A list of results: `{ low, high }`, or a container of arrays. Use each list for one call only. */
 class targets {
 public:
   /* Refers to results in braces. */

@@ -28,7 +28,8 @@ private:
 };
 
 /* Options of an algorithm, as a chain: kjit::options().axis(0).descending(). Each algorithm takes
- * some of the options and rejects the others. Containers must outlive the call. */
+ * some of the options and rejects the others. Each comment below says what the call does with the
+ * option. Containers must outlive the call. */
 class options {
 public:
   /* Creates options that have their defaults. */

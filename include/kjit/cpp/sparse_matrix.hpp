@@ -18,7 +18,7 @@ struct csr_arrays {
   std::int64_t width = 0; /* number of columns */
 };
 
-/* A sparse matrix in CSR format, made of operands. It is made for one call. */
+/* A sparse matrix in CSR format, made of operands. Use each object for one call only. */
 class csr {
 public:
   /* Refers to the operands for a matrix with these numbers of rows and columns. */
@@ -42,7 +42,7 @@ private:
   std::int64_t rows_, width_;
 };
 
-/* A sparse matrix in coordinate format, made of operands. It is made for one call. */
+/* A sparse matrix in coordinate format, made of operands. Use each object for one call only. */
 class coo {
 public:
   /* Refers to the operands for a matrix with these numbers of rows and columns. */

@@ -73,7 +73,7 @@ public:
   void launch() const { launch_on(nullptr); }
   /* Queues all work in the graph once on a stream. */
   template <typename Stream> void launch(const Stream &on) const { launch_on(on.get()); }
-  /* Replaces the arguments of the operations by the arguments in another graph with the same
+  /* Replaces the arguments of all operations by the arguments in another graph with the same
    * operations. */
   template <typename Graph> void update(const Graph &other) const
   {
@@ -89,7 +89,7 @@ private:
 class graph : public detail::owned<kjit_graph, kjit_destroy_graph> {
 public:
   using owned::owned;
-  /* Returns how many launches, copies, fills and callbacks there are. */
+  /* Returns the number of launches, copies, fills and callbacks in the graph. */
   std::size_t size() const { return get() ? kjit_get_graph_size(get()) : 0; }
   /* Creates a graph that can be launched. */
   executable_graph instantiate() const

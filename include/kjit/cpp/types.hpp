@@ -17,9 +17,9 @@
 
 namespace kjit {
 
-/* The type of kjit for a C++ type. Specialize it for a C++ type with the bits of a kjit type, such
- * as a custom half: `template <> struct kjit::type_of<my_half> { static constexpr kjit_type value =
- * KJIT_F16; };` */
+/* The kjit type for a C++ type. Specialize it for a C++ type that has the same bits as a kjit type,
+ * such as a custom half: `template <> struct kjit::type_of<my_half> { static constexpr kjit_type
+ * value = KJIT_F16; };` */
 template <typename T, typename = void> struct type_of;
 template <> struct type_of<bool> {
   static constexpr kjit_type value = KJIT_BOOL;
@@ -55,7 +55,7 @@ template <typename T, typename = void> struct has_type : std::false_type {
 template <typename T>
 struct has_type<T, std::void_t<decltype(type_of<T>::value)>> : std::true_type {
 };
-/* Returns the type, or fails with a single clear error if there is none. */
+/* Returns the kjit type for T. If there is none, compilation stops with a single clear error. */
 template <typename T> constexpr kjit_type known_type()
 {
   static_assert(has_type<T>::value, "kjit has no type for this C++ type; if it has the same "
