@@ -359,8 +359,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *nam
  * module already has that name, `adjoint_k_2` and so on. It takes the parameters of k, followed by
  * an array of derivatives for each chosen parameter. These arrays hold the derivatives of one
  * number, such as a loss, that depends on the arrays that k stores to. For the arrays that k stores
- * to, a launch reads the derivatives. For the other parameters, it adds the derivatives with
- * respect to the values that k loads. See docs/derivatives.md.
+ * to, a launch reads the derivatives. For the other parameters, the launch adds the derivatives
+ * with respect to the values that k loads. See docs/derivatives.md.
  *
  * kernel is k; its body consists of loops over a grid_range. parameters holds the indices, from 0,
  * of the count chosen parameters, which include the arrays that k stores to. kjit reads parameters

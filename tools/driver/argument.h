@@ -33,7 +33,7 @@ typedef struct tool_arguments {
   tool_size *size;       /* borrowed: a name that stands for an integer, or NULL */
 } tool_arguments;
 
-/* text is for example "x=zeros:f32[1000]". */
+/* Adds the argument that the text defines, for example "x=zeros:f32[1000]". */
 bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
                        tool_error *error);
 /* Adds an array of zeros that does not come from --arg. */
@@ -55,7 +55,8 @@ bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argum
  * without a type is a literal: a float if it has a point or an exponent, otherwise an integer. */
 enum { TOOL_SCALAR_BYTES = 16 };
 kjit_arg tool_scalar_argument(const tool_value *value, void *bytes);
-/* A name and, if some follow, the subscripts of a view: "x", "x[1:]", "x.T". */
+/* Scans the name of an argument and the subscripts of a view, if any follow: "x", "x[1:]",
+ * "x.T". */
 bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
                          tool_argument *argument);
 

@@ -19,8 +19,8 @@ typedef struct tool_memory {
    * another type is stored as 0. */
   uint8_t *validity;
   kjit_array *device_validity; /* copy of the bits on a GPU, or NULL */
-  bool has_texts;              /* the elements, i32, are indices into the texts */
-  tool_dictionary texts;       /* in ascending order */
+  bool has_texts;              /* true if the elements are i32 indices into texts */
+  tool_dictionary texts;       /* the texts, in ascending order */
   /* unit and kind of elements (i64 or i32) that are dates, timestamps or durations */
   tool_date date;
   bool is_mapped;
@@ -61,7 +61,7 @@ bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes);
 /* Allocates zeroed memory and an array for all of it. Fails before the allocation if the machine
  * has not enough memory. */
 bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *array);
-void tool_destroy_memory(tool_memory *memory); /* also frees the device copies */
+void tool_destroy_memory(tool_memory *memory); /* Frees the memory and its copies on the device. */
 
 /* Adds a bitmap in which no element is null. */
 bool tool_add_validity(tool_error *error, tool_array *array);
@@ -78,13 +78,15 @@ void tool_array_element_text(const tool_array *array, const void *element, char 
 const char *tool_text_of(const tool_array *array, const void *element);
 
 uint64_t tool_count(const tool_array *array);
-uint64_t tool_array_bytes(const tool_array *array); /* number of elements times element size */
+/* Returns the number of elements times the element size. */
+uint64_t tool_array_bytes(const tool_array *array);
 /* Return the address of the element with an index, or with a position in row-major order. */
 void *tool_element_at(const tool_array *array, const int64_t *index);
 void *tool_element_number(const tool_array *array, uint64_t position);
 void tool_index_of(const tool_array *array, uint64_t position, int64_t *index);
-bool tool_is_contiguous(const tool_array *array); /* row-major, no gaps */
-char *tool_shape_text(const tool_array *array);   /* "f32[2, 3]" */
+/* Returns whether the elements are in row-major order without gaps. */
+bool tool_is_contiguous(const tool_array *array);
+char *tool_shape_text(const tool_array *array); /* "f32[2, 3]" */
 
 /* Scans `[start:stop:step, ...]` and `.T`, any number of times, and applies them to the view. */
 bool tool_scan_view(tool_scanner *scanner, tool_array *view);

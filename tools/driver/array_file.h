@@ -10,7 +10,7 @@
 
 #define TOOL_ARRAY_ENDINGS ".npy, .npz, .csv, .tsv, .png, .pgm or .ppm"
 
-/* Returns whether the text ends like the name of such a file. */
+/* Returns whether the text ends like the name of an array file. */
 bool tool_is_array_path(const char *text);
 bool tool_is_table_path(const char *text); /* .csv */
 /* Checks, before anything is computed, whether the array can be saved in this file. "-" is a .npy
@@ -39,8 +39,8 @@ typedef struct tool_array_source {
   kjit_type element; /* element type of a table; KJIT_ANY means the type that holds all numbers */
   bool keeps_texts;  /* true if dates in a table stay texts */
 } tool_array_source;
-/* Loads an array like tool_read_npy and tool_read_table. From a .npz file without a name it reads
- * the array `usual`, or else the only array. */
+/* Loads an array like tool_read_npy and tool_read_table. If the path names a .npz file but no array
+ * in it, reads the array `usual`, or else the only array. */
 bool tool_load_array(tool_error *error, const tool_array_source *source, tool_array *array,
                      tool_leaves *leaves);
 

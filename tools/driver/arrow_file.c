@@ -88,7 +88,7 @@ static const kjit_arrow_reader *load_module(tool_error *error, const char *file)
 typedef struct source {
   tool_error *error;
   const char *path;
-  bool is_input; /* contents of the file if it is standard input or a pipe */
+  bool is_input; /* true if the file is standard input or a pipe */
   const kjit_arrow_reader *reader;
   void *file;
   const char *column; /* name of the chosen column */
@@ -225,7 +225,8 @@ static kjit_type number_type(const char *format)
 
 static bool is_text(const char *format) { return !strcmp(format, "u") || !strcmp(format, "U"); }
 
-/* Dates, timestamps in UTC or without a time zone, and durations. */
+/* Reads the format of dates, of timestamps in UTC or without a time zone, and of durations. Returns
+ * false for other formats. */
 static bool read_date(const char *format, column_type *type)
 {
   static const char letters[] = "smun";

@@ -11,7 +11,7 @@ char *tool_shown_text(const char *text, size_t length)
 {
   enum { MOST = 40 };
   size_t shown = length > MOST ? MOST : length;
-  /* a text is not cut inside a UTF-8 character, but before it */
+  /* if the cut would be inside a UTF-8 character, the text is cut before this character */
   while (shown && shown < length && ((unsigned char)text[shown] & 0xc0) == 0x80) shown--;
   char *copy = tool_copy_text(text, shown);
   for (size_t i = 0; i < shown; i++)

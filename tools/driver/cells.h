@@ -23,7 +23,8 @@ typedef struct tool_cells {
   size_t capacity;
 } tool_cells;
 
-/* Finds the separator from the first two rows. path and text must outlive the cursor. */
+/* Returns a cursor before the first cell. The separator is found from the first two rows. path and
+ * text must outlive the cursor. */
 tool_cells tool_open_cells(tool_error *error, const char *path, const char *text, size_t size);
 /* Moves to the next cell. Returns false at the end, and after an error. */
 bool tool_next_cell(tool_cells *cells);

@@ -18,9 +18,9 @@ typedef struct tool_comparison {
   uint64_t largest_at;
 } tool_comparison;
 
-/* The shapes must be equal. For arrays of structs the struct types must be equal as well, and all
- * numbers of all elements are compared and counted (see tool_list_leaves). Integers and bools are
- * compared exactly. NaN equals NaN, and an infinity equals only itself. */
+/* Compares two arrays with equal shapes. For arrays of structs the struct types must be equal as
+ * well, and all numbers of all elements are compared and counted (see tool_list_leaves). Integers
+ * and bools are compared exactly. NaN equals NaN, and an infinity equals only itself. */
 tool_comparison tool_compare(const tool_array *got, const tool_array *expected,
                              const tool_tolerance *tolerance);
 /* Returns whether shapes and struct types are equal. */

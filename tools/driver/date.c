@@ -8,7 +8,7 @@
 static const struct {
   uint32_t flag;
   const char *date, *duration; /* names of the element types */
-  int digits;                  /* after the point of the seconds */
+  int digits;                  /* number of digits after the point of the seconds */
 } units[TOOL_DATE_UNITS] = {
   [TOOL_DATE_DAYS] = { KJIT_COLUMN_DAYS, "date", "days", 0 },
   [TOOL_DATE_SECONDS] = { KJIT_COLUMN_SECONDS, "time", "seconds", 0 },

@@ -29,7 +29,8 @@ enum { TOOL_DATE_TEXT = 48 };
  * end in Z, and finds the longest unit in which this time is a whole number. Returns false for
  * other texts, and for dates that do not exist. */
 bool tool_find_date_unit(const char *text, tool_date_unit *unit);
-/* Converts such a text. Returns false if the count does not fit into 64 bits. */
+/* Converts a text that tool_find_date_unit accepts to a count of the unit. Returns false if the
+ * count does not fit into 64 bits. */
 bool tool_parse_date(const char *text, tool_date_unit unit, int64_t *count);
 /* Writes the text of a date. buffer: TOOL_DATE_TEXT bytes. */
 void tool_date_text(int64_t count, tool_date_unit unit, char *buffer);

@@ -21,7 +21,7 @@ static size_t *find_slot(const tool_dictionary *texts, const char *text, size_t 
   }
 }
 
-/* Doubles both tables. */
+/* Doubles the capacity of the hash table and of the list of items. */
 static void grow(tool_dictionary *texts)
 {
   tool_dictionary larger = { .count = texts->count,

@@ -41,9 +41,9 @@ typedef struct tool_number {
   double re, im; /* REAL, COMPLEX */
 } tool_number;
 
-/* KJIT_ANY means that no type has the name */
+/* Returns the type with this name, or KJIT_ANY if there is none. */
 kjit_type tool_find_element(const char *text, size_t length);
-char *tool_element_names(void); /* "bool, i8, ..." */
+char *tool_element_names(void); /* Returns the list "bool, i8, ...", which the caller frees. */
 
 double tool_number_real(const tool_number *number);
 tool_number tool_make_integer(int64_t value);

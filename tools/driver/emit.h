@@ -17,7 +17,7 @@ typedef struct tool_emission {
 } tool_emission;
 
 bool tool_find_stage(const char *name, kjit_stage *stage);
-char *tool_stage_names(void); /* "kir, typed, ..." */
+char *tool_stage_names(void); /* Returns the list "kir, typed, ...", which the caller frees. */
 /* returns the help text, with one line for each stage; the caller frees it */
 char *tool_stage_help(void);
 bool tool_stage_is_text(kjit_stage stage);

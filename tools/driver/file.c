@@ -45,8 +45,8 @@ static bool read_up_to(tool_error *error, const char *path, size_t limit, char *
   bool too_large = ok && !failed && !feof(file);
   if (failed) tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno ? errno : ENOMEM));
   if (too_large)
-    tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %zu bytes that are read from such a file",
-              path, limit);
+    tool_fail(error, TOOL_EXIT_FILE,
+              "%s: the file has more than %zu bytes, the maximum for this use", path, limit);
   if (!is_standard) fclose(file);
   if (!failed && !too_large) return true;
   if (ok) free(*text);

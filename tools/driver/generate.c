@@ -9,7 +9,8 @@
 enum { PARALLEL_COUNT = 1 << 16 };
 
 struct tool_generator {
-  const char *name, *options; /* names of the options between blanks, such as " value seed " */
+  /* options: names of the options, with a blank before and after each, such as " seed " */
+  const char *name, *options;
   const char *(*misfit)(const tool_generator_options *options, const tool_array *array);
   void (*element)(const tool_generator_options *options, kjit_type type, uint64_t position,
                   tool_number *number);

@@ -13,11 +13,11 @@ typedef struct tool_generator_options {
 } tool_generator_options;
 
 typedef struct tool_generator tool_generator;
-/* Returns NULL if no generator has this name. */
+/* Returns the generator with this name, or NULL if there is none. */
 const tool_generator *tool_find_generator(const char *name, size_t length);
-/* "; did you mean 'zeros'?", or the empty text; free */
+/* Returns "; did you mean 'zeros'?" or an empty text, which the caller frees. */
 char *tool_similar_generator(const char *name, size_t length);
-char *tool_generator_names(void); /* "zeros, ones, ..." */
+char *tool_generator_names(void); /* Returns the list "zeros, ones, ...", which the caller frees. */
 /* Returns whether the generator has an option with this name. */
 bool tool_generator_takes(const tool_generator *generator, const char *option);
 tool_generator_options tool_default_options(const tool_generator *generator, uint64_t seed);

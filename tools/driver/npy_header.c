@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of a struct. The limit of its size also limits the number of its numbers. The total length
+/* Limits of a struct. The limit of its size also limits how many numbers it has. The total length
  * of the paths of all numbers, such as "pos.x", has a limit of its own, because names in a header
  * may be long, and the path of each number repeats the names of all enclosing fields. */
 enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024, MOST_PATH_BYTES = 1 << 24 };
@@ -230,8 +230,8 @@ static bool place_leaves(reader *r, const nested *n, const char *path, uint64_t 
   return ok;
 }
 
-/* Each number has at least one byte, so limiting the size of a struct limits the number of its
- * numbers. */
+/* Each number has at least one byte, so the limit of a struct's size also limits how many numbers
+ * it has. */
 static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t depth,
                         uint64_t *size_bytes)
 {
@@ -277,8 +277,9 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
     if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length))
       return false;
     bool is_gap = is_padding(text, length, &bytes);
-    if (is_gap && !bytes && has_shape_next(r)) /* NumPy either rejects such a field or reads it as
-                                                * bytes, so this function rejects it */
+    /* NumPy either rejects a padding field without bytes that has a shape, or reads it as bytes, so
+     * this function rejects it */
+    if (is_gap && !bytes && has_shape_next(r))
       return tool_fail(r->error, TOOL_EXIT_FILE,
                        "%s: a field has the type '|V0' and a shape, so it has no bytes",
                        r->header->path);

@@ -16,13 +16,13 @@ typedef struct tool_named_array {
  * colon, or NULL. Returns NULL if the text names no .npz file. */
 const char *tool_split_npz(const char *text, const char **name);
 
-/* Returns NULL, or a description of the arrays that a .npz file can contain if this build of kjit
- * cannot write the array. */
+/* Returns NULL if this build of kjit can write the array to a .npz file, otherwise a description of
+ * the arrays that such a file can contain. */
 const char *tool_misfit_npz(const tool_array *array);
 
 /* Reads the array `name`, which must exist. If name is NULL, reads the array `usual`, or else the
- * only array. For leaves see tool_read_npy. The memory use is limited by the size to which the
- * file's bytes can be unpacked. The checksum of the archive is verified. */
+ * only array. For leaves see tool_read_npy. The function allocates no more memory than the file's
+ * bytes can fill when they are unpacked. The checksum of the archive is verified. */
 bool tool_read_npz(tool_error *error, const char *path, const char *name, const char *usual,
                    tool_array *array, tool_leaves *leaves);
 /* Returns whether the file can be read and contains such an array, without reporting errors. */

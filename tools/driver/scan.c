@@ -351,7 +351,7 @@ static bool scan_exponent(tool_scanner *scanner, const char *start, uint64_t *va
   return true;
 }
 
-/* Scans "^20" after an integer. */
+/* Scans "^20" after an integer, and raises *value to this power. */
 static bool scan_power(tool_scanner *scanner, const char *start, uint64_t *value)
 {
   uint64_t base = *value, exponent;
@@ -478,7 +478,7 @@ bool tool_is_value(tool_scanner *scanner)
 {
   static const char *const words[] = { "true", "false", "inf", "nan" };
   size_t length = tool_name_length(scanner);
-  /* the next text is a number, or an invalid number that the function that scans it will report */
+  /* a number follows, or an invalid number, which the function that scans the value will report */
   if (!length) return true;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strlen(words[i]) == length && !memcmp(words[i], scanner->at, length)) return true;

@@ -49,7 +49,8 @@ bool tool_expected(tool_scanner *scanner, const char *what);
 
 void tool_skip_blanks(tool_scanner *scanner);
 bool tool_at_end(tool_scanner *scanner);
-bool tool_accept(tool_scanner *scanner, char c); /* skips blanks first */
+/* Skips blanks, and then the character if it follows. Returns whether it followed. */
+bool tool_accept(tool_scanner *scanner, char c);
 bool tool_expect(tool_scanner *scanner, char c);
 bool tool_expect_end(tool_scanner *scanner);
 /* Skips a word if it follows and no name character comes after it. */

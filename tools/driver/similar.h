@@ -12,9 +12,9 @@ typedef struct tool_similar {
   size_t distance;
 } tool_similar;
 
-/* Called for each known name. Stores the name if it is more similar than the names before. An edit
- * inserts, deletes or changes a letter, or swaps two letters. A name is similar if at most a third
- * of its letters are edited. */
+/* Stores a known name if it is more similar than the names offered before. Call this for each known
+ * name. An edit inserts, deletes or changes a letter, or swaps two letters. A name is similar if at
+ * most a third of its letters are edited. */
 void tool_offer_name(tool_similar *similar, const char *name);
 /* Returns "; did you mean 'NAME'?" or "", malloc'd. */
 char *tool_similar_text(const tool_similar *similar);

@@ -5,8 +5,8 @@
 
 #include <driver/argument.h>
 
-/* Returns whether the path names an archive as a whole that has a format and a shape, and no array
- * with the name of the argument. */
+/* Returns whether the path names a .npz archive, without an array in it, and the archive contains
+ * `format` and `shape` but no array with the name of the argument. */
 bool tool_is_sparse_file(const char *path, const char *argument);
 /* Adds the three arrays to the arguments. name is the name of the matrix. Supports the formats csr
  * and coo. */

@@ -472,7 +472,8 @@ static bool choose_element(const table *t, const tool_date *date, kjit_type *ele
                    t->cells.path, (unsigned long long)t->large_line);
 }
 
-/* Sorts the dictionary and stores it in the memory. */
+/* Sorts the dictionary, adapts the indices to the new order, and moves the dictionary to the
+ * array's memory. */
 static void give_texts(table *t, tool_memory *memory)
 {
   size_t *ranks = tool_sort_texts(&t->texts);

@@ -14,8 +14,8 @@ typedef struct tool_table_request {
 
 /* Reads a table. path is for messages. Without a type the elements are bool, i64, u64 or f64; with
  * empty cells they are f64, and an empty cell is NaN. If all texts of a column are dates, its
- * elements are i32 or i64 and count times. With a type of integers or bools an empty cell is 0. In
- * all cases, `validity` of the memory contains which cells are empty. */
+ * elements are counts of a time unit, i32 or i64. With a type of integers or bools an empty cell is
+ * 0. In all cases, `validity` of the array's memory says which cells are empty. */
 bool tool_read_table(tool_error *error, const char *path, const char *text, size_t size,
                      const tool_table_request *request, tool_array *array);
 
@@ -26,7 +26,7 @@ const char *tool_split_table(const char *text, const char **column);
 const char *tool_misfit_table(const tool_array *array);
 /* Writes rows of numbers without a header row. Returns false if the stream has an error. */
 bool tool_write_table(FILE *file, const tool_array *array, char separator);
-/* Writes a row of names and then the arrays, which have one dimension and one length. */
+/* Writes a row of names and then the arrays, which have one dimension and the same length. */
 bool tool_write_columns(FILE *file, const tool_named_array *arrays, size_t count, char separator);
 
 #endif

@@ -30,8 +30,8 @@ const char *tool_misfit_table(const tool_array *array)
   return array->rank > 2 ? "at most two dimensions" : NULL;
 }
 
-/* Writes an empty cell for a null. If a null is alone in its line, it is quoted, because blank
- * lines are skipped when reading. */
+/* Writes an empty cell for a null. If a null is alone in its line, it is quoted, because the reader
+ * skips blank lines. */
 static void put_element(FILE *file, const tool_array *array, uint64_t position, bool is_alone,
                         char separator)
 {

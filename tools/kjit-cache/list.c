@@ -17,7 +17,7 @@ typedef struct definitions {
 typedef struct list {
   tool_error *error;
   const char *path;
-  char *module;                 /* path, or NULL */
+  char *module;                 /* path of the current module, or NULL */
   definitions words, arguments; /* names that `for` and `arg` lines have defined */
   bool (*run)(void *user, const cache_step *step);
   void *user;
@@ -123,7 +123,7 @@ static char *put_word(const char *text, const char *name, size_t name_length, co
   return made;
 }
 
-/* Runs the step once for each word of the first name in braces. */
+/* Runs the step once for each word that the first name in braces stands for. */
 static bool expand_step(list *l, cache_step_kind kind, char *text)
 {
   const char *open = strchr(text, '{'), *close = open ? strchr(open, '}') : NULL;

@@ -76,9 +76,9 @@ enum { RUN_MOST_PARAMETERS = 8 };
 typedef struct run_algorithm {
   const char *name;
   run_parameter parameters[RUN_MOST_PARAMETERS + 1]; /* results first */
-  uint32_t options;                                  /* 1 << run_option */
-  /* if the call has no results on its left side, they are the first operands, as in `sort(keys,
-   * values)` */
+  uint32_t options;                                  /* set of bits 1 << run_option */
+  /* true if a call without results on its left side writes them to its first operands, as
+   * `sort(keys, values)` does */
   bool is_in_place;
   kjit_status (*call)(kjit_context *context, const run_argument *arguments,
                       const kjit_algorithm_options *options);
@@ -86,13 +86,14 @@ typedef struct run_algorithm {
                          contain such decisions, so each run makes the call again. */
 } run_algorithm;
 
-/* NULL: none */
+/* Returns the algorithm with this name, or NULL if there is none. */
 const run_algorithm *run_find_algorithm(const char *name, size_t length);
 /* The name that NumPy or pandas has for an algorithm with an operator: sum(x) is reduce(x, add). */
 typedef struct run_shorthand {
   const char *name, *algorithm, *operator_name;
 } run_shorthand;
-const run_shorthand *run_find_shorthand(const char *name, size_t length); /* NULL: none */
+/* Returns the shorthand with this name, or NULL if there is none. */
+const run_shorthand *run_find_shorthand(const char *name, size_t length);
 struct tool_similar;
 void run_offer_shorthands(struct tool_similar *similar);
 /* Returns advice for a function that other libraries have under this name, which the caller frees,

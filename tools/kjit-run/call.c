@@ -248,7 +248,7 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 /* ---- running the call ---- */
 
 /* Lists device_count devices of the same kind as the run's device. If the machine has fewer
- * devices, they repeat. */
+ * devices, the list names them several times. */
 static kjit_status choose_devices(kjit_context *context, run_call *call)
 {
   kjit_device_info info = { .size_bytes = sizeof info };

@@ -9,7 +9,7 @@ typedef struct run_formula {
   size_t *operands;     /* for each column: index of its operand in the step plus 1, or 0 if it is
                          * not used */
   size_t column_count;
-  size_t result;       /* index of its operand in the step */
+  size_t result;       /* index of the operand in the step that receives the result */
   int64_t count;       /* number of elements */
   kjit_module *module; /* module with the kernel `fill`, or NULL if no nulls of the result are
                           replaced by NaN */

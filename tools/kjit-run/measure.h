@@ -15,7 +15,7 @@ bool run_all_steps(tool_error *error, kjit_context *context, kjit_device *device
                    uint64_t repeat, run_timing *timing);
 /* Measured times of repetitions. */
 typedef struct run_measurement {
-  uint64_t repetitions, median_ns, least_ns; /* device times of one repetition */
+  uint64_t repetitions, median_ns, least_ns; /* median and minimum of a repetition's device time */
   uint64_t lower_ns, upper_ns;               /* lower and upper quartile */
   uint64_t host_ns;                          /* median host time of one step */
   uint64_t bytes; /* bytes that a repetition accesses: the sizes of the arrays that it reads plus
@@ -26,7 +26,7 @@ typedef struct run_measurement {
  * for a short total time. A repetition runs all steps `repeat` times. */
 bool run_measure(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
                  uint64_t repeat, uint64_t count, run_measurement *result);
-/* Measures like the function above and prints the result. */
+/* Measures like run_measure, and prints the result. */
 bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
                uint64_t repeat, uint64_t count);
 

@@ -139,8 +139,8 @@ static const struct argp_option option_table[] = {
     1 },
   TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 1),
   { "plain-code", KEY_PLAIN_CODE, "never|equal|always", 0,
-    "Run plain code, which compiles faster, until the best code is compiled: equal for kernels "
-    "with the same bits in both, always for all kernels (default never)",
+    "Run plain code, which compiles faster, until the best code is ready: equal only for kernels "
+    "whose results have the same bits with both, always for all kernels (default never)",
     1 },
   { "lineinfo", KEY_LINEINFO, 0, 0, "Add source line numbers for debuggers and profilers", 1 },
   { "debug", KEY_DEBUG, 0, 0, "Add lines and variables for debuggers; do not optimize", 1 },

@@ -174,8 +174,8 @@ static bool check_names(tool_error *error, const run_outputs *outputs)
         continue;
       if (!strcmp(tool_saved_name(a->path, a->label), tool_saved_name(b->path, b->label)))
         return tool_fail(error, TOOL_EXIT_USAGE,
-                         "--save: %s: two arrays named '%s': FILE:NAME gives another name", b->path,
-                         tool_saved_name(b->path, b->label));
+                         "--save: %s: two arrays have the name '%s'; FILE:NAME sets another name",
+                         b->path, tool_saved_name(b->path, b->label));
       if (!tool_check_together(error, b->path, &a->array, &b->array)) return false;
     }
   return true;
@@ -279,8 +279,8 @@ static bool check(const run_output *output, const tool_tolerance *tolerance)
   return !c.different;
 }
 
-/* Called for each array that is saved. For the first array of a file, saves all arrays of this
- * file. For a later array of the file, does nothing. */
+/* Saves all arrays of a file if `output` is the first array of this file. For a later array of the
+ * file, does nothing. Called for each array to save. */
 static bool save(tool_error *error, const run_outputs *outputs, const run_output *output)
 {
   size_t count = 0;

@@ -23,11 +23,12 @@ typedef struct run_outputs {
   tool_image_range range;
 } run_outputs;
 
-/* Called before the run, so that a wrong name or a missing file is reported before the work is
- * done. */
+/* Finds the arrays and reads the expected values. Called before the run, so that a wrong name or a
+ * missing file is reported before the work is done. */
 bool run_prepare_outputs(tool_error *error, const run_options *options,
                          const tool_arguments *arguments, run_outputs *outputs);
-/* *failed_checks receives the number of failed checks. */
+/* Writes all outputs and performs the checks. *failed_checks receives the number of failed
+ * checks. */
 bool run_write_outputs(tool_error *error, const run_outputs *outputs, size_t *failed_checks);
 void run_destroy_outputs(run_outputs *outputs);
 

@@ -28,12 +28,13 @@ typedef struct run_plot {
 /* Adds a curve with a copy of the name. The plot owns it, and the pointer is valid until the next
  * curve is added. */
 run_line *run_add_line(run_plot *plot, const char *name);
-run_line *run_find_line(const run_plot *plot, const char *name); /* NULL if no curve has the name */
+/* Returns the curve with this name, or NULL. */
+run_line *run_find_line(const run_plot *plot, const char *name);
 /* Adds a point. Returns false if a coordinate is not positive or not finite, because the axes are
  * logarithmic. */
 bool run_add_point(run_line *line, const plot_point *point);
 void run_destroy_plot(run_plot *plot);
-/* The plot must have at least one point. */
+/* Writes the plot, which must have at least one point. */
 void run_write_plot(const run_plot *plot, FILE *file);
 
 #endif

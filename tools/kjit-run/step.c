@@ -39,7 +39,7 @@ bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_w
   if (argument->is_array && array->memory->date.kind == TOOL_TIMESTAMP)
     return tool_fail(error, TOOL_EXIT_USAGE,
                      "'%s' has dates, but kernels and algorithms take only numbers; --formula "
-                     "'n = int64(%s)' counts their unit",
+                     "'n = int64(%s)' converts them to counts of their unit",
                      argument->name, argument->name);
   if (argument->is_array && array->memory->has_texts && !array->memory->texts.count)
     return tool_fail(error, TOOL_EXIT_USAGE,
@@ -58,7 +58,7 @@ bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_w
                    "'%s' can have nulls, and %s; --formula '%s = fillna(%s, %s)' replaces them",
                    argument->name,
                    is_written ? "kernels and algorithms cannot write such an array"
-                              : "kernels and algorithms know nulls only as the NaNs of floats",
+                              : "kernels and algorithms support nulls only in float arrays, as NaN",
                    argument->name, argument->name, is_float ? "nan" : "0");
 }
 

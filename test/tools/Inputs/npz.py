@@ -84,7 +84,7 @@ expect("--arg", "q=@in.npz", status=4, text="in.npz: the file has several arrays
 expect("--arg", "x=@in.npz:w", status=4, text="in.npz: the file has no array 'w'; it has x, views")
 expect("--arg", "x=@none.npz", status=4, text="none.npz: No such file or directory")
 expect("--arg", "x=@.npz", status=4)
-expect("--save", "n=out.npz", "--save", "n=out.npz:n", status=2, text="out.npz:n: two arrays named 'n'")
+expect("--save", "n=out.npz", "--save", "n=out.npz:n", status=2, text="out.npz:n: two arrays have the name 'n'")
 expect("--save", "n=out.npz:", status=2, text="expected the array's name after ':'")
 os.mkfifo("pipe.npz")
 expect("--save", "n=pipe.npz", status=2, text="a .npz file must be a regular file")
