@@ -117,10 +117,10 @@ KJIT_API kjit_node kjit_build_cast(kjit_builder *builder, kjit_type type, kjit_n
 /* Returns `T(parts)`: a struct from its fields, or a vector or complex number from its parts. */
 KJIT_API kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type,
                                         const kjit_node *parts, size_t count);
-/* Returns the type of a name, for use in any number of other calls of this builder. For a
+/* Returns the type of a name. Any number of other calls of this builder can use the type. For a
  * type parameter this is the type passed by the caller; for any other name x it is `dtype(x)`. To
- * pass a type as a call's argument, pass the type parameter's node, or
- * kjit_build_function_value(b, "f32") for a fixed type. Returns KJIT_VOID if node is not a name. */
+ * pass a type as a call's argument, pass the type parameter's node, or kjit_build_function_value(b,
+ * "f32") for a fixed type. Returns KJIT_VOID if node is not a name. */
 KJIT_API kjit_type kjit_build_type_of(kjit_builder *builder, kjit_node node);
 /* Returns a call to a built-in, func or func parameter by name, or `T(x)` for a type parameter. The
  * names of thread indices are accepted as well: kjit_build_call(b, "threadIdx.x", NULL, 0), or

@@ -15,7 +15,7 @@
  *
  * kjit runs the code in the cache, and its checksums only detect accidents. Therefore kjit uses the
  * directory only if this user or root owns it and neither the group nor others can write to it,
- * with or without the sticky bit. The same holds for each file. kjit does not read, write or remove
+ * even if the sticky bit is set. The same holds for each file. kjit does not read, write or remove
  * anything in other directories; every lookup there counts as a miss. If a path is a symbolic link,
  * these rules apply to its target. Parent directories are not checked. Only the user can access
  * directories and files that kjit creates. A setuid program has no default directory. */

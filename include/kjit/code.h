@@ -50,12 +50,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(
 /* Restricts a kernel to the signatures that the application gives, before or after this call, to
  * kjit_specialize, kjit_specialize_async and kjit_specialize_all for the device of a launch.
  *
- * A launch selects the best matching signature and converts its scalars to it. Arrays match by
- * element type, rank and, if the signature has one, layout. For scalars, the same type is better
- * than a wider type, a wider type is better than another type that holds the value exactly, and
- * such a type is better than a type to which the value must be rounded. Compile-time values and
- * funcs must be equal. Facts are not part of the match. If the arguments lack facts that the
- * compiled code relies on, kjit compiles a variant.
+ * A launch selects the signature that matches best and converts its scalar arguments to the types
+ * in this signature. Arrays match by element type, rank and, if the signature has one, layout. For
+ * scalars, the best type is the same type, then a wider type, then another type that holds the
+ * value exactly, and last a type to which the value must be rounded. Compile-time values and funcs
+ * must be equal. Facts are not part of the match. If the arguments lack facts that the compiled
+ * code relies on, kjit compiles a variant.
  *
  * A launch returns ARGUMENT if no signature matches, or if two match equally well. The message
  * lists the signatures. A launch that was prepared earlier keeps its code until it checks its
@@ -115,9 +115,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_occupancy(kjit_specialization *speciali
  * PTX, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_code(kjit_module *module, void **blob,
                                                  size_t *size_bytes);
-/* Imports a blob, which is copied. Launches and kjit_specialize on any module of this context load
- * code from it if the key matches (kernel, types, facts, target, driver, build of kjit), without
- * the compiler.
+/* Imports a blob, which is copied. Launches and kjit_specialize on any module of this context then
+ * load code from the blob, without the compiler, if the key matches (kernel, types, facts, target,
+ * driver, build of kjit).
  *
  * In an MPI program, for example, rank 0 compiles and the other ranks import. Unused code occupies
  * memory until the context is destroyed and has no other effect. Errors: IO for a damaged blob,

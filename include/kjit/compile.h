@@ -76,8 +76,8 @@ typedef struct kjit_compile_options {
  * It searches PATH, bin of $CUDA_HOME and $CUDA_PATH, and toolkits in /usr/local.
  *
  * Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE (also if a program fails, with its
- * output), NO_COMPILER (also if a program is missing), IO (a program cannot be run, or this process
- * reaps children of others), LIMIT, INTERRUPTED (kjit_interrupt). */
+ * output), NO_COMPILER (also if a program is missing), IO (a program cannot be run, or other code
+ * in this process has reaped the child process), LIMIT, INTERRUPTED (kjit_interrupt). */
 KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
                                              const kjit_compile_options *options, kjit_stage stage,
                                              void **code, size_t *size_bytes);

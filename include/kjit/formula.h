@@ -109,7 +109,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_formula_info(const kjit_formula *formul
  * dictionary-encoded arrays of Apache Arrow. The dictionary belongs to the formula. */
 KJIT_API const kjit_formula_texts *kjit_get_formula_texts(const kjit_formula *formula);
 /* Returns 1 if the formula uses this column of kjit_formula_options.columns, otherwise 0. Columns
- * that it does not use need no memory in kjit_run_formula. */
+ * that the formula does not use need no memory in kjit_run_formula. */
 KJIT_API int kjit_uses_column(const kjit_formula *formula, size_t column);
 /* Returns a function name that formulas can call, or NULL if index is too large. */
 KJIT_API const char *kjit_get_formula_function(size_t index);

@@ -1,13 +1,14 @@
 /* kjit/function.h: calls of funcs from C, and funcs compiled as C functions. status.h has the rules
  * that hold for every function.
  *
- * Parameters and results of a C function have these types. Scalars have C types: bool is bool, i8
- * to u64 are the integers of stdint.h, f32 and f64 are float and double, and a pointer is a
- * pointer. An array becomes several parameters: the pointer to its first element, an int64_t for
- * each extent and, unless its type has layout C or F, an int64_t for each stride in elements. `x:
- * f32[:, :] C` becomes `float *x, int64_t rows, int64_t columns`. A const parameter or a func is
- * part of the code and not a parameter. Other types (f16, bf16, complex numbers, vectors, structs,
- * tuples) cannot be passed by value, only by pointer; kjit_call_function takes all of them. */
+ * Parameters and results of a C function have these types. Scalars have the corresponding C types:
+ * bool for bool, the integers of stdint.h for i8 to u64, float for f32 and double for f64. Pointers
+ * are pointers in C, too. An array becomes several parameters: the pointer to its first element, an
+ * int64_t for each extent and, unless its type has layout C or F, an int64_t for each stride in
+ * elements. `x: f32[:, :] C` becomes `float *x, int64_t rows, int64_t columns`. A const parameter
+ * or a func is part of the code and not a parameter. Other types (f16, bf16, complex numbers,
+ * vectors, structs, tuples) cannot be passed by value, only by pointer; kjit_call_function takes
+ * all of them. */
 #ifndef KJIT_FUNCTION_H
 #define KJIT_FUNCTION_H
 
@@ -25,8 +26,8 @@ extern "C" {
  * Arrays are in host memory or are arrays of the CPU device. result can be NULL. Otherwise kjit
  * sets it to a VALUE with the result type; KJIT_VOID means no result, and f16 and bf16 return their
  * bits in value.u. A struct, vector, complex number or tuple (as a C struct of its items) is
- * written to result->value.address: result must be a KJIT_ARG_BY_ADDRESS, and kjit sets its type.
- * Any number of threads can call the function at the same time.
+ * written to result->value.address. For these, result must be a KJIT_ARG_BY_ADDRESS, and kjit sets
+ * result->type. Any number of threads can call the function at the same time.
  *
  * Errors: KERNEL (raise, assert, a check, too deep recursion), ARGUMENT, TYPE, UNSUPPORTED (code
  * that needs threads or blocks, views as results), NAME (an extern func without a host function),
@@ -45,8 +46,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_call_function_into(kjit_function *function,
                                                         const kjit_arg *arguments, size_t count,
                                                         size_t *result_bytes, kjit_arg *result);
 
-/* Returns a C function for one signature, such as "f64(f64, i32)" or "void(f32[:] C, f32)": the
- * result type, then a type or a value for each parameter in kjit_compile format.
+/* Returns a C function for one signature, such as "f64(f64, i32)" or "void(f32[:] C, f32)". The
+ * signature has the result type, then a type or a value for each parameter in kjit_compile format.
  *
  * The function is compiled without checks, cannot be interrupted, may be called from any thread and
  * is valid as long as the module. A func that can fail (raise, recursion) has no function pointer,

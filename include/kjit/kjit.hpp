@@ -18,8 +18,8 @@
 #ifndef KJIT_KJIT_HPP
 #define KJIT_KJIT_HPP
 
-/* GCC would warn if a template parameter has the same name as something global in the program, and
- * about the C casts in the inline functions of the C headers. */
+/* Turns off warnings of GCC about template parameters with the name of something global in the
+ * program, and about the C casts in the inline functions of the C headers. */
 #ifdef __GNUC__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"

@@ -323,9 +323,9 @@ KJIT_API kjit_specialization *kjit_get_prepared_specialization(const kjit_prepar
  *
  * A struct name in a signature refers to the struct that the kernel's module declares. If the
  * module declares no such struct, the name refers to the context's struct. If the context has
- * several, the call returns NAME. kjit_get_result_type and the compiling functions read signatures
- * in the same way. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE, NO_DEVICE,
- * NO_COMPILER, DEVICE, MEMORY. */
+ * several structs with this name, the call returns NAME. kjit_get_result_type and the compiling
+ * functions read signatures in the same way. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED,
+ * COMPILE, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device,
                                                 const char *signature,
                                                 kjit_specialization **specialization);

@@ -151,8 +151,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_retype_array(kjit_array *array, kjit_type e
                                                   uint32_t part, kjit_array **view);
 /* Creates a view of all elements that is read-only. Views of the view are read-only, too.
  *
- * A launch of a kernel whose code can write to the view fails with ARGUMENT, and so does an
- * algorithm, a copy or a fill that has the view as its result. The array itself and its other views
+ * A launch of a kernel whose code can write to the view fails with ARGUMENT. An algorithm, a copy
+ * or a fill with the view as its result fails in the same way. The array itself and its other views
  * can still be written, and so can the memory through the tensor of the view. A launch with a
  * read-only array takes longer, because it is checked each time. Errors: MISUSE if an argument is
  * NULL, MEMORY. */

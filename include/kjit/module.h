@@ -244,11 +244,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_modul
 /* Creates a copy of a module in which `extern func name` is bound to an application function.
  *
  * host_function is a C function with the declared types. On the CPU, kernels call it from any
- * thread. device_code is code for GPUs: size_bytes of PTX or LLVM IR (bitcode or text, of LLVM 22
- * or older) for nvptx64 that defines a function called name with the C ABI. kjit copies it. If
- * host_function or device_code is NULL, an earlier binding for that device stays unchanged. An
- * array is passed as a pointer, an int64_t for each extent and, if no layout is declared, an
- * int64_t for each stride in elements.
+ * thread. device_code is code for GPUs with size_bytes bytes: PTX, or LLVM IR for nvptx64 (bitcode
+ * or text, of LLVM 22 or older). It defines a function called name with the C ABI. kjit copies the
+ * code. If host_function or device_code is NULL, an earlier binding for that device stays
+ * unchanged. An array is passed as a pointer, an int64_t for each extent and, if no layout is
+ * declared, an int64_t for each stride in elements.
  *
  * An extern func's name has no meaning in compiled code. Linked modules can have extern funcs with
  * the same name and different bindings, and a kernel, a built-in or a C library function can have
@@ -334,8 +334,8 @@ typedef enum kjit_derivative {
  *
  * parameters holds the indices, from 0, of the count parameters to differentiate by; kjit reads it
  * during the call. If count is 0, these are all parameters that hold floats. Types are not known
- * yet: for KJIT_JVP a parameter is chosen unless its declared type holds no floats, and a call that
- * passes an integer for it fails (TYPE).
+ * yet. For KJIT_JVP, every parameter is therefore chosen unless its declared type holds no floats.
+ * A call that passes an integer for a chosen parameter fails (TYPE).
  *
  * A reverse derivative takes additional arrays after the other parameters, one for each chosen
  * array of floats, and adds the derivatives to them. A parameter without a type counts as an array

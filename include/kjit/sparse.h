@@ -20,8 +20,8 @@ extern "C" {
  * kjit_csr_transpose returns the transposed matrix, which is the same matrix in compressed sparse
  * column format. */
 typedef struct kjit_csr {
-  /* values of the entries; columns of the entries; index of each row's first entry, then the end of
-   * the last row */
+  /* data: value of each entry; columns: column of each entry; offsets: index of each row's first
+   * entry, then the end of the last row */
   const kjit_operand *data, *columns, *offsets;
   int64_t shape[2]; /* rows and columns */
 } kjit_csr;
@@ -57,7 +57,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit
 /* Converts a matrix from coordinate to CSR format, like SciPy's tocsr.
  *
  * Entries with the same row and column are added (or combined by `or`, for bool), and the columns
- * of each row are sorted. data and columns of the result need the capacity of all entries of a;
+ * of each row are sorted. data and columns of the result need capacity for all entries of a;
  * result.offsets[shape[0]] receives the number of entries. options.results describes arrays for
  * data, columns and offsets, in this order. An entry outside the matrix raises a kernel error
  * (KERNEL). Errors: ARGUMENT, TYPE (elements that cannot be added), UNSUPPORTED (rows times columns

@@ -380,10 +380,10 @@ typedef enum kjit_plain_code {
   KJIT_PLAIN_NEVER,   /* the launch waits for the best code */
   /* Plain code only for kernels and funcs whose results have the same bits in plain code and in the
    * best code, except for the payloads of NaNs. This excludes kernels with products and sums of
-   * floats, because the best code may compute both with one rounding, and kernels with @fastmath or
-   * with functions on floats such as sin, min or max. On GPUs it also excludes launches with
-   * kjit_launch_config.threads, because their block size depends on the registers that the code
-   * uses. */
+   * floats, because the best code may fuse a product and a sum into one operation with one
+   * rounding, and kernels with @fastmath or with functions on floats such as sin, min or max. On
+   * GPUs it also excludes launches with kjit_launch_config.threads, because their block size
+   * depends on the registers that the code uses. */
   KJIT_PLAIN_EQUAL,
   /* Plain code for all kernels and funcs. Until the best code is ready, float results can differ
    * from those of the best code in the last bits, as they can between two machines. */
@@ -476,11 +476,11 @@ typedef struct kjit_config {
   const kjit_compile_limits *compile_limits;
   /* Reports how compilations progress. Default NULL.
    *
-   * kjit calls it when each stage starts with the name of the kernel or func and the name of the
-   * stage from KJIT_STAGES: "typed", "llvm", "llvm-opt", then the requested stage, or "object" or
-   * "ptx" for launches, and "cubin" if a driver generates machine code. stage is NULL at the end,
-   * after success or failure. For child processes (compile_in_child) kjit reports only "typed" and
-   * the end. For code from the disk cache it reports nothing. Several compiling threads can call
+   * When a stage starts, kjit passes the name of the kernel or func, and the name of the stage from
+   * KJIT_STAGES: "typed", "llvm", "llvm-opt", then the requested stage, or "object" or "ptx" for
+   * launches, and "cubin" if a driver generates machine code. stage is NULL at the end, after
+   * success or failure. For child processes (compile_in_child) kjit reports only "typed" and the
+   * end. For code from the disk cache it reports nothing. Several compiling threads can call
    * on_stage at the same time. The strings are valid until it returns. It must not call functions
    * of the context. */
   void (*on_stage)(void *user, const char *name, const char *stage);

@@ -152,9 +152,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
  * Other threads can launch the executable graph during the call. Each launch uses either the
  * earlier or the new arguments for all operations.
  *
- * Errors: ARGUMENT if the operations differ, in which case nothing changes; MISUSE (the CUDA driver
- * has called the caller while it launches or updates this graph, for example for a profiler);
- * DEVICE. */
+ * Errors: ARGUMENT if the operations differ, in which case nothing changes; MISUSE (the call comes
+ * from a callback of the CUDA driver during a launch or an update of this graph, for example in a
+ * profiler); DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_update_graph(kjit_executable_graph *executable,
                                                   const kjit_graph *graph);
 /* Queues all work in the graph once. If stream is NULL, the device's default stream is used.

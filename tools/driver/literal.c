@@ -30,7 +30,7 @@ static bool append_item(literal *l, const item *i)
   return true;
 }
 
-/* Sets the rank from the number of enclosing lists of a number or of an empty list. */
+/* Sets the rank: the number of lists that enclose a number or an empty list. */
 static bool set_rank(literal *l, const char *at, uint32_t depth)
 {
   if (!l->shape.rank) l->shape.rank = depth;

@@ -140,13 +140,13 @@ public:
     work_ = memory;
     return *this;
   }
-  /* The call does not run, and stores the size of its temporary storage. */
+  /* Stores the size of the call's temporary storage. The call does not run. */
   options &query_work(std::uint64_t &size_bytes)
   {
     options_.work_bytes = &size_bytes;
     return *this;
   }
-  /* The call does not run, and stores a plan that runs it any number of times. */
+  /* Stores a plan that runs the call any number of times. The call itself does not run. */
   options &prepare(plan &into)
   {
     plan_ = &into;
