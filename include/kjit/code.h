@@ -85,7 +85,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_binary(kjit_specializat
 /* Number of blocks and threads that are resident on a multiprocessor. */
 typedef struct kjit_occupancy {
   uint32_t size_bytes; /* sizeof(kjit_occupancy), set by the application */
-  uint32_t block[3];   /* block shape */
+  uint32_t block[3];   /* shape of a block */
   /* resident blocks on a multiprocessor; 1 on the CPU, where a core runs one block after the
    * other */
   uint32_t blocks;

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Stages: ROW(NAME, "name in the tools", is_text, "what it is"). */
+/* Stages, one row each: name, "name in the tools", is_text, "description". */
 #define KJIT_STAGES(ROW) \
   ROW(KIR, "kir", 1, "canonical kernel IR") \
   ROW(TYPED, "typed", 1, "typed kernel IR of the specialization, after the passes of the target") \
@@ -53,7 +53,7 @@ typedef struct kjit_compile_options {
    * KJIT_LAUNCH_PROGRAMMATIC. The facts of a kjit_specialization_info are accepted as well. */
   const char *facts;
   uint32_t checks;  /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
-  kjit_debug debug; /* default KJIT_DEBUG_NONE */
+  kjit_debug debug; /* debug information; default KJIT_DEBUG_NONE */
   /* path of the assembler for CUBIN and SASS; default NULL: search as described in kjit_compile */
   const char *ptxas;
   /* For stage TYPED only: print the typed IR after this pass, for example "infer". docs/tools.md

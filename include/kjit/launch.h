@@ -21,8 +21,10 @@ typedef struct kjit_specialization kjit_specialization;
 /* A tensor with DLPack's DLTensor memory layout. DLPack's typedef has no tag and cannot be declared
  * ahead. */
 typedef struct kjit_tensor {
-  void *data;                     /* host or device address */
-  int32_t device_type, device_id; /* kjit_device_kind; ordinal */
+  void *data; /* host or device address */
+  /* device_type: a kjit_device_kind, or a number of DLPack (see kjit_get_tensor); device_id:
+   * ordinal of the device */
+  int32_t device_type, device_id;
   /* number of dimensions, 0 to 8 */
   int32_t rank;
   uint8_t code, bits; /* element type, see types.def */
@@ -101,15 +103,15 @@ typedef struct kjit_arg {
   /* type of a value or of tensor elements; KJIT_ANY means the element type of the tensor */
   kjit_type type;
   union {
-    int64_t i;                    /* signed integer */
+    int64_t i;                    /* a signed integer */
     uint64_t u;                   /* unsigned integer, bool, or the bits of f16 and bf16 */
     double f64;                   /* f64, or an untyped number */
     float f32;                    /* f32 */
     float c64[2];                 /* real and imaginary part */
     const void *address;          /* address of a larger value, or the value of a pointer */
-    const kjit_tensor *tensor;    /* borrowed until the call returns */
-    kjit_array *array;            /* borrowed */
-    kjit_function *function;      /* borrowed */
+    const kjit_tensor *tensor;    /* a tensor, borrowed until the call returns */
+    kjit_array *array;            /* a kjit array, borrowed */
+    kjit_function *function;      /* a func, borrowed */
     const struct kjit_arg *items; /* items of a tuple, borrowed until the call returns */
   } value;                        /* kind and type select the member */
 } kjit_arg;

@@ -33,10 +33,10 @@ typedef struct kjit_array_config {
   uint32_t size_bytes;  /* sizeof(kjit_array_config) */
   kjit_device *device;  /* required; NULL returns MISUSE */
   kjit_type element;    /* scalar, vector, struct or pointer type */
-  uint32_t rank;        /* default 0: one element */
+  uint32_t rank;        /* number of dimensions; default 0: an array of one element */
   const int64_t *shape; /* extents, one for each dimension, not negative */
-  kjit_layout layout;   /* KJIT_LAYOUT_F: column-major; otherwise row-major (default) */
-  kjit_memory memory;   /* default KJIT_MEMORY_DEVICE */
+  kjit_layout layout;   /* KJIT_LAYOUT_F means column-major, any other value row-major (default) */
+  kjit_memory memory;   /* kind of memory; default KJIT_MEMORY_DEVICE */
   /* stream in whose order DEVICE memory is allocated and released; default NULL: the device's
    * default stream */
   kjit_stream *stream;
@@ -114,7 +114,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_prefetch_array(kjit_array *array, kjit_devi
  * indices do not count from the end and bounds are not clamped: every selected index must be
  * valid. */
 typedef struct kjit_array_slice {
-  /* indices, and distance between two indices */
+  /* first index; end of the range, which is not selected; distance between two indices */
   int64_t first, last, step;
 } kjit_array_slice;
 
@@ -233,7 +233,7 @@ typedef struct kjit_managed_tensor {
 
 /* A kjit_managed_tensor with a version and flags. */
 typedef struct kjit_managed_tensor_versioned {
-  /* DLPack version: 1, and 0 or more */
+  /* DLPack version: major is 1, minor is 0 or more */
   uint32_t major, minor;
   /* private to the producer */
   void *manager;

@@ -21,7 +21,7 @@ typedef struct kjit_function kjit_function;
 typedef uint32_t kjit_type;
 /* Scalar types and special values. The functions below return further types. */
 enum {
-  KJIT_ANY = 0, /* no annotation: the type of the argument */
+  KJIT_ANY = 0, /* no annotation; the type of the argument is used */
 #define KJIT_ROW(name, text, size, class_, code, bits) KJIT_##name,
 #include <kjit/types.def>
 #undef KJIT_ROW
@@ -54,10 +54,10 @@ KJIT_API kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type elemen
 
 /* A struct field. This struct never grows. */
 typedef struct kjit_field {
-  const char *name; /* copied */
+  const char *name; /* name of the field; copied */
   kjit_type type;   /* scalar, vector, struct or pointer type */
   uint32_t rank;    /* 0 for one value, otherwise rank of a row-major array in the struct */
-  int64_t shape[8]; /* array extents */
+  int64_t shape[8]; /* extents of the array */
 } kjit_field;
 
 /* Struct type flags. */
@@ -125,7 +125,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_parse_module_as(kjit_context *context, kjit
 typedef struct kjit_quoted_text {
   const char *file;  /* file name, as in line directives and builder locations */
   const char *text;  /* any text, used only in messages; NULL only if it is empty */
-  size_t text_bytes; /* text length */
+  size_t text_bytes; /* length of text without a terminating 0 */
 } kjit_quoted_text;
 
 /* Rules for all kernels and funcs in a source, like attributes on each one. */
@@ -266,21 +266,21 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char
 
 /* GPU code formats that kjit_bind_linked links. The values are stable. */
 typedef enum kjit_link_format {
-  KJIT_LINK_DETECT = 0,  /* recognized by its first bytes; other text is CUDA C */
+  KJIT_LINK_DETECT = 0,  /* found by the first bytes; text in no other format is CUDA C */
   KJIT_LINK_CUDA_C = 1,  /* text that NVRTC compiles */
   KJIT_LINK_PTX = 2,     /* relocatable PTX text, from nvcc -rdc=true --ptx */
   KJIT_LINK_CUBIN = 3,   /* relocatable machine code for one architecture */
   KJIT_LINK_FATBIN = 4,  /* code for several architectures */
   KJIT_LINK_OBJECT = 5,  /* host object file from nvcc -rdc=true */
-  KJIT_LINK_ARCHIVE = 6, /* archive with such object files */
+  KJIT_LINK_ARCHIVE = 6, /* archive of host object files from nvcc -rdc=true */
   KJIT_LINK_LTOIR = 7    /* code from nvcc -dlto or NVRTC, which nvJitLink links */
 } kjit_link_format;
 
 /* One file that a GPU's linker links with a kernel. */
 typedef struct kjit_link_input {
-  kjit_link_format format; /* data format */
+  kjit_link_format format; /* format of data */
   const char *name;        /* the file's name in messages; NULL means "the linked code" */
-  const void *data;        /* file content */
+  const void *data;        /* content of the file */
   size_t data_bytes;       /* content size; a 0 byte after text may be counted or not */
   /* CUDA C only: options for NVRTC, one on each line, for example "-I/opt/include". NULL means
    * none. kjit sets the architecture, relocatable code, debug information and the folders of the
@@ -402,7 +402,7 @@ typedef struct kjit_parameter_info {
   const char *name;    /* borrowed from the module */
   uint8_t is_const;    /* 1 for a compile-time value, which is part of the key */
   uint8_t has_default; /* 1 if the argument can be omitted at the end of the list */
-  uint8_t is_function; /* func parameter */
+  uint8_t is_function; /* 1 for a func parameter */
   /* for arrays: whether the kernel, and funcs that it calls, may read and write elements;
    * independent of types */
   uint8_t is_read, is_written;

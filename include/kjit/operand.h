@@ -67,8 +67,8 @@ static inline kjit_operand kjit_operand_function(kjit_function *function, const 
  * (TYPE) unless the elements or the accumulator are bool. A func's identity element is the result
  * of the func named by its `@identity`. */
 typedef struct kjit_operator {
-  const char *name;        /* NULL if function is set */
-  kjit_function *function; /* NULL if name is set */
+  const char *name;        /* name of a built-in operator; NULL if function is set */
+  kjit_function *function; /* func with two parameters; NULL if name is set */
   /* Nonzero means that f(a, b) equals f(b, a), like a func's attribute `@commutes`. A
    * reduction may then change the order of elements, which is a little faster. kjit knows which
    * built-in operators commute. */
@@ -177,11 +177,10 @@ typedef struct kjit_algorithm_options {
   /* Range of bits that a sort of numbers compares: begin_bit to end_bit - 1, or to the last bit if
    * end_bit is 0. The default (0, 0) compares all bits. */
   uint32_t begin_bit, end_bit;
-  /* Options for kjit_map. where (default NULL) is a bool operand that broadcasts to the results;
-   * elements for which it is false stay unchanged. signature (default NULL) names the core
-   * dimensions, for example "(m,n),(n)->(m)". */
+  /* Option for kjit_map: a bool operand that broadcasts to the results. Elements for which it is
+   * false stay unchanged. Default NULL: all elements are written. */
   const kjit_operand *where;
-  /* see where */
+  /* Option for kjit_map: the core dimensions, for example "(m,n),(n)->(m)". Default NULL: none. */
   const char *signature;
   /* Option for kjit_pairs: number of y rows to read at a time. Default 0: all rows. If y is in
    * host memory, its rows are copied to the device through two buffers while the kernels work on

@@ -25,13 +25,13 @@ typedef struct kjit_device_info {
   kjit_device_kind kind;
   /* index among the devices of its kind, starting at 0 */
   int32_t ordinal;
-  const char *name;              /* "NVIDIA H200", "AMD EPYC"; borrowed */
-  const char *target;            /* "sm_90", "cpu" */
+  const char *name;              /* for example "NVIDIA H200" or "AMD EPYC"; borrowed */
+  const char *target;            /* target of kjit_compile, for example "sm_90" or "cpu" */
   uint32_t compute_capability;   /* for example 90; 0 on the CPU */
-  uint32_t multiprocessor_count; /* number of cores on the CPU */
-  /* maximum threads in a block: total, and in x, y and z */
+  uint32_t multiprocessor_count; /* number of multiprocessors of a GPU, or of cores of the CPU */
+  /* maximum number of threads in a block: in total; in x, y and z */
   uint32_t max_threads_per_block, max_block[3];
-  /* maximum blocks in a launch in x, y and z */
+  /* maximum number of blocks in a launch: in x, y and z */
   uint32_t max_grid[3];
   uint64_t max_shared_bytes; /* maximum shared memory of a block, with opt-in as in CUDA */
   /* total memory; on the CPU the machine's memory */

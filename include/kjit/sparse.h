@@ -129,13 +129,14 @@ typedef kjit_status kjit_multiply(void *user, const kjit_operand *result, const 
 
 /* A linear system's matrix, given by its entries or by a function that multiplies. */
 typedef struct kjit_linear_operator {
-  const kjit_csr *matrix; /* NULL if multiply is set */
+  const kjit_csr *matrix; /* entries of the matrix; NULL if multiply is set */
   /* for kjit_lsmr: transpose of matrix; NULL means that the call computes it once */
   const kjit_csr *transposed;
-  kjit_multiply *multiply;            /* called by the thread that calls the solver */
-  kjit_multiply *multiply_transposed; /* for kjit_lsmr */
-  void *user;                         /* passed to the functions */
-  int64_t shape[2];                   /* shape, if matrix is NULL */
+  /* multiplies by the matrix, on the thread that calls the solver */
+  kjit_multiply *multiply;
+  kjit_multiply *multiply_transposed; /* multiplies by the transposed matrix, for kjit_lsmr */
+  void *user;                         /* first argument of multiply and multiply_transposed */
+  int64_t shape[2];                   /* rows and columns, if matrix is NULL */
 } kjit_linear_operator;
 
 /* A solver's options; 0 means the default. */
@@ -159,12 +160,13 @@ typedef struct kjit_solve_options {
 
 /* Why a solver stopped. */
 typedef enum kjit_solve_status {
-  KJIT_SOLVED = 0,               /* the residual is within the tolerances */
-  KJIT_SOLVED_LEAST_SQUARES = 1, /* no x has such a residual; this x minimizes it */
-  KJIT_SOLVE_CONDITION = 2,      /* the matrix is too ill-conditioned */
-  KJIT_SOLVE_ITERATIONS = 3,     /* the iteration limit is reached */
-  KJIT_SOLVE_INDEFINITE = 4,     /* kjit_cg: the matrix is not positive definite */
-  KJIT_SOLVE_OVERFLOW = 5        /* a value is no longer finite */
+  KJIT_SOLVED = 0, /* the residual is within the tolerances */
+  /* no x has a residual within the tolerances; this x minimizes the residual */
+  KJIT_SOLVED_LEAST_SQUARES = 1,
+  KJIT_SOLVE_CONDITION = 2,  /* the matrix is too ill-conditioned */
+  KJIT_SOLVE_ITERATIONS = 3, /* the iteration limit is reached */
+  KJIT_SOLVE_INDEFINITE = 4, /* kjit_cg: the matrix is not positive definite */
+  KJIT_SOLVE_OVERFLOW = 5    /* a value is no longer finite */
 } kjit_solve_status;
 
 /* Properties of the returned solution: the best x found, independent of why the solver stopped.

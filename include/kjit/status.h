@@ -96,7 +96,7 @@ typedef enum kjit_severity {
 /* Why a kernel's thread failed. */
 typedef enum kjit_failure {
   KJIT_FAILURE_NONE = 0,     /* the message is not about a failing thread */
-  KJIT_FAILURE_RAISE = 1,    /* `raise` */
+  KJIT_FAILURE_RAISE = 1,    /* the thread executed `raise` */
   KJIT_FAILURE_ASSERT = 2,   /* an `assert` condition is false */
   KJIT_FAILURE_BOUNDS = 3,   /* an index or a slice is out of bounds */
   KJIT_FAILURE_DIVISION = 4, /* a division by zero */
@@ -133,7 +133,7 @@ typedef enum kjit_phrase_code {
 
 /* A phrase in kjit_diagnostic.message. Phrases do not overlap and are sorted by position. */
 typedef struct kjit_phrase {
-  kjit_phrase_code code;      /* meaning */
+  kjit_phrase_code code;      /* meaning of the phrase */
   uint32_t first, size_bytes; /* position in the message, in bytes */
   /* position in the message, and size, of the argument inside the phrase, such as a variable's
    * name; 0 bytes if the phrase has no argument */
@@ -143,7 +143,7 @@ typedef struct kjit_phrase {
 /* A message. Remarks give advice, such as "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
   uint32_t size_bytes; /* this struct's size; kjit sets it in its own diagnostics */
-  /* severity */
+  /* error, warning, remark or note */
   kjit_severity severity;
   /* error, or KJIT_OK if nothing failed */
   kjit_status status;
@@ -266,7 +266,7 @@ typedef struct kjit_cache_store {
 enum {
   /* no checks */
   KJIT_CHECK_NONE = 0,
-  /* array indices */
+  /* indices and slices of arrays that are out of bounds */
   KJIT_CHECK_BOUNDS = 1,
   /* Integer divisions by 0, which return 0 without the check, and a `range` with step 0, which has
    * no iterations without the check. */
@@ -275,7 +275,7 @@ enum {
   KJIT_CHECK_FLOAT_DIVISION = 4,
   /* both checks of divisions */
   KJIT_CHECK_DIVISION = 6,
-  /* `assert` */
+  /* conditions of `assert` that are false */
   KJIT_CHECK_ASSERT = 8,
   KJIT_CHECK_USUAL = 15, /* bounds, division and assert */
   /* A barrier that some threads in the block do not reach although they have not left the kernel.
@@ -318,11 +318,11 @@ typedef struct kjit_import_source {
 /* Debug information in compiled kernels. FULL adds lines and variables for gdb and cuda-gdb and
  * turns optimization off. */
 typedef enum kjit_debug {
-  /* none */
+  /* no debug information */
   KJIT_DEBUG_NONE = 0,
   /* lines, in optimized code */
   KJIT_DEBUG_LINES = 1,
-  /* lines and variables */
+  /* lines and variables, in code without optimization */
   KJIT_DEBUG_FULL = 2
 } kjit_debug;
 
@@ -443,10 +443,12 @@ typedef struct kjit_config {
   /* The loaded machine code's maximum size. kjit unloads code that was not launched recently and
    * loads it again on demand. Default 0: 256 MiB. */
   uint64_t code_limit_bytes;
-  /* default NULL: each device's pool, see memory.h; copied */
+  /* source of device memory; default NULL: each device's pool, see memory.h; copied */
   const kjit_device_allocator *device_allocator;
-  const kjit_cache_store *cache_store; /* default NULL: cache_directory; copied */
-  /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
+  /* store of compiled code; default NULL: cache_directory; copied */
+  const kjit_cache_store *cache_store;
+  /* debug information in compiled kernels; default KJIT_DEBUG_NONE; code with debug information is
+   * not kept in the disk cache */
   kjit_debug debug;
   /* Maximum number of threads for a CPU launch, including the calling thread. kjit measures how
    * many threads are fastest and uses that number. 0 (default) means all cores available to the
@@ -587,7 +589,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_plain_code(kjit_context *context,
 /* Counters of a context since its creation. */
 typedef struct kjit_statistics {
   uint32_t size_bytes;  /* sizeof(kjit_statistics), set by the application */
-  uint64_t launches;    /* launches */
+  uint64_t launches;    /* number of launches */
   uint64_t memory_hits; /* launches that found their specialization in memory */
   /* compiled specializations, and funcs compiled for kjit_call_function or
    * kjit_get_function_pointer; plain code and the best code that replaces it count separately */

@@ -13,7 +13,7 @@ namespace kjit {
 
 /* A built-in operator, such as kjit::add. */
 struct named_operator {
-  const char *name; /* as in the C interface */
+  const char *name; /* name of the operator, as in the C interface */
 };
 /* The built-in operators. and_, or_, xor_ and std_ have an underscore, because the names are
  * reserved in C++. */

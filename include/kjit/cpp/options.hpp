@@ -65,9 +65,9 @@ public:
     has_axes_ = true;
     return *this;
   }
-  /* Computes in a C++ type. */
+  /* Sets the type in which a reduction, scan or product computes, as a C++ type. */
   template <typename T> options &accumulator() { return accumulator(detail::known_type<T>()); }
-  /* Computes in a type. */
+  /* Sets the type in which a reduction, scan or product computes. */
   options &accumulator(kjit_type type)
   {
     options_.accumulator = type;
