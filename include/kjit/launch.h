@@ -116,7 +116,8 @@ typedef struct kjit_arg {
   } value;                        /* kind and type select the member */
 } kjit_arg;
 
-/* Returns an argument with a kind, a type and the value 0. The functions below start with it. */
+/* Returns an argument with a kind, a type and the value 0. The functions below call this function
+ * and then set the value. */
 static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
 {
   kjit_arg a;

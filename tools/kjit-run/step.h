@@ -63,8 +63,8 @@ run_operand *run_append_operand(run_step *step);
 bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_written);
 /* Scans the name of a func of the module or of a built-in. */
 bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *operand);
-/* Sets the arguments of a step to its arrays in the memory of a device, given by kind and
- * ordinal. */
+/* Sets the arguments of a step to its arrays in the memory of the device. Uses only the kind and
+ * the ordinal in the device's description. */
 void run_bind_step(run_step *step, const kjit_device_info *device);
 
 #endif

@@ -86,8 +86,8 @@ public:
   callable(std::string text) : function_(nullptr), text_(std::move(text)) {}
   /* Refers to an expression text. */
   callable(const char *text) : callable(std::string(text)) {}
-  /* Returns the func of a call in a context with `count` elements as arguments, or an empty handle
-   * for the default. */
+  /* Returns the func for a call in the context of `where`. The func of a text has `count`
+   * parameters. Returns an empty handle for the default of the algorithm. */
   kjit::function resolve(const detail::place &where, std::size_t count) const
   {
     if (!text_) {
