@@ -22,10 +22,10 @@ extern "C" {
  *
  * kjit multiplies operands in pairs, in the order with the fewest multiplications, and keeps
  * intermediate results in temporary storage. Sums are computed in options.accumulator. By default
- * this is the result type if it is wider than the operands' type, or f32 for f16 and bf16. With
- * options.epilogue the result type has no influence, and the epilogue is applied once to each sum.
- * options.results reports the type that the epilogue returns, or without an epilogue the operands'
- * type.
+ * this is f64 for floats if the result array has f64 elements, otherwise f32 for f16 and bf16, and
+ * 64 bits or the integer type of the result array for integers. With options.epilogue the result
+ * type has no influence, and the epilogue is applied once to each sum. options.results reports the
+ * type that the epilogue returns, or without an epilogue the operands' type.
  *
  * GPUs' tensor cores multiply f16, bf16, f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and FP8
  * with KJIT_ALGORITHM_E4M3 or KJIT_ALGORITHM_E5M2.

@@ -98,7 +98,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const k
  * The running time depends on the number of entries, not on how they are distributed over the rows.
  * The result has the same bits in every run on the same device. data and x have the same number
  * type. options.results reports this type as well. Sums are computed in options.accumulator. By
- * default this is the result type if it is wider than the type of data, or f32 for f16 and bf16.
+ * default this is f64 for floats if the result array has f64 elements, otherwise f32 for f16 and
+ * bf16, and 64 bits or the integer type of the result array for integers.
  *
  * If offsets decrease or are out of bounds, the call raises a kernel error (KERNEL). The call does
  * not check columns: a column outside the matrix reads outside x. kjit_csr_check and kernels with
