@@ -39,7 +39,7 @@ static _Noreturn void refuse(const linear *l, kj_location location)
   kd_refuse(
     l->d, location,
     "this value is not linear in the derivatives that the rule takes, so kjit cannot compute a "
-    "reverse derivative from the rule: write one for the function, " KJ_PHRASE(
+    "reverse derivative from the rule: write a rule for the reverse derivative, " KJ_PHRASE(
       DERIVATIVE_RULE, "`@" KJ_PHRASE_ARGUMENT("vjp") "(h)`"));
 }
 
