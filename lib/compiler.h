@@ -46,9 +46,9 @@ typedef enum kj_argument_kind {
   KJ_ARGUMENT_VALUE, /* the value of a scalar parameter, whose type is .type; it is passed at run
                       * time */
   /* An untyped number that is passed at run time: .type is KJ_WEAK_INT (passed as i64) or
-   * KJ_WEAK_FLOAT (passed as f64). An integer that needs more than 32 bits has as .type the type
-   * that it gets if no other operand determines one: KJIT_I64, or KJIT_U64 if it needs 64 bits
-   * without a sign. */
+   * KJ_WEAK_FLOAT (passed as f64). For an integer that needs more than 32 bits, .type is KJIT_I64,
+   * or KJIT_U64 if i64 is too small. The kernel gives the number this type unless another operand
+   * determines the type. */
   KJ_ARGUMENT_NUMBER,
   KJ_ARGUMENT_ARRAY, /* .type is a global array; .facts contains the facts about it */
   /* the value of a const parameter, known at compile time: .type is weak or scalar, and .integer is
@@ -124,11 +124,11 @@ struct kj_compile_request {
   /* NULL if kernel is a kernel; otherwise kernel is a func, which is compiled as a C function with
    * this name */
   const char *symbol;
-  /* For a func that can fail: the first parameter of the func is the address of a
-   * kj_failure_record. If this is false, a failure traps. */
+  /* For a func that can fail or polls: its first parameter is the address of a kj_failure_record.
+   * If this is false, a failure traps. */
   bool has_record;
-  /* The code polls for interrupts. A func polls only if has_record is set. If any code polls, its
-   * first parameter is the address of a kj_interruptible_call. */
+  /* The code polls for interrupts. A func polls only if has_record is set. The address of a
+   * kj_interruptible_call is then a parameter after the failure record. */
   bool is_interruptible;
   /* the code will run in another process, so the functions of the application may not exist yet */
   bool is_ahead;
@@ -254,7 +254,8 @@ typedef struct kj_interrupt_word {
   uint64_t base;
 } kj_interrupt_word;
 
-/* The first argument of a CPU func that polls. The base of the word is always 0. */
+/* The argument of a CPU func that polls, after the failure record. The base of the word is always
+ * 0. */
 typedef struct kj_interruptible_call {
   kj_cpu_grid grid; /* only the field `leave` is used */
   const kj_interrupt_word *word;
@@ -313,7 +314,7 @@ typedef struct kj_failure_site {
 
 /* A tensor map, which describes how tensor copies access an array argument. A tensor copy copies a
  * box of elements. Elements of the box that are outside of the array become zeros. The driver's
- * descriptor for it is a parameter of 128 bytes that is aligned to 64 bytes. */
+ * descriptor of the map is a kernel parameter of 128 bytes that is aligned to 64 bytes. */
 enum { KJ_MOST_MAPS = 16, KJ_MAP_RANK = 5, KJ_MAP_BYTES = 128, KJ_MAP_ALIGNMENT = 64 };
 /* Coordinates of elements are i32, even those in a box that starts at the largest extent. */
 enum { KJ_MAP_MOST_BOX = 256, KJ_MAP_MOST_EXTENT = INT32_MAX - (KJ_MAP_MOST_BOX - 1) };
@@ -358,12 +359,12 @@ typedef struct kj_code {
   uint32_t failure_count;
   bool can_fail;
   char *failure_texts;
-  /* offset in the parameter block of the address of a kj_failure_record, 8 bytes, which no
-   * kj_parameter describes */
+  /* The 8 bytes at this offset in the parameter block hold the address of a kj_failure_record. No
+   * kj_parameter describes these bytes. */
   uint32_t failure_offset;
-  /* The code polls for interrupts. interrupt_offset is the offset in the parameter block of the
-   * address of a kj_interrupt_word, followed by the number of the launch, 8 bytes each; no
-   * kj_parameter describes them. */
+  /* The code polls for interrupts. At interrupt_offset, the parameter block holds the address of a
+   * kj_interrupt_word and then the number of the launch, 8 bytes each. No kj_parameter describes
+   * these bytes. */
   bool is_interruptible;
   uint32_t interrupt_offset;
   bool has_debug; /* the code has at least source line information */
@@ -373,8 +374,8 @@ typedef struct kj_code {
   /* allocated with malloc: the formats of the lines that the kernel prints
    * (native/support_routines.h); NULL means that the kernel prints nothing */
   char *prints;
-  /* CPU: offset in the parameter block of the address of a kn_print_sink, 8 bytes, which no
-   * kj_parameter describes */
+  /* CPU: the 8 bytes at this offset in the parameter block hold the address of a kn_print_sink. No
+   * kj_parameter describes these bytes. */
   uint32_t print_offset;
   /* the kernel has shared arrays whose size the launch specifies; all these arrays start at the
    * same address */
@@ -400,8 +401,8 @@ typedef struct kj_code {
    * vectors */
   uint32_t vector_bits;
   uint32_t cpu_fibers; /* CPU: kj_cpu_fibers */
-  /* CPU: a kn_watch follows the scratch memory and the dynamic shared memory. It must be zeroed for
-   * each worker thread (native/watch.h). */
+  /* CPU: the code reports its accesses to a kn_watch (native/watch.h), which is in memory after the
+   * scratch memory and the dynamic shared memory. It must be zeroed for each worker thread. */
   bool is_watched;
   /* CPU: the kernel consists of grid_ranges and reads no position. The runtime chooses the number
    * of parts into which the ranges are divided, and launches a block of one thread for each

@@ -1,7 +1,7 @@
-/* Activity analysis: finds the variables of the prepared body (prepare.c) that need a derivative. A
- * variable needs a derivative if it depends on a chosen parameter, with respect to which the func
- * is differentiated, and if the result or an element of an array parameter depends on the
- * variable. */
+/* Activity analysis: finds the variables of the prepared body (prepare.c) that need a derivative.
+ * The chosen parameters are those with respect to which the func is differentiated. A variable
+ * needs a derivative if it depends on a chosen parameter, and if the result or an element of an
+ * array parameter depends on the variable. */
 #include "derive/derive.h"
 
 bool kd_is_active(const kd_derivation *d, const kt_var *var)
@@ -67,8 +67,8 @@ static void mark(walk *w, bool *flag)
   *flag = w->has_changed = true;
 }
 
-/* Marks the arrays that a call may write as depending on a chosen parameter if another argument
- * depends on one, because the called func may store that argument to them. */
+/* If an argument of a call depends on a chosen parameter, marks the arrays that the call may write
+ * as depending on it, too, because the called func may store the argument to these arrays. */
 static void mark_call_arrays(void *data, kt_expr **expr)
 {
   walk *w = data;
@@ -92,7 +92,7 @@ static void find_varying(void *data, kt_stmt *stmt)
     mark(w, &w->d->variables[to->index].varies);
 }
 
-/* Marks each variable on which the value depends as needed. Ignores dependencies that have no
+/* Marks as needed each variable on which the value depends. Ignores dependencies that have no
  * derivative, for example of an index. */
 static void need(walk *w, const kt_expr *e)
 {
@@ -121,7 +121,7 @@ static void find_mattering(void *data, kt_stmt *stmt)
   if (to && to->index < w->d->count && w->d->variables[to->index].matters) need(w, stmt->value);
 }
 
-/* Marks all arguments of a call that is not inlined as needed if one of them is an array, because
+/* If an argument of a call that is not inlined is an array, marks all arguments as needed, because
  * the called func may store to the array. */
 static void need_call_arguments(void *data, kt_expr **expr)
 {

@@ -45,7 +45,7 @@ typedef struct kd_index {
   const kt_expr *symbol; /* a value in the index that is the same in the whole grid, or NULL */
   int64_t least, most;
   bool is_exact; /* the offset has the same value in all iterations */
-  bool is_round; /* the index is a remainder by the extent of the grid loop */
+  bool is_round; /* the index is this sum modulo the extent of the grid loop */
   /* The extent of the array, if a negative index counts from the end; otherwise NULL. */
   const kt_expr *period;
 } kd_index;
@@ -82,16 +82,15 @@ typedef enum kd_way {
   KD_CHANGED
 } kd_way;
 
-/* How to compute the iteration that contributes to an element from the element's index and an
- * offset. */
+/* How the index of an element and an offset give the iteration that contributes to the element. */
 typedef enum kd_turn {
   KD_STRAIGHT, /* index - offset */
   KD_FROM_END, /* index - offset - extent of the array */
   KD_ROUND     /* (index - offset) modulo the extent of the grid loop */
 } kd_turn;
 
-/* Identifies an iteration that contributes to an element by an offset for each variable of the grid
- * loop. */
+/* An iteration that contributes to an element, relative to the element's index: an offset for each
+ * variable of the grid loop. */
 typedef struct kd_gather_offset {
   uint32_t loop; /* the number of the grid loop */
   int64_t offset[KD_MOST_GRID];
@@ -180,10 +179,12 @@ struct kd_part {
    * a loop. */
   const kd_array_plan *gathered;
   const kd_gather_offset *offset;
-  kt_vars position; /* the indices of the element */
-  kt_var *sum;      /* NULL if an array dimension is not indexed by a variable of the grid loop */
-  kt_var **copies;  /* indexed by parameter: the local array (see kd_array_plan.copied), or NULL */
-  /* indexed by parameter; OVERWRITTEN: a flag, set when a store has read the derivative */
+  kt_vars position; /* the indices of the gathered element */
+  /* the sum of the contributions to the element; NULL if an array dimension is not indexed by a
+   * variable of the grid loop, so that an iteration can contribute to several elements */
+  kt_var *sum;
+  kt_var **copies; /* indexed by parameter: the local array (see kd_array_plan.copied), or NULL */
+  /* OVERWRITTEN, indexed by parameter: the flag that is set when a store has read the derivative */
   kt_var **taken;
   KJ_LIST(kd_thread_sum) sums;
 };

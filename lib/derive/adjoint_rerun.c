@@ -17,9 +17,9 @@ typedef struct renewal {
   bool *changes; /* indexed by variable: the value can differ between iterations */
   /* stores that run in every iteration, to the same elements */
   KJ_LIST(const kt_stmt *) tops;
-  bool has_loads; /* the analyzed statements load from the array */
+  bool has_loads; /* the statements analyzed so far load from the array */
   bool has_stores;
-  /* a store to an element to which not every iteration has stored before */
+  /* a store that makes the array stale, or NULL */
   const kt_stmt *stale;
 } renewal;
 

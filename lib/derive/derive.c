@@ -1,7 +1,7 @@
-/* Returns the derivative of an instance, and creates it if it does not exist yet. Two calls share a
- * derivative if they differentiate the same instance with the same built-in, with respect to the
- * same parameters, and pass derivatives of the same types. The body of a new derivative comes from
- * a custom rule, or from one of forward.c, reverse.c and adjoint.c. */
+/* Creates the derivatives of instances. An existing derivative is used again if it fits. Two calls
+ * share a derivative if they differentiate the same instance with the same built-in, with respect
+ * to the same parameters, and pass derivatives of the same types. The body of a new derivative
+ * comes from a custom rule, or from one of forward.c, reverse.c and adjoint.c. */
 #include "derive/derive.h"
 
 #include <string.h>

@@ -39,7 +39,7 @@ typedef struct kd_derivation {
   kt_inferred *record, *primal;
   /* location of the func; used for statements without a more precise location */
   kj_location location;
-  kt_vars derivatives; /* parameters: the derivatives of record->chosen */
+  kt_vars derivatives; /* the parameters that hold the derivatives of record->chosen */
   kt_stmts body;       /* the prepared body */
   /* reverse: the parameter for the derivative with respect to the result, or NULL */
   kt_var *cotangent;
@@ -148,8 +148,9 @@ kt_var *kd_root(const kt_expr *array);
 bool kd_is_imaginary(const kd_derivation *d, const kt_expr *array);
 /* Returns a copy of the array expression whose indices are stored in variables. */
 kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
-/* Begins a loop of a thread from 0 to extent, and appends its variable to the indices. Statements
- * that are emitted afterwards belong to the loop until the caller restores d->s->out. */
+/* Begins a loop over `range(extent)`, which each thread runs by itself, and appends the loop
+ * variable to the indices. Statements that are emitted afterwards belong to the loop until the
+ * caller restores d->s->out. */
 void kd_begin_loop(kd_derivation *d, int64_t extent, kt_exprs *indices);
 /* Emits loops over all elements of an array with static extents. Their body comes from make(d,
  * indices, data). */
@@ -216,8 +217,8 @@ kd_node *kd_flatten(kd_derivation *d, const kt_expr *expr);
 /* ---- partials.c ---- */
 
 typedef enum kd_rule_kind {
-  KJ_RULE_NONE,     /* it has no derivative */
-  KJ_RULE_PARTIAL,  /* a sum over its operands */
+  KJ_RULE_NONE,     /* the built-in has no derivative */
+  KJ_RULE_PARTIAL,  /* the derivative is a sum over the operands */
   KJ_RULE_PAIR,     /* a function that returns a pair */
   KJ_RULE_CHOICE,   /* `select`: the derivative of the selected value */
   KJ_RULE_DISCRETE, /* the derivative is 0 wherever it exists */
@@ -252,8 +253,9 @@ kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferr
 /* Rejects a rule unless it returns a value and its derivative, both of this type. */
 void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
                    const ki_function *of, kj_location location);
-/* The results of a reverse rule. derivatives has an item for each run-time parameter, or NULL if
- * the parameter has no derivative. If the rule returns no value, effect is the call of the rule. */
+/* The results of a reverse rule. derivatives has an item for each run-time parameter; the item is
+ * NULL if the parameter has no derivative. If the rule returns no value, effect is the call of the
+ * rule. */
 typedef struct kd_parts {
   kt_expr *value, *effect;
   kt_exprs derivatives;

@@ -35,7 +35,7 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin)
   return kinds[builtin->id];
 }
 
-/* ---- the words in the rows ---- */
+/* ---- the words in the rows of derivatives.def ---- */
 
 /* The data for one node. The rules multiply t, a tangent or cotangent, by a partial derivative. */
 typedef struct terms {

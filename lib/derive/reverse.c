@@ -12,8 +12,7 @@ static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
            kd_nothing(d, ki_type(d->c->types, array->type)->element));
 }
 
-/* Adds the derivative of a variable. The sums for f16 and bf16 variables are f32, except in arrays,
- * structs and tuples. */
+/* The sums for f16 and bf16 variables are f32, except in arrays, structs and tuples. */
 void kd_add_derivative(kd_derivation *d, kt_var *var)
 {
   const char *name = kj_format(d->arena, "d_%s", var->name);
@@ -92,9 +91,10 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   kd_end_backwards(d, &b, reverse);
 }
 
-/* Returns whether the derivative executes its copy of a store outside of loops. In an adjoint
- * kernel, stores to the caller's memory are not executed, because the kernel has executed them. For
- * stores to shared arrays, adjoint_rerun.c decides. */
+/* Returns whether the derivative executes its copy of a store that no log saves. A store to a local
+ * array is always executed. A store to the caller's memory is executed only when the func's
+ * statements run for the first time, and never in an adjoint kernel, because the kernel has
+ * executed it. In an adjoint kernel, adjoint_rerun.c decides about stores to shared arrays. */
 static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var *root)
 {
   if (root && root->kind == KJ_V_LOCAL) return true;
@@ -102,8 +102,8 @@ static bool is_stored_again(kd_derivation *d, const kt_stmt *stmt, const kt_var 
   return !kd_has_run(d);
 }
 
-/* Reverses a store. If the body runs again, it repeats stores to memory outside of the thread only
- * if a loop reads this memory. */
+/* Reverses a store. A body that runs again repeats a store to memory outside of the thread only if
+ * the store is logged, because a loop reads this memory. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   kd_backwards b;

@@ -7,7 +7,7 @@
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* A word of a bit set; the set contains parameters of the function. */
+/* One word of a bit set in which each bit stands for a parameter of the function. */
 typedef uint64_t word;
 enum { WORD_BITS = 64 };
 
@@ -125,8 +125,9 @@ static word bit_of(size_t parameter)
 }
 
 /* Visits a call of a func parameter. The func is unknown, so every argument is assumed to be read.
- * walk_bind_back handles the effects on arguments that bind_back adds; this function only records
- * that the result can be a view of them. */
+ * The func can be a result of bind_back, which passes additional arguments. walk_bind_back handles
+ * the effects on the additional arguments; this function only records that the result can be a view
+ * of an additional argument. */
 static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
 {
   for (size_t i = 0; i < call->args.count; i++) {
@@ -361,8 +362,8 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
-/* An open func is an extern func without code. If it is known which func provides the code after
- * linking, uses the effects of that func and returns true. */
+/* Looks for the func that provides the code of an open func (an extern func without code) after
+ * linking. If there is one, sets *result to its effects and returns true. */
 static bool ask_meaning(finder *f, const ki_function *function, effects *result)
 {
   const ki_function *meaning = ki_find_meaning(f->module, function->decl);
@@ -376,7 +377,7 @@ static bool ask_meaning(finder *f, const ki_function *function, effects *result)
   return true;
 }
 
-/* Computes the effects of one function. Each round except the last adds to the sets. */
+/* Computes the effects of one function. Visits its body until no set grows any more. */
 static void analyze(finder *f, const ki_function *function, effects *result)
 {
   walk w = { .finder = f,
@@ -433,7 +434,7 @@ static void find_all_effects(finder *f, const ki_function *function)
   } while (f->has_recursion && f->has_changed);
 }
 
-/* Returns the set of parameters to which some func of the module writes, with the bits of
+/* Returns the parameters to which some func of the module writes, as a bit set in the form of
  * funcs_write. */
 static word find_written(finder *f)
 {
@@ -453,13 +454,15 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
 {
   size_t count = f->module->decls.count + 1;
   word known, written_now = f->module->hands_over_writer ? ~(word)0 : 0;
-  do { /* a write that a new bit in funcs_write implies can lead to further bits */
+  do { /* a new bit in funcs_write can make a func a writer, and this can add further bits */
     f->funcs_write = known = written_now;
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
   } while (written_now != known);
-  /* A kernel is analyzed only once, below. No code calls the kernel, and the loop above has
-   * analyzed all funcs. It has not analyzed them if every bit of `known` is set. */
+  /* Analyzes recursive functions repeatedly, if the loop above has not done so. The loop analyzes
+   * the funcs but no kernels, and it skips the funcs if every bit of `known` is set. For a kernel
+   * whose funcs have been analyzed, the single analysis below is enough, because no code calls the
+   * kernel. */
   if (known == ~(word)0 || !function->is_kernel) find_all_effects(f, function);
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);

@@ -64,7 +64,8 @@ static kjit_type common_integer(kjit_type a, kjit_type b)
   a = ki_arithmetic_type(a);
   b = ki_arithmetic_type(b);
   if (ki_is_signed(a) == ki_is_signed(b)) return width_of(a) >= width_of(b) ? a : b;
-  /* no integer type holds every u64 and negative numbers; i64 holds u32, i32 and i64 */
+  /* no integer type can hold all values of u64 as well as negative numbers; i64 can hold all values
+   * of u32, i32 and i64 */
   return a == KJIT_U64 || b == KJIT_U64 ? KJIT_ANY : KJIT_I64;
 }
 
@@ -82,7 +83,8 @@ kjit_type ki_common_type(kjit_type a, kjit_type b)
   bool is_a_float = ki_is_floating(a), is_b_float = ki_is_floating(b);
   if (!is_a_float && !is_b_float) return common_integer(a, b);
   if (is_a_float && is_b_float) {
-    if (a != b && width_of(a) == width_of(b)) return KJIT_F32; /* f16 with bf16 */
+    /* one operand is f16, and the other is bf16 */
+    if (a != b && width_of(a) == width_of(b)) return KJIT_F32;
     return width_of(a) >= width_of(b) ? a : b;
   }
   kjit_type number = is_a_float ? a : b, integer = is_a_float ? b : a;

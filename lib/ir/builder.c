@@ -197,7 +197,8 @@ void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_
   KJ_PUSH(ki_builder_arena(builder), &builder->frames, frame);
 }
 
-/* Creates a declaration. If name is NULL, the name is the letter followed by the number. */
+/* Creates a declaration. If name is NULL, the declaration is named by `letter` followed by
+ * `number`. */
 static ki_decl *new_decl(kjit_builder *builder, ki_decl_kind kind, const char *name,
                          const char *letter, size_t number)
 {

@@ -20,7 +20,7 @@ typedef enum ki_builtin_id {
 
 /* flags */
 enum {
-  KJ_PURE = 1,      /* it has no effect, and its result depends only on the arguments */
+  KJ_PURE = 1,      /* no side effects, and the result depends only on the arguments */
   KJ_BARRIER = 2,   /* synchronizes the threads of a block; splits thread loops on the CPU */
   KJ_WARP = 4,      /* exchanges data within a warp; the CPU runs it on KJ_WARP_THREADS lanes */
   KJ_PLACE = 8,     /* the first argument is an lvalue */
@@ -34,7 +34,7 @@ enum {
   /* the first argument is an element that the built-in loads itself: an lvalue in the typed IR, but
    * an ordinary value in the source */
   KJ_READS = 1024,
-  /* it waits for actions of threads in other warps, so the CPU runs each warp as a fiber */
+  /* waits for actions of threads in other warps, so the CPU runs each warp as a fiber */
   KJ_WAITS = 2048,
   /* the first argument is an lvalue in shared memory; in the typed IR its address is the first
    * operand */
@@ -47,10 +47,10 @@ enum {
   KJ_OPERATOR = 32768 /* the first argument is a func whose `@identity` the built-in uses */
 };
 
-/* The threads for which an atomic operation or a fence is ordered. */
+/* The set of threads that see an atomic operation or a fence in order. */
 typedef enum ki_memory_scope { KJ_SCOPE_DEVICE, KJ_SCOPE_BLOCK, KJ_SCOPE_SYSTEM } ki_memory_scope;
 
-/* ---- operations: values that distinguish the rows with the same lowering function ---- */
+/* ---- operations: they distinguish rows of builtins.def that share a lowering function ---- */
 
 /* The operation of min and max, of reductions and of atomics. */
 typedef enum ki_combine {

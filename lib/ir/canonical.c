@@ -148,7 +148,7 @@ static void close_scope(ki_naming *naming)
 }
 
 /* Ensures that the name refers to decl, by renaming local declarations that hide it. If decl is
- * NULL, no local declaration must have this name. */
+ * NULL, renames every visible local declaration with this name. */
 static void reach(ki_naming *naming, const char *name, const ki_decl *decl)
 {
   for (ki_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name))
@@ -246,7 +246,7 @@ static void walk_stmt(ki_naming *naming, const ki_stmt *stmt)
     bind(naming, decl);
     walk_attributes(naming, &decl->attributes);
   }
-  naming->scope -= is_loop; /* walk_stmts opens the scope again */
+  naming->scope -= is_loop; /* walk_stmts opens a scope with the same number for the body */
   walk_stmts(naming, &stmt->body);
   walk_stmts(naming, &stmt->otherwise);
 }
@@ -269,7 +269,8 @@ static void walk_function(ki_naming *naming, const ki_function *function)
   }
   walk_type(naming, function->result, false);
   walk_attributes(naming, &function->attributes);
-  naming->scope--; /* parameters share the scope of the body */
+  /* walk_stmts opens a scope with the same number, so parameters and body share a scope */
+  naming->scope--;
   walk_stmts(naming, &function->body);
 }
 
@@ -324,9 +325,8 @@ static void name_module(ki_naming *naming, const kjit_module *module)
   }
 }
 
-/* Returns whether the module contains sources of lib/library. If so, a declaration of the module
- * can have the same name as a declaration of lib/library, and a name can also be that of a
- * built-in. */
+/* Returns whether the module contains sources of lib/library. If so, two declarations can have the
+ * same name, one of them in lib/library, and a declaration can have the name of a built-in. */
 static bool has_library(const kjit_module *module)
 {
   for (size_t i = 0; i < module->sources.count; i++)

@@ -29,8 +29,9 @@ typedef struct ki_launch_counter {
 } ki_launch_counter;
 
 struct kjit_context {
-  /* A copy that has every field of this version of the struct. The context owns its strings and the
-   * structs to which it points; `user` still points to the application's object. */
+  /* A copy of the application's configuration, with all fields of this version of kjit_config. The
+   * context owns its strings and the structs to which it points; `user` still points to the
+   * application's object. */
   kjit_config config;
   kjit_executor executor;
   kjit_device_allocator device_allocator;
@@ -66,8 +67,8 @@ static inline bool ki_is_forked(const kjit_context *context)
 }
 
 bool ki_is_trust(kjit_trust trust); /* checks that a value from the application is valid */
-/* Check values from the application. An unknown bit in checks is an error, because ignoring it
- * would omit a check silently. Errors: MISUSE. */
+/* The next three functions check values from the application. An unknown bit in checks is an error;
+ * if kjit ignored it, a check would be missing without notice. Errors: MISUSE. */
 kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks);
 kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug);
 kjit_status ki_verify_plain(kjit_context *context, const char *call, kjit_plain_code plain);
@@ -77,8 +78,8 @@ static inline bool ki_trusts_nobody(const kjit_context *context)
   return context->config.trust == KJIT_TRUST_GUEST;
 }
 
-/* Replaces the context of an object whose context was destroyed. ki_is_forked returns true for this
- * context, so every call that checks for forks rejects the object. */
+/* When a context is destroyed, its remaining objects get this context instead. ki_is_forked returns
+ * true for it, so every call that checks for forks rejects such an object. */
 extern kjit_context ki_ended_context;
 
 /* Returns the context of an object in the form in which the public API returns it, which is NULL if

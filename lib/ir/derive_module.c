@@ -245,7 +245,7 @@ static bool is_open(const ki_decl *decl)
            : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
 }
 
-/* Provides the code of open declarations. */
+/* Where find_meaning searches for the code of open declarations. */
 typedef struct meaning_source {
   kjit_module *library; /* provides code by name; can be NULL */
   const ki_meaning *meanings;
@@ -323,8 +323,8 @@ static void start_structs(copier *c)
     if (c->from->decls.items[i]->kind == KJ_DECL_STRUCT) (void)map_decl(c, c->from->decls.items[i]);
 }
 
-/* Copies the module. If `from` lists single declarations, only the kernels and the declarations
- * that they use are copied, the kernels first. */
+/* Copies the module. If l->from has meanings, copies only the kernels and the declarations that
+ * they use, the kernels first. */
 static void fill_copy(linker *l, kjit_module *module)
 {
   const meaning_source *from = l->from;

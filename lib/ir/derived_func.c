@@ -7,16 +7,17 @@
 #include "ir/expr.h"
 #include "ir/module.h"
 
-enum { MOST_CHOSEN = 64 }; /* maximum number of parameters in lib/derive */
+enum { MOST_CHOSEN = 64 }; /* only parameters with an index below this can be chosen */
 
 typedef struct derivation {
   const char *name;  /* name of the func or kernel to differentiate */
   const char *asker; /* name of the public function, for messages */
   ki_builtin_id kind;
   bool chosen[MOST_CHOSEN]; /* whether each parameter is chosen; indexed by parameter */
-  bool lists_chosen;        /* the source lists the indices of the chosen parameters in the call */
-  bool only_arrays;         /* chosen parameters that are not arrays are ignored */
-  ki_decl *made;            /* the new func in the copied module */
+  /* the body's call names the chosen parameters by index, as in `vjp(f, 0, 2)` */
+  bool lists_chosen;
+  bool only_arrays; /* chosen parameters that are not arrays are ignored */
+  ki_decl *made;    /* the new func in the copied module */
 } derivation;
 
 static const ki_builtin_id builtins[] = {

@@ -242,8 +242,8 @@ bool ki_is_writer(const ki_builtin *builtin)
   return (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) || builtin->id == KJ_BUILTIN_POINTER;
 }
 
-/* Returns the handle of the built-in, of which the module has only one, or NULL when out of
- * memory. */
+/* Returns the module's handle of the built-in, which the first call creates. Returns NULL when out
+ * of memory. */
 static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
 {
   pthread_mutex_lock(&module->context->mutex);

@@ -1,5 +1,5 @@
-/* Functions that parse, make, change, link, verify and print modules of kernel IR, and that look
- * into them. ir/tree.h describes the parts of a module. */
+/* Functions that parse, create, copy, link, verify, print and inspect modules of kernel IR.
+ * ir/tree.h describes the parts of a module. */
 #ifndef KJ_IR_MODULE_H
 #define KJ_IR_MODULE_H
 
@@ -20,7 +20,7 @@ typedef struct ki_named_type {
 typedef struct ki_expression {
   const char *function; /* name of the func */
   const char *const *names;
-  /* the types of the names, KJIT_ANY for a name without a type; NULL if none of them has a type */
+  /* the type of each name, KJIT_ANY for a name without a type; NULL if no name has a type */
   const kjit_type *types;
   size_t count;
   /* The names are columns and can contain any characters. The tree is parsed but not verified:
@@ -43,8 +43,8 @@ typedef struct ki_text {
   const ki_named_type *types; /* the structs that the text uses, under these names */
   size_t type_count;
   const ki_expression *expression; /* NULL means that the text is a module */
-  /* If it is not NULL, the module consists of this func, which is the code of a built-in in the
-   * source `name` of lib/library, and the funcs that it uses. The text is not read. */
+  /* The func in the source `name` of lib/library that contains the code of a built-in. If it is not
+   * NULL, the module consists of this func and the funcs that it uses, and `text` is not read. */
   const char *builtin_func;
 } ki_text;
 /* Returns whether code with this trust is guest code (untrusted). is_default is the result for
@@ -190,7 +190,7 @@ kjit_status ki_bind_given(kjit_module *module, const char *name, const ki_bound_
                           kjit_module **bound);
 /* bind_linked.c: replaces symbol and linked by copies in the arena. */
 void ki_copy_linked(kj_arena *arena, ki_bound_extern *given);
-/* Appends the suffix of the symbols of all functions in the GPU code. */
+/* Appends the suffix that kjit adds to the name of each function in this GPU code. */
 void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text);
 /* link_later.c: modules that are linked when they are compiled. */
 struct ki_later {

@@ -11,7 +11,7 @@ typedef struct type_numbers {
   kj_arena *arena;
   /* maps the numbers of types in the writing process to the numbers in this process */
   kj_map known;
-  /* writing: the types that occur in the data and that are in the table of types */
+  /* writing: the types in the data that have an entry in the table of types; scalars have none */
   KJ_LIST(kjit_type) met;
 } type_numbers;
 
@@ -84,7 +84,7 @@ static const kj_field attribute_outline_fields[] = {
 };
 static KJ_OUTLINE(attribute_outline, ki_attribute);
 
-/* Returns the size of the data of a constant, whose element type has been unpacked before. */
+/* Returns the size of a constant's data. The element type must have been unpacked already. */
 static size_t measure_data(const void *item, const void *user)
 {
   const ki_decl *decl = item;

@@ -35,7 +35,7 @@ typedef struct ki_parser {
   /* `_` is accepted as the type of an item, because the item belongs to a tuple parameter of a
    * kernel */
   bool takes_any;
-  bool has_headers; /* the text of a func ends before its body */
+  bool has_headers; /* the text of a func can end after the header, without a body */
   /* an integer literal that fits into its type only if it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;

@@ -28,9 +28,9 @@ typedef struct evaluator {
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
-/* Returns the tuple that is the value of the expression, or NULL if the expression is neither a
- * constant with a tuple as its value, nor an item of such a tuple that is a tuple itself. Sets
- * *type to the tuple's declared type or NULL. */
+/* If the expression is a constant whose value is a tuple, or an item of such a constant that is
+ * itself a tuple, returns the tuple, otherwise NULL. Sets *type to the tuple's declared type or
+ * NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
 /* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */
@@ -206,7 +206,7 @@ static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
   __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
-  /* verification of the attributes reports this error later */
+  /* ki_verify_attributes reports this error later */
   if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
   ki_fail_verify(
     v, attribute->location, KJIT_ERROR_TYPE,

@@ -185,7 +185,8 @@ struct ki_function {
    * functions that have tuple parameters. */
   KJ_LIST(char) shape;
   bool has_tuples;
-  /* the outermost tuples among the parameters as written, whose names are needed */
+  /* the kernel's parameters in the source that are tuples, without nested tuples; the printer needs
+   * their names */
   ki_decls tuples;
   /* all LET, VAR, SHARED, LOCAL and LOOP declarations of the body, in order */
   ki_decls locals;
@@ -240,7 +241,7 @@ typedef struct ki_bound_extern {
   ki_code_kind kind;           /* kind of the code for GPUs */
   const char *code;            /* followed by a 0 byte; LINKED: NULL */
   size_t size_bytes;
-  uint64_t digest[2]; /* of the code */
+  uint64_t digest[2]; /* digest of the GPU code */
   /* LINKED: the name of the function in the linked files, and these files */
   const char *symbol;
   const ki_linked_code *linked;
@@ -313,7 +314,7 @@ typedef struct ki_partial ki_partial;
 struct kjit_module {
   kj_arena arena;
   kjit_context *context; /* not owned */
-  ki_types *types;       /* of the context */
+  ki_types *types;       /* table of types of the context */
   kj_sources sources;    /* source 0 is the parsed text; in a built module, it has only a name */
   /* imports that ki_read_imports has not processed yet; empty in a finished module */
   KJ_LIST(ki_import) imports;

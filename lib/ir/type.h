@@ -129,8 +129,8 @@ typedef struct ki_struct_layout {
  * fields. Every item must have a size in memory. */
 kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
                            const kjit_type *items, uint32_t count, ki_struct_layout layout);
-/* Returns whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS, which is necessary
- * because structs and pointers can be nested without limit. */
+/* Returns whether a type that contains `part` would exceed KJ_MAX_TYPE_LEVELS. Callers must check
+ * this, because structs and pointers could otherwise be nested without limit. */
 bool ki_is_too_deep(const ki_types *types, kjit_type part);
 /* Returns whether the type can be the type of an array element, of a field or of the target of a
  * pointer: it is stored in memory as a whole and is not an array. The application can pass any

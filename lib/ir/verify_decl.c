@@ -108,8 +108,8 @@ static void fix_pointer(ki_verifier *v, ki_type_expr *type)
                    "points to several contiguous f32");
 }
 
-/* Verifies vector(T, n). If T and n are known, it becomes a FIXED type, because struct fields and
- * constants need FIXED types. */
+/* Verifies vector(T, n). If T and n are known, replaces it by a FIXED type, because struct fields
+ * and constants need FIXED types. */
 static void verify_vector(ki_verifier *v, ki_type_expr *type)
 {
   const ki_expr *lanes = type->extents.items[0];

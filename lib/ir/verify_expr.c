@@ -300,7 +300,7 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t count = call->args.count;
-  /* if a name is no function, this has been reported already */
+  /* the built-in is not a function, which has been reported already */
   if (builtin->flags & KJ_NAME) return;
   bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
   if (!fits && refuse_one_more(v, call)) return;

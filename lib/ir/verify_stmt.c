@@ -52,7 +52,8 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
   bool has_index = false;
   for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
     has_index |= root->kind == KJ_EXPR_INDEX;
-  bool is_item = root->kind == KJ_EXPR_TUPLE && place->x == root; /* the item can be an array */
+  /* an item of a tuple cannot be assigned to; the elements of an item that is an array can */
+  bool is_item = root->kind == KJ_EXPR_TUPLE && place->x == root;
   if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,

@@ -32,8 +32,8 @@
 /* Tells the processor that the caller is polling in a loop. */
 static inline void kn_pause(void) { __builtin_ia32_pause(); }
 
-/* Returns whether floating-point operations in this thread round and trap as in a new process. A
- * result of false may be wrong. */
+/* Returns true only if floating-point operations in this thread round and trap as in a new process.
+ * Can return false even if they do. */
 static inline bool kn_has_default_environment(void)
 {
   enum { DEFAULT = 0x1f80, STATUS = 0x3f };

@@ -31,15 +31,15 @@ static inline uint32_t kn_print_source(uint64_t header) { return (uint32_t)(head
  * values and, last, the header. The host side reads until it finds a header of 0, sets the words
  * that it has read to 0, and advances `read`. */
 typedef struct kn_print_ring {
-  uint64_t next; /* address of the counter */
+  uint64_t next; /* address of the counter of reserved words */
   uint64_t mask; /* the number of words, which is a power of two, minus 1 */
   uint64_t read; /* number of words that the host has read; like *next, it only grows */
   uint64_t lost; /* number of lines for which there was no space */
   uint64_t words[];
 } kn_print_ring;
 
-/* The device variable with this name. libkjit sets it after it has loaded a module that prints. If
- * ring is 0, lines are not printed. */
+/* The name and the type of a device variable, which libkjit sets after it has loaded a module that
+ * prints. If ring is 0, lines are not printed. */
 #define KJ_PRINT_PORT "kjit_print_port"
 typedef struct kn_print_port {
   uint64_t ring;   /* address */

@@ -1,7 +1,7 @@
 /* This file is part of builds that must run on systems older than the build machine. With the
  * option --wrap, the linker turns each use of a name listed in replaced.def, including uses in
- * LLVM, into __wrap_<name>. This file defines the functions __wrap_<name> with functions that glibc
- * 2.25 and earlier versions have. */
+ * LLVM, into __wrap_<name>. This file implements __wrap_<name>, using only functions that glibc has
+ * had since version 2.25 or earlier. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

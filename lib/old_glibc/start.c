@@ -1,7 +1,8 @@
 /* This file is part of programs that must run on systems older than the build machine. Up to glibc
- * 2.33, each program contained the function that runs its constructors. Since then, glibc runs them
- * if the program does not pass such a function. The code is in a separate file, because libraries
- * do not have _init in this form. */
+ * 2.33, each program contained the function that runs its constructors, and passed it to
+ * __libc_start_main. Since then, glibc runs the constructors itself if the program passes no such
+ * function. This file defines the function and passes it to the old version of __libc_start_main.
+ * The code is in a separate file, because libraries do not have _init in this form. */
 #include <stddef.h>
 
 typedef void function(int count, char **arguments, char **environment);

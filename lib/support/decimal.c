@@ -21,7 +21,7 @@
 enum { WORDS = 36, WORD_BITS = 32 };
 typedef struct large {
   uint32_t words[WORDS]; /* least significant first */
-  int count;             /* words above are 0 */
+  int count;             /* the words from this index on are 0 */
 } large;
 
 static void multiply(large *x, uint32_t by)

@@ -7,8 +7,9 @@
 
 static bool is_inside_character(char c) { return ((unsigned char)c & 0xc0) == 0x80; } /* of UTF-8 */
 
-/* Replaces invalid UTF-8, and control characters, to which a terminal would react, by question
- * marks. A quoted source can contain anything. Columns do not change. text can be NULL. */
+/* Replaces invalid UTF-8 and control characters by question marks, except for the characters in
+ * `kept`. A quoted source can contain control characters to which a terminal would react. Columns
+ * do not change. text can be NULL. */
 static char *clean(char *text, const char *kept)
 {
   size_t left = text ? strlen(text) : 0, bytes;

@@ -11,8 +11,8 @@
  * normally; it must not longjmp out of the call. If memory is exhausted, kj_call_with_stack returns
  * false and does not call the function. */
 bool kj_call_with_stack(uint64_t bytes, void (*call)(void *data), void *data);
-/* Returns the size of a separate stack for such code: a multiple of the page size, without a guard
- * page. */
+/* Returns the size of a separate stack for code that needs `bytes` of stack: a multiple of the page
+ * size, without a guard page. */
 size_t kj_whole_stack_bytes(uint64_t bytes);
 
 #endif
