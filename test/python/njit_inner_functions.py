@@ -1,7 +1,7 @@
 # REQUIRES: numba
 # RUN: %numba-python %s
-"""Inner functions that return nothing and whose calls are statements: njit gives the results of Numba, also if Python runs the outer
-function in part, and kernels of kjit.cuda give the results of Python."""
+"""Inner functions and lambdas with a name: njit gives the results of Numba, also if Python runs the outer function in part, and kernels of
+kjit.cuda give the results of Python."""
 import inspect
 import os
 import pathlib
@@ -116,6 +116,89 @@ def of_nothing(a, s):
     a[s - 2] = 4
 
 
+def values(a, s):
+    k = s + 0.5
+
+    def scaled(x):
+        if x > 1:
+            return x * k
+        return -x
+
+    def both(x, y):
+        return scaled(x) + scaled(y) * s
+
+    for i in range(4):
+        a[i] = both(a[i], i)
+    k = -1.0
+    a[0] = scaled(5.0)
+
+
+def lambdas(a, s):
+    square = lambda x: x * x  # noqa: E731
+    shifted = lambda x, y: square(x) + y * s  # noqa: E731
+    for i in range(len(a)):
+        a[i] = shifted(a[i], i)
+    a[1] += square(s)
+
+
+def tuples(a, s):
+    def ends(v):
+        low, high = v[0], v[0]
+        for x in v:
+            low, high = min(low, x), max(high, x)
+        return low, high
+
+    low, high = ends(a)
+    for i in range(4):
+        a[i] = (a[i] - low) / (high - low) * s
+
+
+def defaults(a, s):
+    def add(i, by=0.5, times=2):
+        a[i] += by * times * s
+
+    add(0)
+    add(1, 2.0)
+    for i in range(2, 4):
+        add(i, 1.5, i)
+
+
+def arguments(a, s):
+    def twice(x):
+        return 2 * x
+
+    def apply(f, x):
+        return f(x) + 1
+
+    for i in range(4):
+        a[i] = apply(twice, a[i]) + s
+
+
+def whole_arrays(a, s):
+    def decayed(x):
+        return np.exp(-x * s)
+
+    def centred(x):
+        return x - x.mean()
+
+    a[:] = centred(decayed(a))
+
+
+def recomputed(a, s):
+    def total(v):
+        t = 0.0
+        for x in v:
+            t += x * s
+        return t
+
+    i = 0
+    while i < 3:
+        a[i] = total(a)
+        i += 1
+    if total(a) > 1 and s > 2:
+        a[3] = total(a[:2])
+
+
 # NumPy's functions make Python run the outer function in part.
 RESULTS = ("", "a.sum()", "(np.flip(a), a[0])")
 
@@ -135,14 +218,24 @@ def check(name, got, wanted):
         assert np.asarray(x).dtype == np.asarray(y).dtype and np.array_equal(x, y), (name, got, wanted)
 
 
-def check_function(function, folder):
+def check_function(function, folder, reference):
     for result in RESULTS:
         made = with_result(function, result, folder)
-        own, numbas = kjit.njit(made), numba.njit(made)
+        own, numbas = kjit.njit(made), reference(made)
         for s in (3, 2):
             a, b = np.arange(4.0), np.arange(4.0)
             check((function.__name__, result, s), own(a, s), numbas(b, s))
             check((function.__name__, result, s), a, b)
+
+
+def in_python(function):
+    """Returns the function with Numba's types of results. Numba 0.61 itself passes the default of an inner function in place of an
+    argument."""
+
+    def plain(value):
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value.item() if isinstance(value, np.generic) else value
+
+    return lambda *given: plain(function(*given))
 
 
 def check_kernel(function):
@@ -154,12 +247,41 @@ def check_kernel(function):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    for function in (constants, scalars, branches, nested, loops, other_array, later, of_nothing):
-        check_function(function, folder)
+    for function in (constants, scalars, branches, nested, loops, other_array, later, of_nothing, values, lambdas, tuples, recomputed):
+        check_function(function, folder, numba.njit)
         check_kernel(function)
+    for function in (arguments, whole_arrays):
+        check_function(function, folder, numba.njit)
+    check_function(defaults, folder, in_python)
 
 
-# An inner function that calls itself is refused by name.
+# Functions that call themselves, which Numba's njit refuses inside of a function.
+def recursive(a):
+    k = a[1]
+
+    def product(n):
+        return k if n < 1 else n * product(n - 1)
+
+    def odd(n):
+        if n == 0:
+            return False
+        return even(n - 1)
+
+    def even(n):
+        if n == 0:
+            return True
+        return odd(n - 1)
+
+    b = np.sort(a)
+    for i in range(len(a)):
+        b[i] = product(i)
+    return b, odd(3), even(3)
+
+
+b, is_odd, is_even = kjit.njit(recursive)(np.full(4, 2.0))
+assert (b.tolist(), is_odd, is_even) == ([2.0, 2.0, 4.0, 12.0], True, False), (b, is_odd, is_even)
+
+
 def endless(a):
     def put(i):
         put(i - 1)
@@ -168,9 +290,69 @@ def endless(a):
     return a.sum()
 
 
+def two_definitions(a):
+    if len(a) > 2:
+
+        def f(x):
+            return x + 1
+    else:
+
+        def f(x):
+            return x - 1
+
+    return np.sort(a) * f(a[0])
+
+
+def carries_lambda(a):
+    def apply(f, x):
+        return f(x)
+
+    return np.sort(a) * apply(lambda x: x * a[0], 2.0)
+
+
+def carries(a):
+    k = a[0]
+
+    def times(x):
+        return x * k
+
+    def apply(f, x):
+        return f(x)
+
+    return np.sort(a) * apply(times, 2.0)
+
+
+def decorated(a):
+    @kjit.njit
+    def f(x):
+        return x + 1
+
+    return np.sort(a) * f(a[0])
+
+
+def open_default(a):
+    def f(x, y=a[1]):
+        return x + y
+
+    return np.sort(a) * f(a[0])
+
+
+for function, text in (
+    (two_definitions, "a kernel cannot define this function"),
+    (carries_lambda, "the lambda reads `a` of the function around it, so it can only be called here"),
+    (carries, "`times` reads `k` of the function around it, so it can only be called here"),
+    (decorated, "a kernel cannot define this function"),
+    (open_default, "a default of a function that is defined in a function must be a constant"),
+):
+    try:
+        kjit.njit(function)(np.ones(4))
+    except kjit.SourceError as error:
+        assert text in str(error), (function.__name__, error)
+    else:
+        raise AssertionError(f"{function.__name__} is accepted")
 try:
-    kjit.njit(endless)(np.zeros(4))
-except kjit.SourceError as error:
-    assert "def put(i)" in str(error), error
+    kjit.njit(endless)(np.ones(4))
+except RecursionError as error:
+    assert "the recursion of `put` is too deep" in str(error), error
 else:
-    raise AssertionError("a recursive inner function is accepted")
+    raise AssertionError("the recursion ends")

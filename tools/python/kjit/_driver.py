@@ -206,9 +206,7 @@ class _Rewriter(ast.NodeTransformer):
             and not _is_numpys(thing)
         ):
             _missing.refuse_stub(thing, node, self.whole._splitter.source)
-            node.func = self.keep(
-                "function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"})
-            )
+            node.func = self.keep("function", self.whole.inner(thing))
         own = (
             print_plain
             if thing is print

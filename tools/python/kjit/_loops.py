@@ -26,7 +26,7 @@ class _Part(_functions._Compiled):
     def __init__(self, whole, node):
         self.py_func, self.node = whole.py_func, node
         self.attributes, self._bits, self._rules = whole.attributes, whole._bits, " @numba"
-        known = whole.__dict__.get("known", {})
+        known = {**whole.__dict__.get("known", {}), **whole._splitter.functions}
         own = {argument.arg for argument in node.args.args}
         self.known = {name: value for name, value in known.items() if name not in own}
         self._made = None

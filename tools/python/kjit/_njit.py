@@ -195,8 +195,12 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
     @property
     def _splitter(self):
         if self._splitter_made is None:
-            self._splitter_made = parallel.Splitter(self.py_func, self._is_parallel, self.__dict__.get("known"))
+            self._splitter_made = parallel.Splitter(self.py_func, self._is_parallel, self.inner, self.__dict__.get("known"))
         return self._splitter_made
+
+    def inner(self, function):
+        """Returns a function of njit with the options of this one, for a function that this function defines or calls."""
+        return type(self)(function, {name: value for name, value in self._options.items() if name not in ("nopython", "locals")})
 
     @property
     def runs_in_python(self):

@@ -54,7 +54,7 @@ def make(emitter, node, known):
     return cache[key]
 
 
-def _reads(node):
+def reads(node):
     """Returns the names that a function, including functions inside of it, reads but neither
     assigns nor takes as parameters."""
     arguments = node.args
@@ -65,7 +65,7 @@ def _reads(node):
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, (ast.Lambda, ast.FunctionDef)):
-            names |= _reads(inner)
+            names |= reads(inner)
             waiting += inner.args.defaults
             own |= {inner.name} if isinstance(inner, ast.FunctionDef) else set()
             continue

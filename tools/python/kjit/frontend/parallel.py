@@ -8,7 +8,7 @@ import ast
 import itertools
 
 from . import source as sources
-from . import comprehensions, constant_lists, inner_statements, loop_kernels, static, unrolling, walrus, words
+from . import comprehensions, constant_lists, lifting, loop_kernels, static, unrolling, walrus, words
 from .reductions import Reductions
 from .scope import COMPOUND, Scope, blocks
 from .temporaries import Temporaries
@@ -38,9 +38,9 @@ class Loop:
 
 
 class Splitter(WholeArrays, Reductions, Temporaries):
-    def __init__(self, function, is_parallel, known=None):
-        """known: the values of parameters that are constants."""
-        self.function, self.is_parallel = function, is_parallel
+    def __init__(self, function, is_parallel, wrap, known=None):
+        """wrap: makes a function of njit with the options of this function. known: the values of parameters that are constants."""
+        self.function, self.is_parallel, self.wrap = function, is_parallel, wrap
         self.source = sources.of(function)
         self.node = sources.find(function, self.source)
         self.loops, self._chosen = [], []
@@ -48,18 +48,31 @@ class Splitter(WholeArrays, Reductions, Temporaries):
             body = ast.copy_location(ast.Return(self.node.body), self.node.body)
             made = ast.FunctionDef(name="lambda_", args=self.node.args, body=[body], decorator_list=[], returns=None)
             self.node = ast.copy_location(made, self.node)
-        whole = self.node
-        self.node = inner_statements.written(whole, function.__globals__)
-        self.is_reordered = self.node is not whole  # whether the order of statements differs from their order in the source
         arguments = self.node.args
         others = [a for a in (arguments.vararg, arguments.kwarg) if a]
         self.parameters = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *others]]
+        self.known, self.functions = known or {}, {}
+        self._set_up()
+
+    def _set_up(self):
+        """Finds the variables of the function's node, after comprehensions have become loops."""
+        known = {**self.known, **self.functions}
         self.unset = ()  # variables of comprehensions that have no value before their loop, which sets them before it reads them
-        self.write_comprehensions(known or {})
+        self.write_comprehensions(known)
         self.scope = Scope(self.node.body, self.parameters)
         self.locals = self.scope.names | set(self.parameters)
-        around = {name: value for name, value in (known or {}).items() if name not in self.scope.stores}
-        self.static = static.Names(function, self.locals - set(around), around, True)
+        around = {name: value for name, value in known.items() if name not in self.scope.stores}
+        self.static = static.Names(self.function, self.locals - set(around), around, True)
+
+    def lift(self):
+        """Makes functions of their own of the inner functions, if this has not been done. The names of these functions are constants of the
+        function's node."""
+        if self.functions:
+            return
+        found = lifting.lifted(self.node, self.function, self.static.around, self.static, self.wrap)
+        if found:
+            self.node, self.functions = found.node, found.functions
+            self._set_up()
 
     def write_comprehensions(self, known):
         """Replaces the function's node by one in which comprehensions that are consumed at once are loops, and lists of numbers
@@ -106,7 +119,10 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         return False
 
     def is_whole(self):
-        return self.node is None or not any(self.needs_python(s) or self.makes_arrays(s) for s in self.node.body)
+        is_whole = self.node is None or not any(self.needs_python(s) or self.makes_arrays(s) for s in self.node.body)
+        if not is_whole:
+            self.lift()
+        return is_whole
 
     def has_code(self):
         """Returns whether compiled code can call the function. This requires that the function is compiled as a whole; it may make
@@ -126,6 +142,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
 
     def split(self):
         """Returns the body of the function that remains in Python. Statements of the class Loop in this body become calls."""
+        self.lift()
         for inner in ast.walk(self.node):
             name = type(inner).__name__
             if (
@@ -246,10 +263,9 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         around = [loop for loop in loops if any(n is statement for n in ast.walk(loop))]
         repeated = {id(n) for loop in around for n in ast.walk(loop)}
         begin = statement.lineno, statement.col_offset
-        earlier = _before(self.node, statement) if self.is_reordered else ()
         return name in self.parameters or any(
             isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-            and (id(n) in repeated or id(n) in earlier or id(n) not in inside and (n.lineno, n.col_offset) < begin)
+            and (id(n) in repeated or id(n) not in inside and (n.lineno, n.col_offset) < begin)
             for n in ast.walk(self.node)
         )
 
@@ -317,12 +333,3 @@ def _walk_same_loop(statement):
         for child in ast.iter_child_nodes(statement):
             yield from _walk_same_loop(child)
 
-
-def _before(node, end):
-    """Returns the ids of the nodes that precede the statement `end` in the tree of `node`."""
-    found, waiting = set(), [node]
-    while waiting and waiting[-1] is not end:
-        next_node = waiting.pop()
-        found.add(id(next_node))
-        waiting += reversed([*ast.iter_child_nodes(next_node)])
-    return found

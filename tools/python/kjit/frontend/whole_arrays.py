@@ -25,7 +25,7 @@ METHODS = frozenset(
     """sum prod min max mean std var all any copy astype reshape ravel flatten transpose view fill sort argsort argmin argmax cumsum
     cumprod dot conj conjugate item nonzero repeat take searchsorted clip round swapaxes diagonal trace squeeze ptp""".split()
 )
-_LAMBDA = "a lambda inside of a function that makes arrays: define a function outside of it"
+_LAMBDA = "a lambda in a comprehension of a function that makes arrays: define a function outside of it"
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Lambda)
 _WHY = {ast.Try: "contains `try`", ast.Raise: "raises an exception with values that are not constants"}
 
@@ -123,6 +123,7 @@ class WholeArrays:
         interpreter runs: loops, and calls that do not work on whole arrays."""
         found = []
         if self.node is not None:
+            self.lift()
             self._find_interpreted(self.node.body, found)
         return found
 
