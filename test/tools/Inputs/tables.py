@@ -174,7 +174,7 @@ def check_texts():
         (["--call", "m = max(city)"], "'city' has texts, such as"),
         (["--save", "city=texts.npy"], "a .npy file holds numbers, not text[300]"),
         (["--check", "city=0"], "'city' has texts, but --check compares only numbers"),
-        (["--formula", "r = city + 1"], "`+` of a column of texts and an integer literal"),
+        (["--formula", "r = city + 1"], "`+` cannot be applied to a column of texts and an integer literal"),
     ]:
         made = run(*options)
         assert made.returncode and text in made.stderr.decode(), (options, made)
