@@ -46,9 +46,10 @@ static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  /* device->ptx_limit is set only for drivers whose newest PTX version is below this version; newer
-   * drivers support the versions that their GPUs need */
-  enum { ALWAYS_ENOUGH = 80 };
+  /* device->ptx_limit is set only for drivers whose newest PTX version is below this version, which
+   * FP8 conversions on sm_89 and large parameter blocks need; newer drivers support the versions
+   * that their GPUs need */
+  enum { ALWAYS_ENOUGH = 81 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;
   /* a driver without cuLaunchKernelEx does not support clusters either */

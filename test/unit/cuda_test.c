@@ -26,13 +26,16 @@ static kjit_context *make_context(void)
   return NULL;
 }
 
-static int set_up(void **state)
+/* version: the driver's version; 0 means that of CUDA 12.8 */
+static int set_up_version(void **state, int version)
 {
-  cuda = (fake_driver){ .devices = 2 };
+  cuda = (fake_driver){ .devices = 2, .version = version };
   fake_delete_all();
   *state = make_context();
   return *state ? 0 : -1;
 }
+
+static int set_up(void **state) { return set_up_version(state, 0); }
 
 static int tear_down(void **state)
 {
@@ -242,6 +245,27 @@ static void test_strided_host_arrays(void **state)
   cuda.kernel = run_axpy;
   expect_ok(*state, launch_axpy(*state, kernel, &r, &tx, &ty, KJIT_ACCESS_OUT));
   for (int i = 0; i < 40; i++) assert_true(data[i] == (i % 2 ? -1 : (float)i));
+}
+
+/* The compiler may choose PTX 8.1, for example for FP8 conversions on sm_89, so it must know the
+ * limit of a driver for CUDA 12.0. */
+static void test_old_drivers(void **state)
+{
+  static const struct {
+    int driver;
+    unsigned limit;
+  } rows[] = { { 11080, 78 }, { 12000, 80 }, { 12010, 0 } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    assert_int_equal(tear_down(state), 0);
+    assert_int_equal(set_up_version(state, rows[i].driver), 0);
+    kjit_array *array;
+    expect_ok(*state, kjit_create_array(gpu(*state, 0), KJIT_F32, (int64_t[]){ 8 }, 1, &array));
+    kjit_arg a = kjit_arg_array(array);
+    kjit_arg arguments[] = { a, kjit_arg_number(2), a, a };
+    expect_ok(*state, kjit_launch(kernel_of(parse(*state, axpy), "axpy"), NULL, arguments, 4));
+    assert_int_equal(fake.target.ptx_version, rows[i].limit);
+    kjit_release_array(array);
+  }
 }
 
 static void test_device_arrays(void **state)
@@ -577,6 +601,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     TEST(test_devices),
     TEST(test_ptx_limits),
+    TEST(test_old_drivers),
     TEST(test_copies),
     TEST(test_host_arrays),
     TEST(test_overlapping_host_arrays),

@@ -41,6 +41,7 @@ typedef struct fake_driver {
   int fail_release_at;
   /* fault: error that every call returns after a failed launch, until a reset */
   int devices, fault;
+  int version; /* version of the driver; 0 means 12080 */
   bool fault_next_launch, refuse_ptx, refuse_reset, refuse_cubin;
   _Atomic bool is_machine_code; /* whether the last code that was loaded is an ELF file */
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
@@ -199,7 +200,7 @@ static int fake_cuInit(unsigned flags)
 static int fake_cuDriverGetVersion(int *version)
 {
   FAKE_CALL();
-  *version = 12080;
+  *version = cuda.version ? cuda.version : 12080;
   return 0;
 }
 static int fake_cuGetErrorName(int error, const char **name)
