@@ -282,6 +282,26 @@ with cuda.gpus[0]:
     assert waited_for(twice[1, 8, own_stream], Named(0x5000), known) == []
     cuda.config.CUDA_ARRAY_INTERFACE_SYNC = True
 
+# ---- a launch waits for the streams of all its arrays, and each of these streams waits for the launch ----
+
+
+@kjit.jit
+def add_all(r, a, b, c, d, e, f):
+    for i in kjit.grid_range(len(r)):
+        r[i] = a[i] + b[i] + c[i] + d[i] + e[i] + f[i]
+
+
+for count in (1, 3, 4, 5, 7):
+    handles = [0x5000 + 0x1000 * min(n, count - 1) for n in range(7)]
+    choice.shuffle(handles)
+    arrays = [Named(handle) for handle in handles]
+    before = look()
+    add_all(*arrays)
+    after = look()
+    assert after.stream == handles[0] and after.launches == before.launches + 1, (handles, after.stream)
+    # Because there are several GPUs, kjit's default stream also waits for each array, and once more if the launch binds them again.
+    assert (after.orders - before.orders - 2 * (count - 1)) % len(arrays) == 0, (handles, after.orders - before.orders)
+
 # ---- eight threads, each with its own stream; nothing is leaked ----
 
 own = [kjit.zeros(1000, "f32", "cuda") for _ in range(3)]

@@ -426,12 +426,12 @@ static PyObject *ask(algorithm_call *call, const algorithm_row *row,
 /* Waits for the streams that produce the arguments. Only calls on several devices use this
  * function: they have no single stream that could wait for these streams, so the calling thread
  * waits. */
-static kjit_status wait_for_followed(const binding_followed *followed)
+static kjit_status wait_for_followed(binding_followed *followed)
 {
   kjit_status status = KJIT_OK;
   for (int i = 0; i < followed->count && status == KJIT_OK; i++) {
     Py_BEGIN_ALLOW_THREADS;
-    status = kjit_synchronize_stream(followed->streams[i]);
+    status = kjit_synchronize_stream(binding_follows(followed)[i].stream);
     Py_END_ALLOW_THREADS;
   }
   return status;

@@ -354,12 +354,22 @@ kjit_status binding_open_handle(kjit_device *device, uint64_t handle, kjit_strea
 
 /* ---- follow.c ---- */
 
-/* The streams of a launch that follows the streams of its arguments. */
+/* A stream of a launch that follows the streams of its arguments. */
+typedef struct binding_follow {
+  kjit_stream *stream;
+  kjit_device *device;
+  int is_own; /* whether the stream has to be destroyed after the launch */
+} binding_follow;
+/* The streams of one launch. `more` has the memory if there are more streams than `first` holds,
+ * otherwise it is NULL. */
 typedef struct binding_followed {
-  kjit_stream *streams[4];
-  kjit_device *devices[4];
-  int is_own[4], count;
+  int count, capacity;
+  binding_follow *more, first[4];
 } binding_followed;
+static inline binding_follow *binding_follows(binding_followed *followed)
+{
+  return followed->more ? followed->more : followed->first;
+}
 struct binding_argument;
 /* Prepares a launch without an explicit stream. It selects the stream on which the library that
  * owns the launch's arrays continues, and makes this stream wait for the other streams that produce

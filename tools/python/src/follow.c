@@ -53,47 +53,67 @@ static int are_alike(const binding_producer *a, const binding_producer *b)
          (a->library || a->handle == b->handle);
 }
 
+/* Adds a stream unless the launch follows the same native stream already. Returns the number of
+ * added streams, or -1 if out of memory. */
+static int add_stream(binding_followed *followed, const binding_follow *added)
+{
+  binding_follow *items = binding_follows(followed);
+  for (int i = 0; i < followed->count; i++)
+    if (kjit_get_native_stream(items[i].stream) == kjit_get_native_stream(added->stream)) return 0;
+  if (followed->count == followed->capacity) {
+    size_t capacity = 2 * (size_t)followed->count;
+    items = PyMem_Realloc(followed->more, capacity * sizeof *items);
+    if (!items) return -1;
+    if (!followed->more) memcpy(items, followed->first, sizeof followed->first);
+    followed->more = items;
+    followed->capacity = (int)capacity;
+  }
+  items[followed->count++] = *added;
+  return 1;
+}
+
+/* Adds the stream of an array, and makes the launch's stream wait for it. Returns 0, or -1 with an
+ * exception. */
+static int follow_producer(context_object *context, binding_producer *producer,
+                           binding_followed *followed)
+{
+  if (producer->library && binding_ask_stream(producer)) return -1;
+  binding_follow added = { .device = device_of(context, producer) };
+  kjit_status status = follow(context, producer, &added.stream, &added.is_own);
+  if (status != KJIT_OK) return binding_finish(context, status);
+  int count = add_stream(followed, &added);
+  if (count <= 0 && added.is_own) kjit_destroy_stream(added.stream);
+  if (count < 0) {
+    (void)PyErr_NoMemory();
+    return -1;
+  }
+  if (count && followed->count > 1)
+    status = put_in_order(added.stream, binding_follows(followed)->stream, added.device);
+  return binding_finish(context, status);
+}
+
 int binding_begin_following(context_object *context, const binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed)
 {
   const binding_producer *last = NULL;
   followed->count = 0;
+  followed->capacity = (int)(sizeof followed->first / sizeof *followed->first);
+  followed->more = NULL;
   if (config->stream) return 0;
   for (Py_ssize_t i = 0; i < count; i++) {
-    binding_producer asked = arguments[i].producer, *producer = &asked;
-    if (!producer->is_known || (last && are_alike(last, producer))) continue;
+    binding_producer producer = arguments[i].producer;
+    if (!producer.is_known || (last && are_alike(last, &producer))) continue;
     last = &arguments[i].producer;
     /* the launch's device is not the array's device; the launch reports this error */
-    if (config->device && config->device != device_of(context, producer)) continue;
-    if (producer->library && binding_ask_stream(producer)) {
-      (void)binding_end_following(followed);
-      return -1;
-    }
-    kjit_stream *stream = NULL;
-    int is_own = 0, is_known = 0;
-    kjit_status status = follow(context, producer, &stream, &is_own);
-    for (int k = 0; status == KJIT_OK && k < followed->count; k++)
-      is_known |= followed->streams[k] == stream ||
-                  (kjit_get_native_stream(stream) == kjit_get_native_stream(followed->streams[k]));
-    if (status == KJIT_OK && (is_known || followed->count == 4)) {
-      if (is_own) kjit_destroy_stream(stream);
-      continue;
-    }
-    if (status == KJIT_OK) {
-      followed->streams[followed->count] = stream;
-      followed->devices[followed->count] = device_of(context, producer);
-      followed->is_own[followed->count++] = is_own;
-      if (followed->count > 1)
-        status = put_in_order(stream, followed->streams[0], device_of(context, producer));
-    }
-    if (binding_finish(context, status)) {
+    if (config->device && config->device != device_of(context, &producer)) continue;
+    if (follow_producer(context, &producer, followed)) {
       (void)binding_end_following(followed);
       return -1;
     }
   }
   if (followed->count) {
-    config->stream = followed->streams[0];
+    config->stream = binding_follows(followed)->stream;
     config->device = NULL;
   }
   return 0;
@@ -102,13 +122,15 @@ int binding_begin_following(context_object *context, const binding_argument *arg
 kjit_status binding_end_following(binding_followed *followed)
 {
   kjit_status status = KJIT_OK;
+  const binding_follow *items = binding_follows(followed);
   for (int i = 1; i < followed->count; i++) {
-    kjit_status one =
-      put_in_order(followed->streams[0], followed->streams[i], followed->devices[0]);
+    kjit_status one = put_in_order(items->stream, items[i].stream, items->device);
     if (status == KJIT_OK) status = one;
   }
   for (int i = 0; i < followed->count; i++)
-    if (followed->is_own[i]) kjit_destroy_stream(followed->streams[i]);
+    if (items[i].is_own) kjit_destroy_stream(items[i].stream);
+  PyMem_Free(followed->more);
+  followed->more = NULL;
   followed->count = 0;
   return status;
 }

@@ -126,8 +126,9 @@ int kernel_launch_taken(kernel_object *self, const kjit_launch_config *given, co
   binding_interruptible saved = { 0 };
   if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
   BINDING_LONG(context, status = kjit_launch(kernel, &config, list, (size_t)count), .what = "run",
-               .object = (PyObject *)self, .device = followed.count ? followed.devices[0] : device,
-               .args = list, .arg_count = (size_t)count);
+               .object = (PyObject *)self,
+               .device = followed.count ? binding_follows(&followed)->device : device, .args = list,
+               .arg_count = (size_t)count);
   kjit_status ended = binding_end_following(&followed);
   if (status == KJIT_OK) status = ended;
   int outcome = binding_finish_interruptible(context, status, &saved);
