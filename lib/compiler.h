@@ -18,9 +18,8 @@
 /* Size in bytes of the widest access of a thread, to which the facts about alignment refer. */
 enum { KJ_FACT_WIDTH = 16 };
 
-/* If an output array has at least this number of bytes, it does not fit into the last-level cache.
- * The share of a group of cores is usually 16 to 32 MiB, and the inputs need space in it as
- * well. */
+/* An output array of at least this number of bytes is assumed not to fit into the last-level cache.
+ * A group of cores usually shares 16 to 32 MiB of this cache, and the inputs need part of it. */
 enum { KJ_LARGE_BYTES = 1 << 25 };
 
 /* Facts that the runtime has checked for the arguments of this call. They are bit positions in
@@ -115,8 +114,8 @@ struct kj_compile_request {
   const ki_function *kernel;
   const kj_signature *signature;
   kj_target target;
-  /* the last stage to run: PTX or OBJECT in order to run the code, or any other stage in order to
-   * inspect it */
+  /* the last stage to run: PTX or OBJECT if the code is to be executed, or any other stage in order
+   * to inspect its output */
   kjit_stage stage;
   /* for the stage TYPED: returns the trees after this pass; NULL means after the last pass */
   const char *after_pass;

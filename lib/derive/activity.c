@@ -93,7 +93,7 @@ static void find_varying(void *data, kt_stmt *stmt)
 }
 
 /* Marks as needed each variable on which the value depends. Ignores dependencies that have no
- * derivative, for example of an index. */
+ * derivative, for example on an index. */
 static void need(walk *w, const kt_expr *e)
 {
   if (!e || !kd_varies(w->d, e)) return;

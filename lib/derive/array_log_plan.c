@@ -61,7 +61,7 @@ static _Noreturn void refuse_change(const plan *p, kj_location location, const k
             what, root ? "the array `" : "memory", root ? root->name : "", root ? "`" : "");
 }
 
-/* Rejects changes to arrays with a log that the log cannot record: atomics, stores with cache
+/* Rejects changes that a log cannot record, to arrays that have a log: atomics, stores with cache
  * hints, and calls that are not inlined. */
 static bool check_change(void *data, const kt_expr *e)
 {

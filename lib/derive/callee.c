@@ -122,7 +122,7 @@ static void list_params(taker *t, const kt_inferred *record, size_t count)
   }
 }
 
-/* Binds the arguments of f. The arguments in the source are bound like a call of f on its own.
+/* Binds the arguments of f. The arguments in the source are bound as in a call of f itself.
  * Arguments that bind_back has added to the derivative precede the arguments that f itself has
  * captured. */
 static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variable)

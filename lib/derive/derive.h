@@ -107,8 +107,8 @@ void kd_take_atomic_sums(kd_derivation *d);
 
 /* ---- kernels without a grid loop: adjoint_threads.c, adjoint_shared.c, adjoint_rerun.c ---- */
 
-/* Returns whether the statement is a barrier or a fence, which the adjoint of such a kernel
- * repeats. */
+/* Returns whether the statement is a barrier or a fence, which the adjoint of a kernel without a
+ * grid loop repeats. */
 bool kd_is_sync(const kd_derivation *d, const kt_stmt *stmt);
 /* Returns the atomic addition to a shared array that has been replaced by this statement, or
  * NULL. */
@@ -230,8 +230,8 @@ kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, k
 /* Like kd_times_partial, for a built-in that returns a pair. t holds the derivatives with respect
  * to both items. */
 kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
-/* Returns a pair for a built-in that returns a pair: t times the partial derivative of each item
- * with respect to operand `index`. */
+/* Like kd_times_partial, for a built-in that returns a pair. The result is a pair, too: t times the
+ * partial derivative of each item. */
 kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
 /* Changes the guard `t == 0 ? 0 : v` in a derivative that is differentiated again. t is a factor of
  * v, for example a derivative. Even if t is 0, the derivative of v with respect to t can be other

@@ -24,8 +24,8 @@ static kt_expr *sum_partials(kd_derivation *d, const kd_node *node)
   return sum;
 }
 
-/* Returns the derivative of a built-in that returns a pair. It is a sum over the operands: the
- * partial derivative times the derivative of the operand. */
+/* Returns the derivative of a built-in that returns a pair. The derivative is a sum over the
+ * operands: the partial derivative times the derivative of the operand. */
 static kt_expr *sum_pairs(kd_derivation *d, const kd_node *node)
 {
   kt_expr *sum = NULL;

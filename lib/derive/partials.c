@@ -37,7 +37,8 @@ kd_rule_kind kd_rule_of(const ki_builtin *builtin)
 
 /* ---- the words in the rows of derivatives.def ---- */
 
-/* The data for one node. The rules multiply t, a tangent or cotangent, by a partial derivative. */
+/* The node to which the rules apply, and t, the tangent or cotangent by which they multiply a
+ * partial derivative. */
 typedef struct terms {
   kd_derivation *d;
   const kd_node *node;

@@ -227,8 +227,8 @@ static bool is_call(void *data, const kt_expr *e)
   return e->kind == KJ_T_CALL;
 }
 
-/* Replaces `x ? y : z`, `x and y` or `x or y` by an `if`, because a call in an operand must be
- * evaluated only under that condition. */
+/* Replaces `x ? y : z`, `x and y` or `x or y` by an `if`, because a call in an operand must run
+ * only if the operand is needed. */
 static kt_expr *branch_expr(preparer *p, const kt_expr *e)
 {
   kd_derivation *d = p->d;

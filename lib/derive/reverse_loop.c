@@ -1,5 +1,5 @@
-/* Reverse derivatives of loops. In the forward pass, the loop saves the variables that it changes
- * on tapes, at the start of each iteration. In the reverse pass, each iteration restores these
+/* Reverse derivatives of loops. At the start of each iteration of the forward pass, the loop saves
+ * on tapes the variables that it changes. In the reverse pass, each iteration restores these
  * variables and runs its body again. Then the derivatives are propagated backward through the body.
  * An inner loop saves its values while the outer body runs again, so the tape sizes of nested loops
  * add up instead of being multiplied. array_log.c handles the elements of arrays that a loop

@@ -209,9 +209,9 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
 
 /* Visits a call such as jvp(f)(...). Its first arguments are the arguments of f, and the others are
  * derivatives. jvp reads all derivatives, and writes the derivatives of arrays that f writes. vjp
- * and grad write all arrays of derivatives. adjoint(k) only writes derivatives. A custom rule of f
- * can write to any argument. This analysis does not know which derivative belongs to which
- * parameter, because that depends on types. */
+ * and grad write all arrays of derivatives. adjoint(k) writes only arrays of derivatives. A custom
+ * rule of f can write to any argument. This analysis does not know which derivative belongs to
+ * which parameter, because that depends on types. */
 static void walk_derivative_call(walk *w, const ki_expr *call)
 {
   const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
@@ -347,9 +347,9 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* Assumes all effects that the types of the parameters allow, for code that is not available. It
- * assumes no writes to views that a func parameter returns, because no func of lib/library does
- * this. */
+/* Assumes all effects that the types of the parameters allow, for code that is not available. Only
+ * one effect is excluded: no func of lib/library stores to views that a func parameter returns.
+ */
 static void assume(const ki_function *function, effects *result)
 {
   KJ_ASSERT(result->read && result->written);
@@ -467,8 +467,8 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
-  /* The analysis can report a write through a func argument that only reads. It is certain that
-   * parameters declared const are never written, because type checking rejects such a store. */
+  /* The analysis can report a write to an array that a func argument only reads. Parameters
+   * declared const are certainly never written, because type checking rejects stores to them. */
   for (size_t i = 0; i < function->params.count; i++)
     if (is_const(function->params.items[i])) written[i] = false;
 }

@@ -342,8 +342,8 @@ void ki_encode_value(ki_value value, void *memory)
 
 static ki_outcome give_integer(kjit_type type, __int128 integer, bool is_overflow, ki_value *result)
 {
-  /* Intermediate results of literals can exceed the range of every type. Because they are limited
-   * to 100 bits, overflows in the shifts and products below are always detected. */
+  /* Results of operators on weak integers are exact and have at most 100 bits. Sums of such numbers
+   * do not overflow 128 bits, and the products below report an overflow. */
   const __int128 limit = (__int128)1 << 100;
   *result = (ki_value){ .type = type, .integer = wrap(type, integer) };
   bool is_too_large = type == KJ_WEAK_INT && (is_overflow || integer > limit || integer < -limit);

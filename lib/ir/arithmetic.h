@@ -33,7 +33,7 @@ kjit_type ki_common_type(kjit_type a, kjit_type b);
 /* Like ki_common_type for a given operator. Shifts and powers have the type of the left operand.
  * Also returns KJIT_ANY if the operator does not accept these types. */
 kjit_type ki_operator_type(kjit_op op, kjit_type a, kjit_type b);
-/* Returns the type of `c ? a : b`. Unlike ki_common_type, a literal does not widen the other
+/* Returns the type of `c ? a : b`. Unlike in ki_common_type, a literal does not widen the other
  * operand. */
 kjit_type ki_joined_type(kjit_type a, kjit_type b);
 /* Returns the type in which an integer power, base ** exponent, is computed. The type represents
@@ -43,10 +43,11 @@ kjit_type ki_power_type(kjit_type base, kjit_type exponent);
 /* ---- values ---- */
 
 bool ki_integer_fits(kjit_type type, __int128 integer);
-/* The integer wraps around in an integer type and is rounded once in a float type. */
+/* Converts an integer to the type. It wraps around in an integer type and is rounded once in a
+ * float type. */
 ki_value ki_integer_value(kjit_type type, __int128 integer);
-/* For a float type, the number is rounded once; for an integer type, it is truncated and
- * saturated. */
+/* Converts a number to the type. It is rounded once in a float type, and truncated and saturated in
+ * an integer type. */
 ki_value ki_float_value(kjit_type type, double number);
 /* Converts to double; exact for floats. */
 double ki_number_of(ki_value value);

@@ -37,7 +37,7 @@ void ki_fail_build(kjit_builder *builder, kjit_status status, const char *format
   longjmp(builder->on_failure, KJ_JUMP_ERROR);
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 /* Adds a source without text. Source 0 is the module itself. */
 static void add_source(kjit_builder *builder, const char *name)

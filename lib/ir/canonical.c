@@ -395,7 +395,8 @@ static void declare(reacher *r, const ki_decl *decl)
 {
   const char *name = ki_printed_name(&r->naming, decl);
   kj_map_entry *entry = kj_get_entry(&r->declared, name, strlen(name));
-  /* if two declarations had the same name, different modules could have the same key */
+  /* if two declarations had the same name, different modules could have the same text and thus the
+   * same cache key */
   KJ_ASSERT(!entry->value);
   entry->value = (void *)decl;
 }

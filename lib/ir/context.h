@@ -49,10 +49,10 @@ struct kjit_context {
   /* all published modules; destroying the context ends those that are not released yet */
   struct kjit_module *modules;
   void (*end_module)(struct kjit_module *module); /* set when the first module is published */
-  /* Devices, compiler and arrays. The runtime creates this object, under runtime_mutex, when it is
-   * first needed. Destroying the context has three steps: wait_runtime, which can be NULL, ends all
-   * objects except modules; then the modules and their kernels end; then destroy_runtime is
-   * called. */
+  /* `runtime` holds the devices, the compiler and the arrays. It is created under runtime_mutex
+   * when it is first needed. Destroying the context has three steps: wait_runtime, which can be
+   * NULL, ends all objects except modules; then the modules and their kernels end; then
+   * destroy_runtime is called. */
   pthread_mutex_t runtime_mutex;
   void *runtime;
   void (*wait_runtime)(void *runtime);
@@ -82,8 +82,8 @@ static inline bool ki_trusts_nobody(const kjit_context *context)
  * true for it, so every call that checks for forks rejects such an object. */
 extern kjit_context ki_ended_context;
 
-/* Returns the context of an object in the form in which the public API returns it, which is NULL if
- * the context has been destroyed. */
+/* Returns the context of an object for a public function that returns it: NULL if the context has
+ * been destroyed. */
 static inline kjit_context *ki_told_context(kjit_context *context)
 {
   return context == &ki_ended_context ? NULL : context;
@@ -163,8 +163,8 @@ kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized whic
 kjit_status ki_check_sized(kjit_context *context, const char *call, ki_sized which,
                            const void *given);
 
-/* Copies own to the application's struct, as far as that struct has the fields. Fields that this
- * version does not know become 0; size_bytes is not changed. Errors: as ki_check_sized. */
+/* Sets each field of the application's struct to the value in own. Fields that this version does
+ * not know become 0; size_bytes is not changed. Errors: as ki_check_sized. */
 kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized which, const void *own,
                            void *given);
 

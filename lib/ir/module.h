@@ -153,7 +153,7 @@ void ki_declare_struct_as(kjit_module *module, const char *name, kjit_type type)
  * before using its arena. */
 kjit_module *ki_create_module(kjit_context *context, ki_types *types);
 /* Specifies the func that provides the code of an open func (an extern func without code) after
- * linking. It can be a func of any module. */
+ * linking. The func can belong to any module. */
 typedef struct ki_meaning {
   const ki_decl *open, *decl;
 } ki_meaning;

@@ -5,7 +5,7 @@
 
 /* ---- the outlines: positions of pointers and types in the structs of module.h ---- */
 
-/* State of packing and unpacking, other than the bytes. */
+/* State of ki_pack or ki_unpack, except for the bytes. */
 typedef struct type_numbers {
   const ki_types *types; /* table of this process */
   kj_arena *arena;

@@ -76,8 +76,8 @@ ki_expr *ki_parse_expr(ki_parser *parser);
 ki_expr *ki_parse_postfix(ki_parser *parser);
 /* Parses `[...]` after an array. */
 ki_expr *ki_parse_index(ki_parser *parser, ki_expr *array);
-/* Sets the height of a node with operands and returns the node. All such nodes must be passed to
- * this function, so that every pass can recurse over the tree. */
+/* Sets the height of a node with operands and returns the node. Must be called for every such node,
+ * because it reports trees that are too high for passes that recurse. */
 ki_expr *ki_seal_expr(ki_parser *parser, ki_expr *expr);
 /* Reports that an integer literal does not fit into its type. */
 _Noreturn void ki_refuse_integer(ki_parser *parser, const ki_expr *literal);
@@ -92,8 +92,8 @@ static inline bool ki_is_any(const ki_type_expr *type)
 {
   return type->kind == KJ_TYPE_FIXED && type->type == KJIT_ANY;
 }
-/* Corrects the type `f32[]` of a parameter. The parameter is an array of rank 0. The same type in a
- * declaration of shared memory is an array whose size the launch determines. */
+/* Makes the type `f32[]` of a parameter an array of rank 0. In a declaration of shared memory, the
+ * same text means an array whose size the launch determines. */
 void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);
 
 /* ---- declarations and statements ---- */

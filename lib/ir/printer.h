@@ -6,9 +6,9 @@
 #include "ir/module.h"
 #include "support/containers.h"
 
-/* The names that are printed. A parsed module keeps its names. In a built module, a name can be no
- * identifier, occur twice, or hide another declaration; such a declaration gets another printed
- * name. */
+/* The names that are printed. A parsed module keeps its names. In a built module, a name can be
+ * invalid as an identifier, occur twice, or hide another declaration. The declaration then gets
+ * another printed name. */
 
 typedef struct ki_naming {
   const ki_types *types;

@@ -18,8 +18,8 @@ enum {
 
 typedef struct evaluator {
   ki_verifier *v;
-  uint32_t depth; /* depth of the current constant in the chain of constants whose values use other
-                   * constants */
+  /* number of constants that are being evaluated: the value of each uses the next one */
+  uint32_t depth;
   /* Number of evaluations of constants so far, which is limited. In a chain of constants, each of
    * which uses the previous one twice, the number grows exponentially with the length of the
    * chain. */

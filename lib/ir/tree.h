@@ -103,7 +103,7 @@ struct ki_expr {
   const ki_builtin *builtin;
   ki_type_expr *type_expr;
   kjit_type type;
-  /* The value. A weak integer can be any number of u64 or i64, but a literal is never negative. */
+  /* The value. A weak integer can have any value of u64 or i64, but a literal is never negative. */
   __int128 integer;
   double number;
   const char *name;
@@ -119,7 +119,8 @@ typedef enum ki_decl_kind {
   KJ_DECL_STRUCT, /* .fields, .attributes, .struct_type */
   /* .is_const, .type_expr or NULL, .value (the default) or NULL; .is_func, .is_type */
   KJ_DECL_PARAM,
-  KJ_DECL_LET,    /* .value; NULL if it is one of several names in a destructuring statement */
+  /* .value; NULL if the declaration is one of several in a destructuring statement */
+  KJ_DECL_LET,
   KJ_DECL_VAR,    /* like LET; also .type_expr or NULL */
   KJ_DECL_SHARED, /* .type_expr: a STATIC_ARRAY or a scalar */
   KJ_DECL_LOCAL,
@@ -147,7 +148,7 @@ struct ki_decl {
   bool is_assigned; /* VAR: assigned after its declaration */
   /* PARAM of a kernel that is a tuple: its .fields are the kernel's actual parameters */
   bool is_split;
-  /* VAR without a value in its declaration; its type is the common type of its assignments */
+  /* VAR without a value in its declaration; its type is the common type of all assigned values */
   bool is_open;
   ki_type_expr *type_expr;
   ki_expr *value;
@@ -341,7 +342,7 @@ struct kjit_module {
   bool is_builtin_code;
   bool has_tensor_copies; /* the module contains tensor copies, whose descriptors are large
                            * parameters */
-  /* some call passes a built-in as an argument that modifies an lvalue or returns its address */
+  /* some call passes, as an argument, a built-in that modifies an lvalue or returns its address */
   bool hands_over_writer;
   bool
     /* the module contains a declaration of guest code, so the whole module is compiled as guest

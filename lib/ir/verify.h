@@ -118,9 +118,8 @@ void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, boo
 bool ki_is_func_value(const ki_expr *expr);
 /* Turns an expression that names a type parameter into a type. */
 void ki_name_type_parameter(ki_verifier *v, ki_expr *expr);
-/* In a built module, literals and conversions refer to a built-in, even if a kernel has the same
- * name as the built-in. Printed text could not distinguish the two, so the function reports the
- * name of the kernel as an error. */
+/* Reports an error if a literal or conversion of a built module refers to a built-in and a kernel
+ * has the same name as the built-in. Printed text could not distinguish the two. */
 void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name);
 
 /* ---- struct_decl.c: layouts of structs ---- */

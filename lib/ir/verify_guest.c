@@ -59,7 +59,7 @@ static void walk_stmt(ki_verifier *v, const ki_stmt *stmt)
   for (size_t i = 0; i < stmt->places.count; i++) walk_expr(v, stmt->places.items[i]);
   for (size_t i = 0; i < stmt->args.count; i++) walk_expr(v, stmt->args.items[i]);
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    /* the declaration can share the expression of its statement */
+    /* a declaration can share the expression of its statement, which has been visited already */
     const ki_decl *decl = stmt->decls.items[i];
     walk_type(v, decl->type_expr);
     walk_attributes(v, &decl->attributes);

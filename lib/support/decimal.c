@@ -178,12 +178,12 @@ static bool rounds_up(const scaled *s, char digit)
 
 /* ---- short decimals ---- */
 
-/* `near` is the f64 that is nearest to a decimal number. Returns whether the decimal number
- * certainly reads back as the original number. The bound is at most half the distance to the next
- * number. */
+/* Returns whether a decimal number certainly reads back as the original number: their difference
+ * must be less than a bound, which is at most half the distance to the next number. `near` is the
+ * f64 that is nearest to the decimal number. */
 static bool reads_back(double near, double magnitude, kjit_type type)
 {
-  const double margin = 1 - 0x1p-20; /* near is rounded */
+  const double margin = 1 - 0x1p-20; /* allows for the rounding of `near` */
   int precision = precision_of(type);
   if (precision == 53) return near == magnitude;
   return fabs(near - magnitude) < ldexp(magnitude, -precision - 1) * margin;

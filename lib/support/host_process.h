@@ -33,8 +33,8 @@ typedef struct kj_remains {
   void *memory;
 } kj_remains;
 
-/* Registers an object. remains is a field in memory, which must come from malloc. Returns kj_forks,
- * which must be passed to kj_drop_remains. */
+/* Registers an object. remains is a field of the object `memory`, which must come from malloc.
+ * Returns kj_forks, which must be passed to kj_drop_remains. */
 uint32_t kj_keep_remains(kj_remains *remains, void *memory);
 /* Frees the memory of the object. Called when the application releases the object. Has no effect in
  * a child process that was forked after kj_keep_remains. */

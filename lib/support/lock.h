@@ -36,8 +36,7 @@ typedef enum kj_lock_order {
   KJ_LOCK_WORKERS          /* the worker threads of CPU launches */
 } kj_lock_order;
 
-/* Defined in lock.c: they record the mutexes that this thread holds, only in builds with
- * assertions. */
+/* Record the mutexes that this thread holds (lock.c). Only builds with assertions call them. */
 void kj_note_locked(const pthread_mutex_t *mutex, kj_lock_order order);
 void kj_note_unlocked(const pthread_mutex_t *mutex, kj_lock_order order);
 unsigned kj_count_locks(void);
