@@ -382,9 +382,9 @@ typedef struct kj_code {
   /* the size of the smallest element type and the largest alignment of these arrays */
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
   /* The minimum dynamic shared memory that every launch uses, in elements of
-   * dynamic_shared_element_bytes. It is the maximum of five numbers. [0] itself is the first. The
-   * others are [1] + blockDim.x - 1, the same sums of [2] and [3] with .y and .z, and [4] + the
-   * number of threads of a block - 1. An entry of 0 does not count. */
+   * dynamic_shared_element_bytes. It is the maximum of five numbers: entry [0], [1] + blockDim.x -
+   * 1, [2] + blockDim.y - 1, [3] + blockDim.z - 1, and [4] + (number of threads in a block) - 1. A
+   * number whose entry is 0 is ignored. */
   uint32_t own_shared_need[KJ_SHARED_NEEDS];
   /* GPU: size of the static arrays that do not fit into static shared memory */
   uint32_t fixed_shared_bytes;

@@ -315,8 +315,8 @@ bool kd_is_sum(const kd_derivation *d, const kt_stmt *loop, const kt_var *var);
 /* Returns the maximum number of iterations of a loop that divides a positive integer by at least 2
  * in each iteration. Returns 0 for other loops. */
 uint32_t kd_count_halvings(const kd_derivation *d, const kt_stmt *loop);
-/* Returns whether an integer expression is never 0 because it is the counter of a loop that counts
- * up from a literal, or such a counter plus a literal. */
+/* Returns whether an integer expression is known to be never 0: it must be the counter of a loop
+ * that counts up from a literal, or such a counter plus a literal. */
 bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e);
 
 /* ---- arrays that loops read and change: array_log*.c ---- */

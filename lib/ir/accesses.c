@@ -347,8 +347,8 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* Assumes all effects that the types of the parameters allow, for code that is not available. Only
- * one effect is excluded: no func of lib/library stores to views that a func parameter returns.
+/* Assumes all effects that the types of the parameters allow, for code that is not available. There
+ * is one exception, because no func of lib/library stores to views that func parameters return.
  */
 static void assume(const ki_function *function, effects *result)
 {

@@ -21,8 +21,8 @@
  * it is before that barrier, the set is empty. */
 typedef enum kn_watch_members {
   KJ_WATCH_ONE, /* `where` is the thread */
-  /* threads of one unit; `where` is the index of a vector that has a time for each thread of the
-   * unit, which is 0 if the thread is not in the set */
+  /* threads of one unit; `where` is the index of a vector with a time for each thread of the unit;
+   * the time is 0 if the thread is not in the set */
   KJ_WATCH_VECTOR,
   /* threads of several units; no synchronization orders all of them before any single thread */
   KJ_WATCH_UNITS
