@@ -347,9 +347,8 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 
 /* ---- functions ---- */
 
-/* Assumes all effects that the types of the parameters allow, for code that is not available. There
- * is one exception, because no func of lib/library stores to views that func parameters return.
- */
+/* Assumes all effects that the types of the parameters allow, for code that is not available. Views
+ * that func parameters return are an exception: no func of lib/library stores to such views. */
 static void assume(const ki_function *function, effects *result)
 {
   KJ_ASSERT(result->read && result->written);
