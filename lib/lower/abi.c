@@ -28,7 +28,8 @@ static bool is_cuda_complex(kl_lowering *l, kjit_type type)
   return is_cuda(l) && !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_COMPLEX;
 }
 
-/* Returns whether the type is an aggregate, which only kjit_call_function passes, by address. */
+/* Returns whether the type is an aggregate. Only functions that kjit_call_function calls have
+ * arguments and results of such types, and they get them by address. */
 static bool is_composed(kl_lowering *l, kjit_type type)
 {
   if (is_cuda_complex(l, type)) return false;

@@ -325,7 +325,8 @@ static LLVMTypeRef struct_of(kl_lowering *l, LLVMTypeRef *items, uint32_t count)
   return LLVMStructTypeInContext(l->context, items, count, false);
 }
 
-/* Its fields are the pointer, the extents and the strides. A static array has only the pointer. */
+/* Returns the struct type of a packed array: the pointer, the extents and the strides. The struct
+ * of a static array contains only the pointer. */
 static LLVMTypeRef packed_array_type(kl_lowering *l, const ki_type_info *info)
 {
   KJ_ASSERT(info->class_ == KJ_CLASS_ARRAY && info->rank <= KJ_MAX_RANK);

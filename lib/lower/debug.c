@@ -379,8 +379,8 @@ void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLV
   if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), memory, false);
 }
 
-/* Returns whether two variables come from the same variable in the source. pass/simt.c creates
- * copies of variables, which other regions of the kernel compute again. */
+/* Returns whether two variables come from the same variable in the source. On the CPU, the SIMT
+ * pass creates copies of a variable that several regions of the kernel compute (pass/slots.c). */
 static bool is_twin(const kt_var *a, const kt_var *b)
 {
   bool is_same_place = a->location.line == b->location.line &&

@@ -200,8 +200,8 @@ static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_EMPTY] = NULL,
 };
 
-/* Returns whether the expression computes a value, so that its range can be asserted. Returns false
- * for other expressions, for example variables, whose range is that of a stored value. */
+/* Returns whether the expression computes a new value, whose range can be asserted. Returns false,
+ * for example, for a variable, which only holds a value that was computed elsewhere. */
 static bool computes(const kt_expr *expr)
 {
   return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||

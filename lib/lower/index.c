@@ -126,8 +126,8 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   }
 }
 
-/* An expression of fewer than 64 bits is converted after it has been evaluated. Conversions call
- * this function also for i32 and u32 operands. */
+/* Lowers an integer expression to an i32. An expression of fewer than 64 bits is evaluated in its
+ * own type and then converted. Conversions call this function also for i32 and u32 operands. */
 LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 {
   if (expr->kind != KJ_T_CONST && kl_scalar_bytes(l, expr->type) < 8)
@@ -209,8 +209,8 @@ static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
   return l->c->request->signature->offsets32;
 }
 
-/* Records that the code relies on the fact offsets32. The facts about arguments apply, because
- * global memory always belongs to an argument. */
+/* Records that the code relies on the fact offsets32 if the array is in global memory. This fact
+ * about arguments then applies, because global memory always belongs to an argument. */
 static void note_offsets(kl_lowering *l, const kl_array_value *array)
 {
   if (kl_type_info(l, array->type)->space == KJ_SPACE_GLOBAL) l->c->used_offsets32 = true;

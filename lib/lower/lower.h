@@ -177,7 +177,7 @@ void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
 
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero);
 /* Call this before a store. In an iteration with a zero divisor, the generated code skips the store
- * and continues in the returned block. NULL means that the current code is not part of a
+ * and continues in the returned block. Returns NULL if the current code is not part of a
  * speculative iteration. */
 LLVMBasicBlockRef kl_skip_if_bad(kl_lowering *l);
 
@@ -254,8 +254,8 @@ typedef struct kl_counted_loop {
   LLVMBasicBlockRef header;
   LLVMValueRef counter, step;
   LLVMMetadataRef id;
-  /* set by the caller: the statement that determines the polls of the loop in each iteration; NULL
-   * means that the loop never polls */
+  /* set by the caller: the statement for which each iteration polls; NULL means that the iterations
+   * do not poll */
   const kt_stmt *polled;
   /* set by the caller: the counter is signed and does not overflow as a signed number either */
   bool is_signed;

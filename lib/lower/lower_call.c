@@ -6,9 +6,10 @@
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Limits, in expressions. Bodies that are not larger than a call are still inlined above
- * MOST_INLINED, up to MOST_SMALL_INLINED; this second limit is needed because nested calls can
- * double the size at every level. */
+/* Limits, in expressions. If the inlined bodies exceed MOST_INLINED, only bodies of at most
+ * SMALL_BODY, which is about the size of a call, and @inline functions are still inlined, up to
+ * MOST_SMALL_INLINED. This second limit is needed because nested calls can double the size at every
+ * level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };
 
 struct kl_call_plan {
@@ -173,8 +174,9 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
 }
 
 /* Returns whether the function checks the depth of the stack. This needs a failure record, because
- * a thread fails if its recursion is too deep. Functions that only reach a recursive function pass
- * the limit on, so that all its calls have the same limit. */
+ * a thread fails if its recursion is too deep. Functions that call a recursive function, directly
+ * or indirectly, pass the limit on, so that all calls of the recursive function have the same
+ * limit. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;
@@ -223,9 +225,10 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
   return LLVMFunctionType(kl_register_type(l, instance->result), params, count, false);
 }
 
-/* Returns the symbol of a called func. The unchecked version of a kernel calls its own functions in
- * the same module, which need other symbols. A recursive C function has two symbols, because the
- * function with C's calling convention has the func's own name. */
+/* Returns the symbol of a called func. The unchecked version of a kernel has its own copies of the
+ * functions in the same module, so these copies need other symbols. A C function that is recursive
+ * also needs a second symbol: its own name is the symbol of the function with C's calling
+ * convention. */
 static const char *symbol_of(const kl_lowering *l, const kt_instance *instance)
 {
   if (l->checked) return kj_format(l->c->arena, "%s.unchecked", instance->symbol);
@@ -307,7 +310,8 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   else LLVMBuildRetVoid(kl_next(l));
 }
 
-/* Lowering a body can append further functions to the list. */
+/* Lowers the bodies of the functions in l->pending. Lowering a body can append further functions to
+ * this list. */
 void kl_lower_pending(kl_lowering *l)
 {
   for (size_t i = 0; i < l->pending.count; i++) lower_function(l, l->pending.items[i]);

@@ -247,7 +247,8 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_MEMBER);
   kl_array_value array = kl_lower_array(l, expr->x);
-  ki_component part = { 0 }; /* all lanes start at the address of the vector */
+  /* with KJ_ALL_LANES, the offset is 0: the lanes start at the address of the vector */
+  ki_component part = { 0 };
   if (expr->dimension != KJ_ALL_LANES)
     part = ki_get_component(l->c->types, kl_type_info(l, array.type)->element, expr->dimension);
   kl_array_value member =

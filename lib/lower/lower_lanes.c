@@ -26,7 +26,8 @@ kjit_type kl_part_of(kl_lowering *l, kjit_type type)
 
 /* ---- vectors ---- */
 
-/* f16 and bf16 are converted to f32 lane by lane and then computed as vectors of f32. */
+/* Returns whether vectors with lanes of this float type are computed without a conversion. Lanes of
+ * f16 and bf16 are first converted to f32, one by one, and computed as a vector of f32. */
 static bool is_plain_float(kjit_type lane) { return lane == KJIT_F32 || lane == KJIT_F64; }
 
 static bool is_plain_operation(kl_lowering *l, kjit_op op, kjit_type lane)

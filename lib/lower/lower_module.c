@@ -14,8 +14,8 @@ const kl_lower_builtin kl_lower_table[KJ_BUILTIN_COUNT] = {
 #undef X
 };
 
-/* The lowering of built-ins that inference folds. Such built-ins must not reach lowering, so it
- * reports an error. */
+/* Reports an error. This is the lowering of built-ins that inference folds, which must not reach
+ * lowering. */
 LLVMValueRef kl_lower_none(kl_lowering *l, const kt_expr *expr)
 {
   kt_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering",
@@ -80,8 +80,8 @@ static _Noreturn void refuse_name(kl_lowering *l, const kt_var *var, const char 
           var->name, other);
 }
 
-/* Declares a variable that the program that loads the code defines. All functions of a compilation
- * use the same declaration. */
+/* Declares an extern constant, which is defined by the program that loads the code. All functions
+ * of a compilation use the same declaration. */
 static LLVMValueRef declare_outside(kl_lowering *l, const kt_var *var, uint64_t bytes)
 {
   LLVMTypeRef type = LLVMArrayType2(l->i8, bytes);

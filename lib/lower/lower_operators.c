@@ -165,7 +165,8 @@ static int power_of_two(LLVMValueRef y)
 {
   if (!LLVMIsAConstantInt(y)) return -1;
   uint64_t value = LLVMConstIntGetZExtValue(y);
-  bool is_top = value >> (LLVMGetIntTypeWidth(LLVMTypeOf(y)) - 1); /* negative if signed */
+  /* as a signed number, y is negative */
+  bool is_top = value >> (LLVMGetIntTypeWidth(LLVMTypeOf(y)) - 1);
   return value && !(value & (value - 1)) && !is_top ? __builtin_ctzll(value) : -1;
 }
 

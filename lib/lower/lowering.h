@@ -98,7 +98,7 @@ struct kl_shared_place {
   const kt_var *var;
   enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
   uint64_t offset; /* FIXED */
-  uint32_t row;    /* SIZED: index in shared_arrays */
+  uint32_t row;    /* SIZED: index in kj_code.shared_arrays */
   /* SIZED, and OWN if the variable follows a SIZED variable: index in l->parameters */
   size_t offset_parameter;
   size_t extent_parameters; /* SIZED: index of the first extent in l->parameters */
@@ -111,7 +111,7 @@ struct kl_lowering {
   LLVMModuleRef module; /* the LLVM module; its triple and data layout are set */
   LLVMTargetDataRef layout;
   const kl_lower_target *target;
-  void *target_state; /* the target's own */
+  void *target_state; /* private data of the target */
   /* CPU: if this lowers the unchecked version (kt_compilation.unchecked), the lowering of the
    * checked version, otherwise NULL. Both have the same parameters and tables. */
   kl_lowering *checked;
@@ -213,8 +213,9 @@ struct kl_lowering {
   /* alias scope of the current copy of a grid_range's body, and the scopes of all vector_count
    * copies; NULL if there are no copies */
   LLVMMetadataRef iteration_scope, *iteration_scopes;
-  /* loop id for llvm.mem.parallel_loop_access on the following accesses, whose iterations are
-   * independent of each other; the target sets it; NULL if there is no such loop */
+  /* id of the surrounding loop whose iterations are independent of each other, for the metadata
+   * llvm.mem.parallel_loop_access of its accesses; set by the target; NULL if there is no such
+   * loop */
   LLVMMetadataRef parallel_loop;
   /* In a grid_range in which a thread processes several elements at once: the loop variable, whose
    * value is base + step; base is a multiple of vector_count. */

@@ -326,7 +326,8 @@ static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dim
   return l->parameters.count - 1;
 }
 
-/* Returns the row that belongs to the declaration, or the index of a new row if there is none. */
+/* Returns the index of the declaration's row in shared_arrays, or the index of a new row if the
+ * declaration has no row yet. */
 static uint32_t find_row(const kl_lowering *l, uint32_t declaration)
 {
   uint32_t row = 0;

@@ -1,5 +1,5 @@
-/* Functions that make LLVM values and types: types in registers and in memory, parts of composed
- * values, conversions and operators. */
+/* Functions that make LLVM values and types: types in registers and in memory, components of
+ * aggregates, conversions and operators. */
 #ifndef KJ_LOWER_VALUES_H
 #define KJ_LOWER_VALUES_H
 
@@ -44,7 +44,8 @@ LLVMValueRef kl_from_compute(kl_lowering *l, kjit_type type, LLVMValueRef value)
  * pointer. Returns false for tuples and other arrays. */
 bool kl_is_composed_type(kl_lowering *l, kjit_type type);
 LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type);
-/* The LLVM type has the size of the type in memory, but not its alignment. */
+/* Returns an LLVM type with the size that the type has in memory. The alignment of the LLVM type
+ * can differ. */
 LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type);
 /* Return the alignment in bytes of a value in memory, and of each element of an array, which can be
  * part of a packed struct. */

@@ -114,8 +114,8 @@ static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
   return kp_exact_binary(op, (kp_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
-/* Returns the range of a type of at most 2 bytes, and unknown bounds for a larger type, because its
- * range would never be inside of the bounds of an array. */
+/* Returns the range of a type of at most 2 bytes. Returns unknown bounds for a larger type, because
+ * such a large range would never be within the bounds of an array. */
 static kp_bounds of_type(kp_prover *p, kjit_type type)
 {
   int64_t least, most;
@@ -125,9 +125,9 @@ static kp_bounds of_type(kp_prover *p, kjit_type type)
   return of_range(p, least, most);
 }
 
-/* Converts an exact result to bounds, which are valid if the type can represent the result. If this
- * cannot be proved, but the result can be computed in 64 bits, it becomes a condition of the bounds
- * in a loop. */
+/* Converts an exact result to bounds, which are valid if the type can represent the result. In a
+ * loop, if this cannot be proved but the result can be computed in 64 bits, adds the condition that
+ * the type can represent the result. */
 static kp_bounds fit(kp_prover *p, kjit_type type, kp_bounds b, kt_interval numbers)
 {
   int64_t least, most;
@@ -432,7 +432,7 @@ static kp_bounds find_convert(kp_prover *p, const kt_expr *e)
                          kp_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64)
     return of_uniform((kt_expr *)e, kp_make_interval(INT64_MIN, INT64_MAX));
-  /* the runtime passes an untyped number of this type to the kernel */
+  /* the runtime passes this untyped number to the kernel as an i32 */
   if (is_weak_integer && e->type == KJIT_I32) {
     kt_expr *wide = kt_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
     wide->x = (kt_expr *)e;

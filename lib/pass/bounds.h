@@ -61,8 +61,7 @@ kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value);
  * type cannot represent the exact result. */
 kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
-/* kp_make_bound returns an i64 constant. The other function returns an expression converted to
- * i64. */
+/* kp_make_bound returns an i64 constant. kp_make_i64 returns the expression, converted to i64. */
 kt_expr *kp_make_bound(kp_prover *p, int64_t value);
 kt_expr *kp_make_i64(kp_prover *p, kt_expr *e);
 /* Returns the bounds of a counter's last value in a loop from first to stop with a step other than

@@ -36,7 +36,8 @@ bool kp_has_long_operand(const kt_compilation *c, const kt_stmt *stmt)
 
 static bool is_long_list(const kt_compilation *c, const kt_stmts *list, uint64_t iterations);
 
-/* iterations is the product of the trip counts of the surrounding loops. */
+/* Returns whether executing the statement can take long or never end. iterations: the product of
+ * the trip counts of the surrounding loops. */
 static bool is_long_stmt(const kt_compilation *c, const kt_stmt *stmt, uint64_t iterations)
 {
   if (kp_has_long_operand(c, stmt)) return true;

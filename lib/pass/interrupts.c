@@ -24,7 +24,7 @@ enum {
   CALL_COST = BUDGET, /* cost of calling a function that polls in its own loops */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
-  WAIT_COST = 1024, /* a few microseconds */
+  WAIT_COST = 1024, /* a wait takes a few microseconds */
   /* on a GPU, threads that print wait until a thread of the application has delivered their
    * lines */
   PRINT_COST = 1 << 20

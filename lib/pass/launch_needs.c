@@ -164,7 +164,7 @@ typedef struct position {
 typedef struct pass {
   kt_compilation *c;
   kp_launch_limits limits;
-  position *lets;  /* indexed by variable: the position that the value of the let stands for */
+  position *lets;  /* indexed by variable: the position that is the value of the let */
   int64_t largest; /* size in bytes of the largest element type of the shared arrays */
 } pass;
 
@@ -267,8 +267,9 @@ static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
   if (at.known) need(p, at.base, at.offset + 1);
 }
 
-/* The requirement is stored as a number of elements. The number of bytes is divided by the size of
- * the largest element type, so that the requirement never exceeds the size of the view. */
+/* Records the size that a view needs. The size is stored as a number of elements: the number of
+ * bytes divided by the size of the largest element type, so that the requirement never exceeds the
+ * size of the view. */
 static void note_view(pass *p, const kt_expr *view)
 {
   const ki_type_info *to = ki_type(p->c->types, view->type);

@@ -143,8 +143,9 @@ static bool are_shared(const pass *p, const kt_exprs *list, bool of_block)
 
 /* ---- bounds of a counter ---- */
 
-/* Returns whether the expression must not be evaluated before the loop instead of in it. Views
- * could be evaluated there, but storing them in a variable is cheaper. */
+/* Returns whether a loop bound that contains the expression must first be stored in a variable,
+ * because the conditions before the loop cannot evaluate the expression themselves. They could
+ * evaluate views, but a variable is cheaper. */
 static bool is_bound_by_place(void *data, const kt_expr *e)
 {
   (void)data;
@@ -179,7 +180,7 @@ static void insert(pass *p, kt_stmts *list, size_t at, kt_stmt *stmt)
   list->items[at] = stmt;
 }
 
-/* Moves loop bounds that contain loads or calls into variables before the loop, in their order of
+/* Stores loop bounds that contain loads or calls in variables before the loop, in their order of
  * evaluation. Returns the number of these variables. */
 static size_t hold_bounds(pass *p, kt_stmts *list, size_t at)
 {

@@ -154,7 +154,7 @@ static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_
 }
 
 /* Returns whether the function is not inlined. All calls share the code of such a function, so a
- * check in it cannot be removed if it is proved for only one loop. */
+ * check in the function cannot be removed if the check is proved for only one loop. */
 static bool stays_function(const kt_instance *instance)
 {
   return instance->is_recursive ||

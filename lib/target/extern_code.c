@@ -71,7 +71,8 @@ static void install(void)
   for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &ours, NULL);
 }
 
-/* Leaves a handler in place that another thread has set meanwhile. */
+/* Restores the previous handlers. If another thread has installed a handler meanwhile, leaves that
+ * handler in place. */
 static void uninstall(void)
 {
   struct sigaction now;
@@ -238,8 +239,8 @@ static void check_types(linking *k, LLVMValueRef function)
   fail(k, "has another type than its declaration", detail);
 }
 
-/* Returns whether a parameter has an attribute with which its type alone does not say how it is
- * passed, for example as a copy of a struct (byval). */
+/* Returns whether an attribute changes how the parameter is passed, so that the type alone does not
+ * determine this. An example is byval, which passes a copy of a struct. */
 static bool is_passed_otherwise(LLVMValueRef function, unsigned parameter)
 {
   static const char *const names[] = { "byval", "inalloca", "preallocated" };
@@ -250,7 +251,8 @@ static bool is_passed_otherwise(LLVMValueRef function, unsigned parameter)
   return false;
 }
 
-/* Rejects a function that cannot be called, or not with the values of its declaration. */
+/* Rejects a kernel, which no function can call, and a function with parameters that are passed
+ * otherwise than its declaration says. */
 static void check_passing(linking *k, LLVMValueRef function)
 {
   if (LLVMGetFunctionCallConv(function) == LLVMPTXKernelCallConv)

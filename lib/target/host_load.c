@@ -175,8 +175,8 @@ static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 }
 
 /* Defines the functions of the application. They take precedence over the functions in
- * functions.def, which are used only for names that are still undefined. pairs has an element for
- * each of them. */
+ * functions.def, which are used only for names that are still undefined. pairs: memory with an
+ * element for each function of the application. */
 static LLVMErrorRef define_outside(kg_jit *jit, dylib *d, const kj_outside *outside,
                                    LLVMOrcCSymbolMapPair *pairs)
 {

@@ -251,14 +251,15 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
 
 /* ---- calls of __nvvm_reflect ---- */
 
-/* Returns libdevice's answer about its environment (__nvvm_reflect), given the name of the query.
- * LLVM's own pass is not used, because it assumes that square roots are approximate. */
 static bool is_about_gpu(const char *question, size_t length)
 {
   static const char arch[] = "__CUDA_ARCH";
   return length >= sizeof arch - 1 && strncmp(question, arch, sizeof arch - 1) == 0;
 }
 
+/* Returns the answer to a query of libdevice about its environment (__nvvm_reflect). question: the
+ * name of the query. LLVM's own pass for these queries is not used, because it assumes that square
+ * roots are approximate. */
 static uint64_t answer(uint32_t gpu, const char *question, size_t length)
 {
   static const char sqrt[] = "__CUDA_PREC_SQRT", division[] = "__CUDA_PREC_DIV";

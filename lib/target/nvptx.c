@@ -199,8 +199,9 @@ typedef struct nvptx_emission {
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 /* The vectorizer combines accesses only if it knows the alignment of the first access.
- * infer-alignment runs twice: before infer-address-spaces, it finds the alignment that an `assume`
- * states for a generic pointer; after it, it finds the alignment of the parameters. */
+ * infer-alignment runs twice: the run before infer-address-spaces finds the alignment that an
+ * `assume` states for a generic pointer, and the run after it finds the alignment of the
+ * parameters. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 /* Full unrolling runs before the analysis of induction variables: this analysis would take long on
  * the loops, and finds the same properties in the copies. The elements of thread-local arrays have
@@ -332,7 +333,7 @@ static void optimize(kg_emission *e)
   kg_rewrite_for_ptx(e->module);
 }
 
-/* code generation level 0, as described above */
+/* Returns whether code generation runs at level 0 (see the comment on pipelines above). */
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

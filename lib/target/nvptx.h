@@ -46,8 +46,8 @@ bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_l
 
 /* ---- nvptx_rewrites.c ---- */
 
-/* For @fastmath kernels; call it before the passes. f32 instructions then treat subnormal inputs
- * and results as zero, as do all functions that such a kernel calls. */
+/* For @fastmath kernels: makes the f32 instructions of the kernel, and of all functions that it
+ * calls, treat subnormal inputs and results as zero. Call it before the passes. */
 void kg_flush_subnormals(LLVMModuleRef module);
 /* nvptx_branches.c: replaces short branches in math library functions by selects. */
 void kg_flatten_branches(LLVMModuleRef module);
@@ -65,7 +65,8 @@ void kg_keep_float_bits(LLVMModuleRef module);
 
 /* ---- nvptx_high_words.c: called by kg_rewrite_for_ptx ---- */
 
-/* Replaces 64-bit sums of multiples of 2^32 that are shifted right by 32-bit sums. */
+/* Finds 64-bit sums of multiples of 2^32 whose result is shifted right, and computes these sums in
+ * 32 bits. */
 void kg_compute_high_words(LLVMModuleRef module);
 
 #endif

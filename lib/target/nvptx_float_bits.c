@@ -39,7 +39,8 @@ static bool is_stored_in_pieces(LLVMValueRef store)
 
 static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses);
 
-/* is_cut: the value is narrower than the float from which it comes. */
+/* Returns whether this use may store a part of a float's bits. is_cut: the used value is narrower
+ * than the float from which it comes. */
 static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses)
 {
   LLVMValueRef user = LLVMGetUser(use);

@@ -111,7 +111,8 @@ static LLVMValueRef build_lowered(LLVMBuilderRef builder, LLVMValueRef i)
                        : LLVMBuildShl(builder, wide, LLVMConstInt(type, WORD - count, false), "");
 }
 
-/* Returns whether the instruction was replaced. */
+/* Replaces the instruction by a computation in 32 bits if this is possible. Returns whether the
+ * instruction was replaced. */
 static bool compute_in_words(LLVMBuilderRef builder, LLVMValueRef i)
 {
   if (!is_wide(i)) return false;

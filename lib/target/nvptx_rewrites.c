@@ -314,7 +314,8 @@ static bool is_used_by(LLVMValueRef value, const char *name, unsigned steps)
   return false;
 }
 
-/* The number of steps is limited, because an instruction in a block that is never reached may
+/* Returns whether the value comes from a call of the intrinsic, possibly after changes of width.
+ * The number of steps is limited, because an instruction in a block that is never reached may
  * depend on itself. */
 static bool is_made_by(LLVMValueRef value, const char *name)
 {

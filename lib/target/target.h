@@ -11,10 +11,10 @@
 typedef void kg_state;
 
 typedef struct kg_target {
-  /* On failure *state is NULL. libdevice_path, for GPUs, is a file, KJ_OWN_LIBCLC or NULL. If it is
-   * NULL, kjit searches for libdevice in a CUDA toolkit when it needs a function for the first
-   * time; if there is no toolkit, it uses the libclc in the compiler library. A given file that
-   * cannot be read is an error. */
+  /* Creates the state of the target. On failure, sets *state to NULL. libdevice_path, for GPUs, is
+   * a file, KJ_OWN_LIBCLC or NULL. If libdevice_path is NULL, kjit searches for libdevice in a CUDA
+   * toolkit when it needs a function for the first time; if there is no toolkit, it uses the libclc
+   * in the compiler library. A given file that cannot be read is an error. */
   kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics, kg_state **state);
   void (*destroy)(kg_state *state); /* state may be NULL */
   /* Returns the size in bytes of the widest load or store of a thread. */

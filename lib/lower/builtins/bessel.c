@@ -2,12 +2,12 @@
  * every n and x. The functions of the math libraries need n steps of a recurrence, up to 2^31
  * steps.
  *
- * If x is far from n, Debye's expansions give the value (NIST DLMF 10.19.3 and 10.19.6). Their
- * terms are polynomials u_k of t = p/s divided by p^k, with the order p and s = sqrt(|p^2 - x^2|).
- * Every u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. If x is near n, a recurrence over
- * the order computes the value. It starts at an order for which the expansion is accurate enough,
- * and ends at n. The recurrence is stable downwards for jn and upwards for yn. It has at most about
- * 22 n^(1/3) steps, which is 30,000 for the largest n. */
+ * If x is far from n, Debye's expansions give the value (NIST DLMF 10.19.3 and 10.19.6). Let p be
+ * the order, s = sqrt(|p^2 - x^2|) and t = p/s. Term k of an expansion is u_k(t) / p^k, where u_k
+ * is a polynomial. Every u_k(t) is t^k v_k(t^2), so the term is v_k(+-t^2) / s^k. If x is near n, a
+ * recurrence over the order computes the value. It starts at an order for which the expansion is
+ * accurate enough, and ends at n. The recurrence is stable downwards for jn and upwards for yn. It
+ * has at most about 22 n^(1/3) steps, which is 30,000 for the largest n. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum { TERMS = 9 /* number of terms in an expansion */, KIND_COUNT = 2 };
 
 static const double PI = 3.141592653589793;
 /* The recurrence is used if |x - n| < NEAR n^(1/3). It starts at an order whose distance from x is
- * BEGIN times this distance. */
+ * BEGIN * NEAR n^(1/3). */
 static const double NEAR = 9.5, BEGIN = 1.25;
 
 /* The coefficients of v_k, by DLMF 10.41.9. */
@@ -57,7 +57,8 @@ static value root(const bessel *f, value x) { return kl_intrinsic1(f->l, "llvm.s
 
 /* ---- the expansion ---- */
 
-/* Returns the sum of terms_of[k] times powers of ratio, over all k with k % step == first. */
+/* Returns the sum of terms_of[k] * ratio^i for k = first, first + step and so on, where i is 0, 1
+ * and so on. */
 static value add_terms(const bessel *f, value const *terms_of, int first, int step, value ratio)
 {
   int k = TERMS - 1;
@@ -92,8 +93,8 @@ static value find_exponent(const bessel *f, value p, value s, value direct)
   return kl_select(l, kl_fcmp(l, LLVMRealOLT, square, real(f, most)), series, direct);
 }
 
-/* Computes the expansion for x < p, the exponential of +-(s - p acosh(p/x)). The logarithm is
- * computed by log1p, because its argument is near 1. */
+/* Computes the expansion for x < p, which has the factor exp(+-(s - p acosh(p/x))). acosh is a
+ * logarithm; it is computed by log1p, because the argument of the logarithm is near 1. */
 static value expand_below(const bessel *f, value p, value s, value const *terms_of)
 {
   kl_lowering *l = f->l;
@@ -131,9 +132,9 @@ static turned turn_back(const bessel *f, turned at, value p)
                    kl_select(l, is_half, kl_fneg(l, odd.sine), odd.sine) };
 }
 
-/* Returns the cosine and sine of the phase s - p acos(p/x) - pi/4. The library reduces a large x
- * exactly. The remaining part of the phase, p (asin(r) - r / (1 + sqrt(1 - r^2))) with r = p/x, is
- * smaller than p. */
+/* Returns the cosine and sine of the phase s - p acos(p/x) - pi/4. For a large x, the cosine and
+ * sine of x itself come from the math library, which reduces x exactly. The remaining part of the
+ * phase, p (asin(r) - r / (1 + sqrt(1 - r^2))) with r = p/x, is smaller than p. */
 static turned find_phase(const bessel *f, value p, value s)
 {
   kl_lowering *l = f->l;

@@ -73,8 +73,8 @@ LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Returns the upper half of a 64-bit product, computed from 32-bit products (Hacker's Delight,
- * 8-2). An i128 product is not used: on x86, LLVM 22 vectorizes it and then splits the vectors
- * again, and it loses bits of operands that were extended from narrower types. */
+ * 8-2). An i128 product is not used: on x86, LLVM 22 vectorizes such a product and then splits the
+ * vectors again. LLVM also loses bits of operands that were extended from narrower types. */
 static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == l->i64 && LLVMTypeOf(y) == l->i64);

@@ -28,8 +28,8 @@ LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
 }
 
-/* Calls the library's function, which is fast for the orders 0 to KL_LOW_ORDERS. Replaces a
- * negative order by 0, because the library would need as many steps as for the absolute value of
+/* Calls the function of the math library, which is fast for the orders 0 to KL_LOW_ORDERS. Replaces
+ * a negative order by 0, because the library would need as many steps as for the absolute value of
  * the order. */
 static LLVMValueRef low_bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLVMValueRef x)
 {
@@ -149,8 +149,8 @@ LLVMValueRef kl_lower_round_to_int(kl_lowering *l, const kt_expr *expr)
                           kl_intrinsic1(l, is_to_even ? "llvm.roundeven" : "llvm.round", x));
 }
 
-/* Lowers ldexp. LLVM's n is an i32. A larger n is saturated, which gives the same infinity or
- * zero. */
+/* Lowers ldexp. The n of LLVM's intrinsic is an i32. A larger n is saturated, which gives the same
+ * infinity or zero. */
 LLVMValueRef kl_lower_ldexp(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
@@ -187,8 +187,9 @@ static LLVMValueRef is_class(kl_lowering *l, LLVMRealPredicate predicate, LLVMVa
   return kl_fcmp(l, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound));
 }
 
-/* For vectors of two doubles on x86-64-v2, LLVM 22 generates wrong exponents for llvm.frexp, and
- * the vectorizer creates such vectors. */
+/* Computes mantissa and exponent from the bits of x. llvm.frexp is not used, because on x86-64-v2
+ * LLVM 22 generates wrong exponents for vectors of two doubles, and the vectorizer creates such
+ * vectors. */
 LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exponent)
 {
   bool is_f64 = LLVMTypeOf(x) == l->f64;
@@ -270,9 +271,9 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
   return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
-/* Lowers remquo. fmod(x, 8 * y) is exact. This step reduces a quotient 8 * k + n to n, which has
- * the low bits that remquo returns. If 8 * y overflows, the step is not needed, because the
- * quotient is small. */
+/* Lowers remquo. The quotient is computed from fmod(x, 8 * y), which is exact. fmod reduces a
+ * quotient 8 * k + n to n, and n has the low bits that remquo returns. If 8 * y overflows, fmod
+ * returns x, whose quotient is small. */
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);

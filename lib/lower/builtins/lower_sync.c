@@ -143,7 +143,7 @@ LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 
 /* ---- match and reduce in a warp, for targets that have instructions for them ---- */
 
-/* The result has 32, 64 or 128 bits. */
+/* Extends the bits of the value to 32, 64 or 128 bits. */
 LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   LLVMValueRef bits = kl_value_bits(l, type, value);

@@ -7,8 +7,9 @@
 #include "native/architecture.h"
 #include "native/support_routines.h"
 
-/* The thread context, a struct that functions that are not inlined receive: the position of the
- * calling thread, and the flag by which a function reports that the thread has failed. */
+/* The thread context: a struct that is passed to functions that are not inlined. It contains, for
+ * example, the position of the calling thread, and the flag by which a function reports that the
+ * thread has failed. */
 
 enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD, SINK_FIELD };
 enum {

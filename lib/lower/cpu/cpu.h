@@ -41,8 +41,8 @@ typedef struct kl_cpu_state {
   bool joins_blocks;
   LLVMValueRef shown_thread, shown_block; /* variables for debuggers */
 
-  LLVMTypeRef context_type; /* type of the thread context that functions receive that are not
-                             * inlined */
+  /* type of the thread context, which functions that are not inlined receive */
+  LLVMTypeRef context_type;
   /* the thread context that this function has received; NULL in the kernel and in functions without
    * a context */
   LLVMValueRef context;
@@ -94,8 +94,8 @@ void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context);
 /* ---- cpu_speculate.c ---- */
 
 typedef struct kl_speculation {
-  /* in memory; first: the number of the first iteration with a zero divisor; bad: whether the
-   * current iteration has a zero divisor */
+  /* addresses of variables; first: the number of the first iteration with a zero divisor; bad:
+   * whether the current iteration has a zero divisor */
   LLVMValueRef first, bad;
   LLVMTypeRef type; /* type of the counter */
 } kl_speculation;

@@ -173,8 +173,8 @@ static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
   kl_end_lanes(l, &loop, &p);
 }
 
-/* If all threads wait for the same phase of the same mbarrier, one wait is enough for all of
- * them. */
+/* Lowers a wait for a phase of an mbarrier. If all threads wait for the same phase of the same
+ * mbarrier, one wait is enough for all threads. */
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->value->args.count >= 2);

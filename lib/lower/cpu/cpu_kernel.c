@@ -199,8 +199,8 @@ static LLVMTypeRef kernel_type(kl_lowering *l)
   return LLVMFunctionType(l->void_, params, 5, false);
 }
 
-/* Returns the version of the kernel without hoisted checks. The first call of this function
- * declares it, and another lowering creates its body. */
+/* Returns the LLVM function for the version of the kernel without hoisted checks. Declares this
+ * function at the first call; a separate lowering creates its body. */
 static LLVMValueRef unchecked_function(kl_lowering *l)
 {
   const char *name = kj_format(l->c->arena, "%s.unchecked", l->kernel->symbol);
@@ -420,8 +420,8 @@ static LLVMValueRef load_call_field(kl_lowering *l, LLVMTypeRef type, size_t off
   return kl_load(l, type, kl_inbounds_gep(l, l->i8, kl_cpu(l)->grid_pointer, &at, 1));
 }
 
-/* A C function has no block and no thread. All positions are 0, so that the thread context that it
- * passes to other functions is complete. */
+/* Begins a C function, which has no block and no thread. Sets all positions to 0, so that the
+ * thread context that the function passes to its callees is complete. */
 void kl_cpu_begin_entry(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);

@@ -3,9 +3,9 @@
  *
  * Until the code has been optimized, each function has a name that LLVM does not know, because LLVM
  * makes assumptions about functions such as `fmod`, `pow` and `sinf`. Some of these assumptions are
- * wrong, or lead to other results than those of the function (docs/llvm-notes.md). The attribute
- * `nobuiltin` would prevent the assumptions, but the vectorizer would then not use the variants. So
- * the attribute is added after optimization, together with the real names.
+ * wrong, or change the results (docs/llvm-notes.md). The attribute `nobuiltin` would prevent the
+ * assumptions, but the vectorizer would then not use the variants. So the attribute is added after
+ * optimization, together with the real names.
  *
  * A call names its variants in the attribute vector-function-abi-variant
  * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
@@ -83,7 +83,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
   function = kl_add_function(l, name, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
-  /* the function accesses no memory, because no code reads errno */
+  /* for LLVM, the function accesses no memory: it can write errno, but no code reads errno */
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "memory", 0);
   return function;
 }
@@ -92,7 +92,7 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
                                  unsigned count)
 {
   KJ_ASSERT(count >= 1 && count <= 3);
-  /* the type of the first argument may be an integer */
+  /* the first argument may be an integer */
   LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]);
   bool is_f64 = result == l->f64;
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
@@ -107,7 +107,8 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
  * the largest number below 1. */
 static LLVMValueRef call_cosine(kl_lowering *l, LLVMValueRef *args)
 {
-  /* the largest x with x * x / 2 <= 2^-54 in f64 and 2^-25 in f32, half of a unit below 1 */
+  /* the largest x with x * x / 2 <= 2^-54 in f64 and 2^-25 in f32, which is half of the distance
+   * from 1 to the next smaller number */
   static const double small_f64 = 0x1.6a09e667f3bccp-27, small_f32 = 0x1p-12;
   LLVMValueRef x = args[0], cosine = call_library(l, &ki_math_table[KJ_BUILTIN_COS], args, 1),
                small = kl_real_like(x, LLVMTypeOf(x) == l->f64 ? small_f64 : small_f32),
@@ -234,7 +235,9 @@ static bool is_of_vectorized_loop(LLVMBasicBlockRef block)
   return false;
 }
 
-/* If of_rest is set, also replaces the calls of the scalar function in remainder loops. */
+/* Replaces the calls of a variant by calls of the widest variant that the calling function uses. If
+ * callee is the scalar function, replaces only calls in remainder loops, and only if of_rest is
+ * set. */
 static void unite_calls(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef callee,
                         const char *name, bool of_rest)
 {

@@ -40,7 +40,8 @@ static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
   return kl_fpext(l, kl_bitcast(l, moved, l->f16), l->f32);
 }
 
-/* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is smaller by
+/* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is less than
+ * that of f16 by
  * 8. Its NaN has all bits below the sign set. */
 static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
@@ -131,8 +132,8 @@ LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef 
   return kl_load(l, m->type, kl_matrix_element_at(l, m, row, column));
 }
 
-/* Returns the address of a lane's element. If `transposed` is set, the place is of an n by k
- * matrix, but the operand is stored as k by n. */
+/* Returns the address of a lane's element. If is_transposed is set, `place` belongs to an n by k
+ * matrix, but the matrix in memory is k by n. */
 static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place place,
                              LLVMValueRef lane, bool is_transposed)
 {

@@ -7,7 +7,7 @@
 
 typedef struct kl_matrix {
   ki_mma_kind kind;
-  uint32_t rows, columns; /* in memory order; for single-bit elements, in words */
+  uint32_t rows, columns; /* memory is in row-major order; for single-bit elements, k is in words */
   LLVMValueRef memory;
   LLVMTypeRef type;
 } kl_matrix;

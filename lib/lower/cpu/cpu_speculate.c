@@ -22,11 +22,11 @@
 typedef struct scan {
   kl_lowering *l;
   bool has_store, has_check, fails;
-  bool is_decided;       /* whether the following code runs depends on a quotient */
+  bool is_decided;       /* a quotient decides whether the following code runs */
   bool is_stale;         /* a store may have been skipped, so memory may hold an old value */
   bool was_stale;        /* an earlier iteration may have skipped a store to a thread-local array */
   uint32_t depth;        /* nesting depth of the funcs that are being analyzed */
-  uint64_t *is_quotient; /* indexed by variable of the kernel: its value depends on a quotient */
+  uint64_t *is_quotient; /* bit set of the kernel's variables whose value depends on a quotient */
   /* Bit set of the variables whose value can come from an earlier iteration: variables declared
    * outside of the loop, and variables computed from them. */
   uint64_t *is_carried;
@@ -58,7 +58,8 @@ static void set_bit(uint64_t *set, const kt_var *var)
   set[var->index / 64] |= (uint64_t)1 << var->index % 64;
 }
 
-/* Returns whether the array is local to the thread. A pointer can point to a local array. */
+/* Returns whether the array can be local to the thread. Returns true for memory at pointers,
+ * because a pointer can point to a local array. */
 static bool is_own_array(const scan *s, const kt_expr *array)
 {
   const ki_type_info *info = ki_type(s->l->c->types, array->type);
@@ -85,8 +86,8 @@ static bool is_carried(const scan *s, const kt_expr *e)
   return false;
 }
 
-/* Returns whether the value may depend on a quotient. Returns true for every variable inside of a
- * func. */
+/* Returns whether the value may depend on a quotient. The variables of a called func are not
+ * tracked: all of them count if the scan has already met a check. */
 static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
   if (!e) return false;

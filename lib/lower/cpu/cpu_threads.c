@@ -18,8 +18,8 @@
 /* ---- loops ---- */
 
 /* Returns the id of a loop that may be vectorized. may_unroll: the loop may also be unrolled, so
- * that the vectorizer can interleave its iterations. Set if the trip count is not constant, because
- * no pass then unrolls the loop before the vectorizer. */
+ * that the vectorizer can interleave its iterations. Callers set may_unroll if the trip count is
+ * not constant, because no pass then unrolls the loop before the vectorizer. */
 static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
   LLVMMetadataRef properties[] = { kl_flag_property(l, "llvm.loop.vectorize.enable", true),
@@ -296,8 +296,8 @@ static void run_failing(kl_lowering *l, const range *r, const kl_speculation *sp
   kl_go_on_in(l, none);
 }
 
-/* Lowers a row. The loop variable itself is the counter and has its own width, so that LLVM
- * recognizes accesses with it as an index as consecutive. */
+/* Lowers a row. The loop variable itself is the counter and keeps its width. LLVM then recognizes
+ * that accesses with this index are consecutive. */
 static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
   const kt_var *var = r->stmt->vars.items[r->rank - 1];
@@ -378,8 +378,8 @@ static void lower_line(kl_lowering *l, const range *r)
   kl_end_loop(l, &parts);
 }
 
-/* Lowers the rows of a part, which any thread can execute. The first and the last row can be
- * incomplete. */
+/* Lowers the rows of a part as plain loops over elements, which belong to no particular thread. The
+ * first and the last row can be incomplete. */
 static void lower_rows(kl_lowering *l, const range *r)
 {
   if (r->rank == 1) {

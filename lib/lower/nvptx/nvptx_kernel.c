@@ -76,8 +76,7 @@ static void describe_map(kl_lowering *l, unsigned index)
   kl_add_attribute(l, l->function, index, "readonly", 0);
 }
 
-/* Returns whether all of these facts are true for the array argument to which the parameter
- * belongs. */
+/* Returns whether the array argument to which the parameter belongs has all facts in `facts`. */
 static bool has_facts(const kl_lowering *l, const kl_planned_parameter *p, uint32_t facts)
 {
   return (l->c->request->signature->arguments[p->parameter.argument].facts & facts) == facts;

@@ -7,7 +7,7 @@
 #include "lower/nvptx/lower_nvptx.h"
 
 /* Sine and cosine of f32 with an error of at most 1.6 ULP. The libraries reduce large arguments by
- * a loop with local memory. ptxas needs more time for this code than for the rest of an
+ * a loop with local memory, and ptxas needs more time for this loop than for the rest of an
  * element-wise kernel. The reduction in this file takes only a few instructions.
  *
  * x = quarters * pi/2 + rest, with rest in [-pi/4, pi/4]; a polynomial then gives the sine or
@@ -121,8 +121,8 @@ static turn find_turn(kl_lowering *l, LLVMValueRef x)
 }
 
 /* Returns the sine. If `quarters` is odd, the sine is the cosine of the rest. The polynomials
- * minimize the maximum relative error. If the rest is a zero, adding 0 makes its product positive,
- * so that the sine of -0 is -0. */
+ * minimize the maximum relative error. If the rest is -0, its product with the square is -0, too;
+ * adding 0 makes the product +0, so that the sine of -0 is -0. */
 static LLVMValueRef sine(kl_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
 {
   LLVMValueRef is_odd = kl_icmp(l, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0));
