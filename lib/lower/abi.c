@@ -4,9 +4,9 @@
  * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
  * function that kjit_call_function calls has hidden parameters, which precede all others. If the
  * function may fail, the first hidden parameter is the address of a kj_failure_record. If the
- * result is an aggregate, the next one is its address. Such a function takes aggregate arguments by
- * address, and small floats as their bits. In other GPU functions, small floats and complex numbers
- * are passed and returned as in CUDA C++. */
+ * result is an aggregate, the next hidden parameter is the address of the result. Such a function
+ * takes aggregate arguments by address, and small floats as their bits. In other GPU functions,
+ * small floats and complex numbers are passed and returned as in CUDA C++. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -29,7 +29,7 @@ static bool is_cuda_complex(kl_lowering *l, kjit_type type)
 }
 
 /* Returns whether the type is an aggregate. Only functions that kjit_call_function calls have
- * arguments and results of such types, and they get them by address. */
+ * arguments or results of such types, which are passed by address. */
 static bool is_composed(kl_lowering *l, kjit_type type)
 {
   if (is_cuda_complex(l, type)) return false;

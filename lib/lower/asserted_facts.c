@@ -1,5 +1,5 @@
-/* In builds of kjit with assertions, this file adds assertions to CPU code: the code checks the
- * facts on which it relies while it runs. The passes derive these facts and pass them to the
+/* In builds of kjit with assertions, this file adds assertions to CPU code, which check at run time
+ * the facts on which the code relies. These are the facts that the passes derive and pass to the
  * optimizer: value ranges, relations between arguments, alignments, and conditions of checks that
  * were omitted. If a fact does not hold, the process stops with a message; otherwise the code could
  * compute a wrong result later. */
@@ -98,8 +98,9 @@ static const char *name_of(kl_lowering *l, uint32_t argument)
   return l->kernel->function->params.items[argument]->name;
 }
 
-/* Asserts the alignment of an argument. CPU code does not rely on the alignment. But the runtime
- * passes arguments to GPU kernels in the same way, and there a wrong alignment would fault. */
+/* Asserts the alignment of an argument. CPU code does not rely on the alignment. The assertion
+ * finds errors of the runtime, which passes arguments to GPU kernels in the same way: a GPU kernel
+ * would fault if the alignment were wrong. */
 static void assert_alignment(kl_lowering *l, uint32_t argument, LLVMValueRef start,
                              const kl_array_value *array)
 {

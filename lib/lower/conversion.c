@@ -119,11 +119,11 @@ static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef v
   return is_signed ? kl_select(l, is_negative, kl_fneg(l, result), result) : result;
 }
 
-/* Clamps a float that was converted from an integer before it is converted to f16. LLVM 22 assumes
- * that an integer with few significant bits is exact in f16, whatever its size. If the f16 is
- * extended again, LLVM drops both conversions: 2^31 would remain 2^31 instead of becoming infinity.
- * The clamping prevents LLVM from dropping the conversions. It does not change the result, because
- * the limits also become infinite in f16. */
+/* Clamps a float, which was converted from an integer, before its conversion to f16. LLVM 22
+ * assumes that an integer with few significant bits is exact in f16, whatever its size. If the f16
+ * is extended again, LLVM drops both conversions: 2^31 would remain 2^31 instead of becoming
+ * infinity. The clamping prevents LLVM from dropping the conversions. It does not change the
+ * result, because the limits also become infinite in f16. */
 static LLVMValueRef bound_for_half(kl_lowering *l, LLVMValueRef x)
 {
   const double bound = 131072;

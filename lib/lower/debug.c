@@ -6,8 +6,8 @@
  *
  * Variables (KJIT_DEBUG_FULL): the stack frame has memory for each variable, which only the
  * debugger reads; every assignment also writes the value to this memory. For a variable in a slot,
- * the debug information describes the address of the slot, which is set at the start of each
- * thread's iteration of a thread loop. */
+ * this memory holds the address of the current thread's slot. The code stores the address when a
+ * thread's iteration of a thread loop starts. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 

@@ -292,7 +292,7 @@ static bool is_empty(const kl_lowering *l, const uint64_t *set)
   return true;
 }
 
-/* Returns whether all loads of the body can be moved before it, and its only store after it. */
+/* Returns whether the body can be executed after all of its loads and before its only store. */
 static bool has_one_store_at_end(const scan *s, const kt_stmts *body)
 {
   for (size_t i = 0; i + 1 < body->count; i++)

@@ -348,8 +348,8 @@ static void set_new_shape(kl_lowering *l, const kt_expr *expr, uint32_t rank, kl
   }
 }
 
-/* Returns the dimension of the view that selects from dimension `source` of the array, or NULL if
- * this dimension has a single index and is not part of the view. */
+/* Returns the dimension of the view that selects from dimension `source` of the array. Returns NULL
+ * if the view selects a single index there, so that the view does not have this dimension. */
 static const kt_view_dimension *kept_dimension(const kt_expr *view, uint32_t rank, uint32_t source)
 {
   for (uint32_t d = 0; view->dimensions && d < rank; d++)

@@ -1,8 +1,8 @@
 /* Lowers while, for, and loops that other parts of lowering build.
  *
  * `for` visits the same values as Python's range for every first, stop and step, without overflow.
- * With a step of 1, the counter cannot overflow. With any other step it could, so the loop counts
- * down the remaining distance to its stop. */
+ * With a step of 1, the counter cannot overflow. With any other step it could overflow, so the loop
+ * counts down the distance that remains to its stop. */
 #include "lower/instruction.h"
 
 /* ---- loops in two versions (pass/loop_versions.c) ----

@@ -277,8 +277,8 @@ kl_grouping kl_choose_grouping(kl_lowering *l, const kt_stmt *stmt);
 
 /* ---- strided_range.c: grid_range and block_range over numbered threads ---- */
 
-/* Visits the elements of the statement's extents that belong to thread `rank` of `count` threads,
- * in any number of dimensions. rank and count have the same type: i64, or i32 if they are below
+/* Lowers a range with any number of dimensions: the code visits the elements that belong to thread
+ * `rank` of `count` threads. rank and count have the same type: i64, or i32 if they are below
  * 2^31. */
 void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count);

@@ -6,8 +6,8 @@
 #include "lower/instruction.h"
 #include "lower/debug.h"
 
-/* Limits, in expressions. If the inlined bodies exceed MOST_INLINED, only bodies of at most
- * SMALL_BODY, which is about the size of a call, and @inline functions are still inlined, up to
+/* Limits, in expressions. If the inlined code would exceed MOST_INLINED, kjit inlines only @inline
+ * functions and bodies of at most SMALL_BODY, which are not larger than a call, up to
  * MOST_SMALL_INLINED. This second limit is needed because nested calls can double the size at every
  * level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };

@@ -131,8 +131,9 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
     LLVMValueRef load = kl_load(l, kl_memory_type(l, type), pointer);
     LLVMSetAlignment(load, alignment);
     kl_annotate_load(l, load, object);
-    /* Another thread can write to the memory at the same time, or it can be uninitialized. Freezing
-     * ensures that a check and the access after it use the same value. */
+    /* The memory can be uninitialized, or another thread can write to it at the same time. Freezing
+     * ensures that a check of the loaded value and the access after the check use the same
+     * value. */
     bool is_frozen = l->c->module->has_guest;
     return kl_from_memory(l, type, is_frozen ? LLVMBuildFreeze(l->builder, load, "") : load);
   }

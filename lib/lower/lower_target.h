@@ -146,8 +146,8 @@ struct kl_lower_target {
   /* Builds code with which a thread leaves the kernel, also from within an LLVM function that the
    * kernel calls. The code ends the current basic block. */
   void (*leave_kernel)(kl_lowering *l);
-  /* Ends the current basic block for a `return` in the kernel itself. NULL means that it branches
-   * to the end of the kernel. */
+  /* Ends the current basic block for a `return` in the kernel itself. NULL means that a `return`
+   * branches to the end of the kernel. */
   void (*return_early)(kl_lowering *l);
   /* Like leave_kernel, for a thread whose launch was interrupted. It can be used at any point of
    * the code. NULL means that leave_kernel is used. */

@@ -1,4 +1,4 @@
-/* The state of the lowering of the typed kernel IR to LLVM IR, which all targets use, and the
+/* The state of lowering, which translates the typed kernel IR to LLVM IR for all targets, and the
  * representation of values. kl_lower_target contains everything that differs between targets.
  *
  * Representation of values: A scalar is an LLVM value of its register type. The register type is i1
@@ -171,8 +171,8 @@ struct kl_lowering {
   /* Number of surrounding loops that poll, and number of surrounding loops that contain warpgroup
    * products. */
   uint32_t polling_loops, product_loops;
-  /* For a loop that is lowered twice: whether its short version, which does not poll, is being
-   * lowered, and whether its long version, which polls, is being lowered. */
+  /* A loop that is lowered twice is being lowered (kl_polled_twice): its short version, which does
+   * not poll, or its long version, which polls. */
   bool is_short_version, is_long_version;
 
   /* The version of a loop that keeps its checks is being lowered. Most threads that run this

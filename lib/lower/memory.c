@@ -40,7 +40,7 @@ static void set_list(kl_lowering *l, LLVMValueRef instruction, const char *kind,
   if (count) kl_set_metadata(l, instruction, kind, LLVMMDNodeInContext2(l->context, items, count));
 }
 
-/* Collects the alias scopes of the arguments that are disjoint from the given argument, without
+/* Collects the alias scopes of the arguments that are disjoint from the given argument, except for
  * arguments that the kernel does not access. */
 static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef *items)
 {

@@ -6,8 +6,8 @@
  * backend can combine the loads, and the stores, of the copies. The copies must be independent,
  * which alias scopes tell LLVM. They are independent because every access is at the loop variable
  * itself in an aligned contiguous argument, and because any two arguments, of which at least one is
- * written, are either disjoint or the same array. Atomics can access any element of shared memory,
- * and of arguments that have these relations.
+ * written, are either disjoint or the same array. Atomics may access any element of shared memory,
+ * and any element of such arguments.
  *
  * Branches in a body, for example those of tanh, would separate the loads and the stores of the
  * copies. If such a body ends with its only store, all loads are executed before the first copy of
@@ -152,10 +152,10 @@ enum { IN_FLIGHT = 4 };
 
 /* Lowers the main part of a loop that only reads. Each thread has many iterations of such a loop,
  * so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of a warp are
- * adjacent. If the groups of a thread were a whole grid apart, they would use the same memory
- * channels for some numbers of threads, which measurements showed to be eight times slower. Groups
- * are a whole grid apart only if the number of threads is not a multiple of the warp size, so that
- * each group is visited once.
+ * adjacent. For some numbers of threads, groups that are a whole grid apart use the same memory
+ * channels, which was eight times slower in measurements. The groups of a thread are therefore a
+ * whole grid apart only if the number of threads is not a multiple of the warp size, because the
+ * order by warps would then visit some groups twice.
  *
  * The loop runs as long as there are enough groups for a round of the whole grid. Returns the first
  * remaining group. The bound is computed in 64 bits, because a round can have more than 2^32

@@ -47,8 +47,9 @@ LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type);
 /* Returns an LLVM type with the size that the type has in memory. The alignment of the LLVM type
  * can differ. */
 LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type);
-/* Return the alignment in bytes of a value in memory, and of each element of an array, which can be
- * part of a packed struct. */
+/* kl_type_alignment returns the alignment in bytes of a value in memory. kl_array_alignment returns
+ * the alignment of an array's elements, which can be less if the array is part of a packed
+ * struct. */
 uint32_t kl_type_alignment(kl_lowering *l, kjit_type type);
 uint32_t kl_array_alignment(kl_lowering *l, kjit_type array);
 /* Get and replace a component of a value in register form. Components are the items of tuples and

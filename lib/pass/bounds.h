@@ -67,7 +67,7 @@ kt_expr *kp_make_i64(kp_prover *p, kt_expr *e);
 /* Returns the bounds of a counter's last value in a loop from first to stop with a step other than
  * 1. first and stop must be exact. */
 kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step);
-/* Returns the bounds of an expression that follow from its kind and its operands, even if the
+/* Returns the bounds that follow from the kind and the operands of an expression, even if the
  * expression is invariant. */
 kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e);
 bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most);

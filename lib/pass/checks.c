@@ -57,8 +57,8 @@ static bool is_sliced(const marker *m, const kt_expr *view)
 
 static bool subscripts(const marker *m, const kt_expr *e)
 {
-  /* a prefetch may name an element that does not exist, for example that of the iteration after the
-   * last one */
+  /* a prefetch may name an element that does not exist, for example if the last iteration of a loop
+   * prefetches the element for a next iteration */
   if (e->kind == KJ_T_BUILTIN && e->type == KJIT_VOID && (e->builtin->flags & KJ_READS))
     return false;
   /* the size of the memory at a pointer is not known */

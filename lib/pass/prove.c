@@ -6,8 +6,8 @@
  * If both are valid indices in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons
  * at the start of the block can decide whether both are valid, the check is hoisted
  * (KJ_PROOF_BLOCK). On the CPU, the kernel is then compiled in two versions, with these checks and
- * without. A block for which all comparisons are true runs the version without them, which the
- * compiler can vectorize as if there were no checks.
+ * without. A block for which all comparisons are true runs the version without these checks, which
+ * the compiler can vectorize as if there were no checks.
  *
  * The proof ignores conditions in the kernel. For example, the threads of a block at the edge of an
  * array may stay inside of the array only because of a condition; such a block runs the version

@@ -20,11 +20,11 @@ typedef struct pass {
   const kj_signature *signature;
   kt_instance *instance;
   kp_launch_limits limits;
-  bool has_reshape;         /* some array is reshaped, so it can have any extents */
-  uint32_t *assignments;    /* number of assignments to each variable of the instance */
-  uint32_t *uses;           /* number of reads of each variable */
-  uint32_t *subscript_uses; /* number of reads of the variable that are used only in an array
-                             * index */
+  bool has_reshape;      /* some array is reshaped, so it can have any extents */
+  uint32_t *assignments; /* number of assignments to each variable of the instance */
+  uint32_t *uses;        /* number of reads of each variable */
+  /* number of reads of the variable whose value is used only in an array index */
+  uint32_t *subscript_uses;
   /* indexed by variable: the extents of an array variable that is assigned once */
   kt_interval **shapes;
 } pass;

@@ -230,7 +230,7 @@ static void optimize(kg_emission *e)
   kg_module_size size = simplify(e);
   settle_checked(e, HUGE_);
   bool vectorizes = size == KJ_SIZE_USUAL && !kg_has_long_block(e->module);
-  /* An untrusted kernel may have data races. A race only leads to wrong values in their own
+  /* An untrusted kernel may have data races. A race only leads to wrong values in the kernel's own
    * results, but an assertion that fails because of these values would end the process. So
    * untrusted kernels have no assertions. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;

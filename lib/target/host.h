@@ -25,7 +25,8 @@ typedef struct kg_host {
 
 void kg_destroy_jit(kg_jit *jit);
 
-/* host_parallel.c: call it before the vectorizer. If `asserts` is set, adds code to the loops that
+/* host_parallel.c: decides which of the proposed loops are parallel, and marks these loops for the
+ * vectorizer. Call it before the vectorizer. If `asserts` is set, adds code to the loops that
  * checks that their iterations are independent. Loops with such code are not vectorized. */
 void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 
@@ -41,8 +42,8 @@ bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
  * large output arrays; this version writes them with non-temporal stores. */
 void kg_stream_results(kl_lowering *l);
 
-/* host_products.c: call it after the passes. Rewrites the computation of the high bits of products
- * of 16-bit numbers, which LLVM's code generation translates incorrectly. */
+/* host_products.c: call it after the passes. Rewrites code that computes the high bits of products
+ * of 16-bit numbers, because LLVM's code generation translates such code incorrectly. */
 void kg_narrow_products(LLVMModuleRef module);
 
 #endif

@@ -215,8 +215,8 @@ static bool may_meet(const kg_loop_view *v, const kg_access *a, const kg_access 
          (a->at.constant < b->at.constant + b->size && b->at.constant < a->at.constant + a->size);
 }
 
-/* Finds the accesses that must not be part of a group, because the accesses of an iteration must
- * keep their order. */
+/* Finds the accesses that must keep their order within an iteration, and must therefore not be part
+ * of a group. */
 static void find_ordered(const kg_loop_view *v)
 {
   for (size_t i = 0; i < v->accesses.count; i++) {

@@ -233,9 +233,9 @@ static bool find_stores(streamer *s)
 
 /* ---- the test before the loop ---- */
 
-/* Computes the value that an instruction of the body has in its first iteration, or returns NULL.
- * The computation cannot fail, and the loop executes the same instructions anyway, because it has
- * at least one iteration. */
+/* Computes the value that an instruction of the body has in the first iteration. Returns NULL if
+ * this is too complicated. The computation cannot fail, and the loop executes the same instructions
+ * anyway, because it has at least one iteration. */
 static LLVMValueRef compute_first(streamer *s, LLVMValueRef value, uint32_t depth)
 {
   if (!is_in_body(s, value)) return value;

@@ -104,9 +104,9 @@ bool kg_is_dense(LLVMModuleRef module);
 /* Returns whether a basic block uses a value too often for the scheduler of CPU code. At each use,
  * the scheduler visits all earlier uses of the value, which would take most of the compile time. */
 bool kg_has_frequent_value(kj_arena *arena, LLVMModuleRef module);
-/* Returns whether a basic block has so many addresses at non-constant distances that the search for
- * addresses that differ by a multiple of a value would take most of the time. The search compares
- * each address with all earlier addresses. */
+/* Returns whether a basic block has too many addresses at non-constant distances for straight-line
+ * strength reduction. This pass searches for addresses that differ by a multiple of a value. It
+ * compares each address with all earlier addresses, which would take most of the compile time. */
 bool kg_has_many_addresses(LLVMModuleRef module);
 /* Returns whether a function has so many instructions that strength reduction and common
  * subexpression elimination in code generation would take most of the time. Strength reduction

@@ -281,11 +281,11 @@ static void run_after_inlining(nvptx_emission *own, bool has_externs, const char
   run(&own->e, has_externs ? kj_format(own->e.c->arena, "cgscc(inline),%s", pipeline) : pipeline);
 }
 
-/* Returns whether plain code saves compile time and is safe. Plain code does not move local arrays
- * to registers and does not optimize loops, so it saves no compile time in a kernel without loops.
- * It is not safe in two kinds of kernels: the accumulators of wgmma must be in registers; and the
- * blocks of a cooperative launch or of a cluster must be resident together, which more registers
- * for each thread could prevent. */
+/* Returns whether plain code saves compile time and is safe. Plain code saves compile time, because
+ * it does not optimize loops and does not move local arrays to registers. It saves no time in a
+ * kernel without loops. It is not safe in two kinds of kernels: the accumulators of wgmma must be
+ * in registers; and the blocks of a cooperative launch or of a cluster must be resident together,
+ * which more registers for each thread could prevent. */
 static bool saves_time(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;

@@ -145,9 +145,9 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   return kl_from_memory(l, expr->type, kl_bitcast(l, value, kl_memory_type(l, expr->type)));
 }
 
-/* Tests the alignment of an address. If the pointer comes from the global address space, the test
- * uses its address there, which is the same as in the generic address space: LLVM can then compute
- * the result from the alignment of the kernel's parameter. */
+/* Tests the alignment of an address. If the pointer was cast from the global address space, the
+ * test uses the pointer before the cast, whose address is the same. LLVM can then compute the
+ * result from the alignment of the kernel's parameter. */
 LLVMValueRef kl_lower_is_aligned(kl_lowering *l, const kt_expr *expr)
 {
   unsigned global = kl_address_space(l, KJ_SPACE_GLOBAL);

@@ -123,8 +123,9 @@ void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef fi
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop);
 /* Marks the memory accesses between the two calls as independent of the accesses in other
  * iterations of a loop over threads or lanes. kl_end_parallel returns the loop id for the loop's
- * metadata. This metadata contains a KJ_PARALLEL_PROPOSAL: it proposes that the loop is parallel,
- * with `id` as the id of its independent accesses (target/host_parallel.c). */
+ * metadata. This metadata contains a KJ_PARALLEL_PROPOSAL, which proposes that the loop is parallel
+ * and names `id`, the id that the independent accesses carry. target/host_parallel.c decides
+ * whether the loop is parallel. */
 #define KJ_PARALLEL_PROPOSAL "kjit.parallel"
 typedef struct kl_parallel {
   LLVMMetadataRef outer, id;
@@ -198,8 +199,8 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt);
 LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
-/* Keeps the declarations of vector functions, which only attributes of scalar calls name, so that
- * LLVM does not remove them. */
+/* Prevents LLVM from removing the declarations of vector functions, whose names occur only in
+ * attributes of scalar calls. */
 void kl_finish_cpu_math(kl_lowering *l);
 /* Gives the functions of the C library their real names. Must be called after optimization. If a
  * vectorized loop calls a vector variant of a function, changes the remainder loop so that it calls

@@ -36,8 +36,8 @@ LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LL
 static LLVMValueRef zero32(kl_lowering *l) { return kl_const32(l, 0); }
 static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 
-/* Begins a branch: only a call of the kernel function with an active thread executes the code after
- * it. end_if_any moves the builder to code that all calls execute. */
+/* Begins code that a call of the kernel function executes only if one of the call's threads is
+ * active. end_if_any ends this code. */
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
@@ -132,9 +132,9 @@ static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
   return kl_and(l, kl_zext(l, operand, l->i64), kl_const64(l, 1));
 }
 
-/* Builds the wait of a lane. A test of the phase also lets other fibers run, although it does not
- * wait. Otherwise a fiber that tests the phase in a loop would keep other fibers from completing
- * the phase. */
+/* Builds the code by which a lane waits for a phase, or tests it. A test also lets other fibers
+ * run, although it does not wait. Otherwise a fiber that tests the phase in a loop would keep other
+ * fibers from completing the phase. */
 static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
   const kt_expr *e = stmt->value;

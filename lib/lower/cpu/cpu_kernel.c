@@ -268,9 +268,9 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   }
 }
 
-/* Returns how many leading coordinates of the block must be computed: those that the body uses, and
- * the coordinates before them, whose carries they need. For debuggers, all coordinates are
- * computed. */
+/* Returns the number of the block's coordinates that must be computed, starting with x: the
+ * coordinates that the body uses, and all coordinates before these, because of the carries. For
+ * debuggers, all coordinates are computed. */
 static int count_used_coordinates(kl_lowering *l)
 {
   int count = 3;
@@ -374,8 +374,8 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   kl_watch_start_of_block(l);
 }
 
-/* Interruptible code polls once for each block. If the block's hoisted checks cannot fail, the code
- * calls the version of the kernel without these checks. */
+/* Begins the code for a block. Interruptible code polls here, once for each block. If the block's
+ * hoisted checks cannot fail, the code calls the version of the kernel without these checks. */
 void kl_cpu_begin_block(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);

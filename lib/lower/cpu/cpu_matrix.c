@@ -40,9 +40,8 @@ static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
   return kl_fpext(l, kl_bitcast(l, moved, l->f16), l->f32);
 }
 
-/* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is less than
- * that of f16 by
- * 8. Its NaN has all bits below the sign set. */
+/* Converts an FP8 byte. e5m2 is the upper half of an f16. The exponent bias of e4m3 is 7 instead of
+ * 15, and the NaN of e4m3 has all bits below the sign set. */
 static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
   LLVMValueRef wide = kl_zext(l, byte, l->i16);

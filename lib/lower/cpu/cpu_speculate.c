@@ -10,9 +10,10 @@
  * the meantime, as other threads of a GPU would have executed them.
  *
  * The program must never observe a value that is computed from a quotient with a zero divisor. So
- * these values must not determine the address of a load or the number of iterations of a loop:
- * values computed from quotients, values that are loaded after a store that may have been skipped,
- * and values that a later iteration reads from variables or thread-local arrays. */
+ * the following values, which may be computed from such a quotient, must not determine the address
+ * of a load or the number of iterations of a loop: values computed from quotients, values that are
+ * loaded after a store that may have been skipped, and values that a later iteration reads from
+ * variables or thread-local arrays. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
@@ -87,7 +88,7 @@ static bool is_carried(const scan *s, const kt_expr *e)
 }
 
 /* Returns whether the value may depend on a quotient. The variables of a called func are not
- * tracked: all of them count if the scan has already met a check. */
+ * tracked: if the scan has already met a check, each of them may depend on a quotient. */
 static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
   if (!e) return false;

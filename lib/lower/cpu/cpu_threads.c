@@ -6,9 +6,9 @@
  * is vectorized, and between two barriers no thread may read memory that another thread writes.
  *
  * Accesses that are known to be independent of other iterations carry the id of a parallel loop
- * (kl_annotate_access). Other accesses have no such id: accesses to the local arrays of a single
- * region, and to shared memory that atomics change by plain loads and stores, because iterations
- * share this memory. Lowering only proposes that the loop is parallel; target/host_parallel.c
+ * (kl_annotate_access). Two kinds of accesses have no such id, because iterations share the memory:
+ * accesses to the local arrays of a single region, and the plain loads and stores by which atomics
+ * access shared memory. Lowering only proposes that the loop is parallel; target/host_parallel.c
  * decides this. */
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
@@ -238,10 +238,11 @@ static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRe
                       (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
 }
 
-/* Computes the range of elements that the block processes. If a call joins its blocks, the range
- * covers all these blocks, whose own ranges are adjacent. Large ranges start at multiples of 64
- * elements, so that no two worker threads write to the same cache line. There can be up to 2^63 - 1
- * elements, so rounded numbers and sums are computed as unsigned numbers. */
+/* Computes the range of elements that the block processes. If a call processes its blocks together
+ * (joins_blocks), the range covers all of them, because their ranges are adjacent. Large ranges
+ * start at multiples of 64 elements, so that no two worker threads write to the same cache line.
+ * There can be up to 2^63 - 1 elements, so rounded numbers and sums are computed as unsigned
+ * numbers. */
 static void find_piece(kl_lowering *l, range *r)
 {
   const kl_cpu_state *s = kl_cpu(l);
@@ -284,8 +285,8 @@ static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
   }
 }
 
-/* Runs the first failing iteration again with its checks. It fails, so this code does not
- * return. */
+/* Runs the first failing iteration again with its checks. A check of this iteration then fails, so
+ * the code after it is not reached. */
 static void run_failing(kl_lowering *l, const range *r, const kl_speculation *speculation)
 {
   LLVMValueRef has_any, first = kl_find_failing(l, speculation, &has_any);

@@ -13,8 +13,8 @@ static LLVMValueRef copy_effect(kl_lowering *l, const char *text, const char *co
   return NULL;
 }
 
-/* Returns the size in bytes of the elements that precede `valid`, which is clamped to the range
- * from 0 to the number of elements. */
+/* Returns the size in bytes of the valid elements. Their number, an operand of the copy, is clamped
+ * to the range from 0 to the number of elements. */
 static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t size)
 {
   LLVMValueRef valid = kl_lower_expr(l, expr->args.items[1]),

@@ -78,9 +78,9 @@ LLVMValueRef kl_nvptx_activemask(kl_lowering *l)
   return call(l, "llvm.nvvm.activemask", NULL, 0);
 }
 
-/* Atomics are inline assembly if LLVM emits an unsuitable instruction: its atomicrmw always has
- * device scope, and its 16-bit cmpxchg becomes a loop of 32-bit cmpxchg that begins with a plain
- * load. */
+/* Atomics are inline assembly if LLVM would emit unsuitable instructions: for LLVM's atomicrmw,
+ * instructions with device scope, and for a 16-bit cmpxchg, a loop of 32-bit compare-and-swaps that
+ * begins with a plain load. */
 
 static const char *const scopes[] = {
   [KJ_SCOPE_DEVICE] = "gpu", [KJ_SCOPE_BLOCK] = "cta", [KJ_SCOPE_SYSTEM] = "sys"
@@ -109,9 +109,9 @@ static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type,
                       args, count);
 }
 
-/* The suffixes of PTX instructions for one type: of instructions on bits, of instructions on
- * numbers, and of instructions that compare numbers (min, max). NULL means that there is no such
- * instruction. */
+/* The suffixes of PTX instructions for one element type: for instructions on bits, for instructions
+ * on numbers, and for instructions that compare numbers (min, max). NULL means that there is no
+ * such instruction. */
 typedef struct atomic_types {
   const char *bits, *number, *order;
   char constraint;
@@ -165,9 +165,9 @@ LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValue
   return build_atom(l, "cas", "b16", 'h', scope, (LLVMValueRef[]){ pointer, expected, desired }, 3);
 }
 
-/* Loads and stores of 16 bytes. LLVM cannot be used here: it implements such a load by a
- * compare-and-swap, which also writes, and the store by an exchange, and it does so only for sm_90
- * and later. A seq_cst access is preceded by a fence, like LLVM's 64-bit accesses. */
+/* Loads and stores of 16 bytes. They are inline assembly, because LLVM implements such a load by a
+ * compare-and-swap, which also writes, and such a store by an exchange. LLVM supports both only for
+ * sm_90 and later. A seq_cst access is preceded by a fence, like LLVM's 64-bit accesses. */
 
 static const char *begin_wide(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                               const char *ordered)
