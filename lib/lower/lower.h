@@ -129,8 +129,8 @@ typedef struct kl_polled_twice {
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
 unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop);
 void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
-/* count is the maximum number of iterations. The computation of count may overflow only if the loop
- * has no iterations. */
+/* Begins the short version if the loop has few iterations. count is the maximum number of
+ * iterations. The computation of count may overflow only if the loop has no iterations. */
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);

@@ -215,8 +215,8 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
                              kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
 }
 
-/* Let k be the exponent with which 2^k scales the larger part of z to [2^(to - 1), 2^to). Returns
- * k, or 0 if the larger part is infinite or NaN. */
+/* Returns the exponent k for which 2^k times the larger part of z is in [2^(to - 1), 2^to). Returns
+ * 0 if the larger part is infinite or NaN. */
 static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value z, int to)
 {
   LLVMValueRef largest =

@@ -23,7 +23,7 @@ typedef struct range {
   const kt_stmt *stmt;
   LLVMTypeRef type;         /* type of the counters */
   LLVMValueRef rank, count; /* of the counters' type */
-  /* the extents in this type, evaluated once; they are not negative */
+  /* the extents, in the counters' type, evaluated once; they are not negative */
   LLVMValueRef extents[KJ_MAX_RANK];
   LLVMMetadataRef id;
 } range;

@@ -269,8 +269,8 @@ LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exp
 
 LLVMValueRef kl_value_bits(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_value_of_bits(kl_lowering *l, kjit_type type, LLVMValueRef bits);
-/* Split such an integer into i32 words, the lowest first, and join the words. The missing high bits
- * of the last word are 0. */
+/* Count the i32 words of such an integer, return one of its words, and join words to an integer.
+ * Word 0 is the lowest. The missing high bits of the last word are 0. */
 uint32_t kl_count_words(LLVMTypeRef type);
 LLVMValueRef kl_get_word(kl_lowering *l, LLVMValueRef bits, uint32_t index);
 LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const *words,

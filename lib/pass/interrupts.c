@@ -202,11 +202,12 @@ static cost measure_list(const marker *m, const kt_stmts *list)
 
 /* ---- the pass ---- */
 
-/* Recursive functions poll on entry, because their depth is bounded, but the number of calls can be
- * exponential. In a chain of functions, each of which calls the next one twice, the number of calls
- * is exponential, too. So a function also polls on entry if its estimated cost exceeds BUDGET. On a
- * GPU every call of a polling function counts as CALL_COST, because the called function starts with
- * a new counter and may never poll if its loops are short. */
+/* Decides whether a function polls on entry. Recursive functions do: their depth is bounded, but
+ * the number of calls can be exponential. In a chain of functions, each of which calls the next one
+ * twice, the number of calls is exponential, too. So a function also polls on entry if its
+ * estimated cost exceeds BUDGET. On a GPU every call of a polling function counts as CALL_COST,
+ * because the called function starts with a new counter and may never poll if its loops are
+ * short. */
 static void mark_entry(const marker *m, kt_instance *instance)
 {
   cost *of = &m->of[instance->id];

@@ -237,8 +237,8 @@ void kp_build_joint_list(kp_simt_builder *b, const kt_stmts *list,
 
 typedef struct kp_inliner {
   kp_simt *s;
-  /* indexed by instance id: the instance, or a function that it calls, synchronizes or contains a
-   * range */
+  /* indexed by instance id: whether the instance, or a function that it calls, synchronizes or
+   * contains a range */
   bool *is_joint;
   /* indexed by instance id and variable: shared and const arrays, which all calls of an instance
    * share */

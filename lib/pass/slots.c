@@ -375,7 +375,8 @@ static bool is_threadless(const kt_compilation *c, kt_stmt *stmt)
 
 static void finish_list(remaking *at, kt_stmts *list);
 
-/* Completes a statement. Returns whether the statement still has an effect. */
+/* Completes a statement: adds the lets that each region in it computes again, and marks short loops
+ * for unrolling. Returns whether the statement still has an effect. */
 static bool finish_stmt(remaking *at, kt_stmt *stmt)
 {
   bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;

@@ -249,10 +249,10 @@ static void optimize(kg_emission *e)
   kg_report_frames(e->context, e->module);
 }
 
-/* Plain code needs at most a third of the compile time: loops are not optimized or vectorized, and
- * code generation selects instructions block by block and keeps values on the stack between blocks.
- * Plain code saves no time for a module of KJ_SIZE_LARGE or more, because such a module is always
- * compiled in this way. */
+/* Returns whether plain code saves compile time. Plain code needs at most a third of the compile
+ * time: loops are not optimized or vectorized, and code generation selects instructions block by
+ * block and keeps values on the stack between blocks. Plain code saves no time for a module of
+ * KJ_SIZE_LARGE or more, because such a module is always compiled in this way. */
 static bool saves_time(const kg_emission *e) { return kg_measure_emission(e) < KJ_SIZE_LARGE; }
 
 static void optimize_little(kg_emission *e)

@@ -30,20 +30,20 @@ void kg_destroy_jit(kg_jit *jit);
  * checks that their iterations are independent. Loops with such code are not vectorized. */
 void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 
-/* host_wrapping.c: call it before the vectorizer, which handles counters of few bits
- * incorrectly. */
+/* host_wrapping.c: hides counters of few bits from the vectorizer, which handles such counters
+ * incorrectly. Call it before the vectorizer. */
 void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);
 
 /* host_paths.c: returns whether the vectorizer would take exponential time for some loop of the
  * module. */
 bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
 
-/* host_streams.c: call it after the vectorizer. Adds a second version to each loop that writes
- * large output arrays; this version writes them with non-temporal stores. */
+/* host_streams.c: adds a second version to each loop that writes large output arrays. The second
+ * version writes the arrays with non-temporal stores. Call it after the vectorizer. */
 void kg_stream_results(kl_lowering *l);
 
-/* host_products.c: call it after the passes. Rewrites code that computes the high bits of products
- * of 16-bit numbers, because LLVM's code generation translates such code incorrectly. */
+/* host_products.c: rewrites code that computes the high bits of products of 16-bit numbers, because
+ * LLVM's code generation translates such code incorrectly. Call it after the passes. */
 void kg_narrow_products(LLVMModuleRef module);
 
 #endif

@@ -54,8 +54,7 @@ static bool collect_blocks(kg_loop_view *v)
 typedef struct block_order {
   char *states; /* indexed like kg_loop_view.blocks */
   LLVMBasicBlockRef *blocks;
-  size_t first; /* index of the first block that is in order; the blocks before it are still
-                 * missing */
+  size_t first; /* the blocks from this index on are in order; the list is filled from its end */
 } block_order;
 enum { IS_NEW, IS_OPEN, IS_DONE };
 

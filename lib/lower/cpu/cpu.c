@@ -53,7 +53,7 @@ static void context_numbers(kl_cpu_state *s, LLVMValueRef **numbers)
 LLVMValueRef kl_cpu_thread_context(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
-  /* a function passes its own context to its callees, because they need the same values */
+  /* a function passes its own context to its callees, because the callees need the same values */
   if (s->context) return s->context;
   LLVMValueRef context = kl_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
@@ -100,7 +100,7 @@ void kl_cpu_leave_kernel(kl_lowering *l)
   l->frame = inner;
 }
 
-/* Leaves the code of an interrupted launch; the call does not return. */
+/* Ends the code of an interrupted launch: calls a function of the runtime that does not return. */
 static void leave_interrupted(kl_lowering *l)
 {
   static const char *const attributes[] = { "noreturn", "nounwind", "cold" };
@@ -256,7 +256,8 @@ static void fence(kl_lowering *l, ki_memory_scope scope)
     LLVMBuildFence(kl_next(l), LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
-/* Without 16-byte atomic instructions, LLVM would call library functions. */
+/* Returns whether the processor has 16-byte atomic instructions. Without them, LLVM would call
+ * library functions. */
 static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_wide_atomics; }
 static bool has_unsigned_conversion(kl_lowering *l) { return kl_cpu(l)->features->has_avx512; }
 

@@ -252,7 +252,8 @@ static LLVMValueRef step(kl_lowering *l, LLVMValueRef pointer, uint64_t bytes)
   return bytes ? kl_inbounds_gep(l, l->i8, pointer, &at, 1) : pointer;
 }
 
-/* Copies element by element, because invalid elements must not be read. */
+/* Lowers cp_async. Copies element by element, because the elements that are not valid must not be
+ * read. */
 LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.items[0]->kind == KJ_T_CONST);

@@ -40,7 +40,7 @@ LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args
 /* Returns an address in shared memory as PTX represents it, an i32. */
 LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 
-/* nvptx_copy.c, nvptx_group.c, nvptx_matrix.c */
+/* the lowering functions of the families, in nvptx_copy.c, nvptx_group.c and nvptx_matrix.c */
 #define F(family) LLVMValueRef kl_nvptx_##family(kl_lowering *l, const kt_expr *expr);
 #include "lower/families.def"
 #undef F

@@ -202,11 +202,11 @@ static void sync_grid(kl_lowering *l, kj_location location)
 
 /* ---- C functions ---- */
 
-/* A C function is called from a kernel that kjit has not compiled and that can use the word as
- * well. The function therefore follows the protocol of CUDA's headers, in which the first thread of
- * each block acts for the block. Each block adds 1, except that the first block adds the number
- * that makes the sum 2^31. When all blocks have arrived, the top bit has changed and the word is
- * ready for the next round. */
+/* Synchronizes the grid in a C function. Its caller is a kernel that kjit has not compiled, and
+ * this kernel can use the word as well. The C function therefore follows the protocol of CUDA's
+ * headers, in which the first thread of each block acts for the block. Each block adds 1, except
+ * that the first block adds the number that makes the sum 2^31. When all blocks have arrived, the
+ * top bit has changed and the word is ready for the next round. */
 static void sync_grid_of_others(kl_lowering *l, kj_location location)
 {
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");

@@ -216,7 +216,7 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
 {
   KJ_ASSERT(count >= 1);
   const ki_math *math = &ki_math_table[id];
-  /* the type of the first argument may be an integer */
+  /* the first argument may be an integer */
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32;
   bool is_libdevice = has_libdevice(l);
   state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
