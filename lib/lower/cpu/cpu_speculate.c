@@ -131,7 +131,8 @@ static void scan_call(scan *s, const kt_expr *call)
     return;
   }
   bool had_store = s->has_store;
-  /* parameters of the called func may depend on a quotient */
+  /* an argument that depends on a quotient counts like a check: the func's variables may then
+   * depend on a quotient */
   s->has_check |= is_any_of_quotient(s, call);
   s->depth++;
   scan_stmts(s, &call->instance->body);
