@@ -264,7 +264,8 @@ static void refuse(const char *text, kjit_status expected, const char *message)
 
 static void test_refused(void)
 {
-  refuse("s + 1", KJIT_ERROR_TYPE, "`+` cannot be applied to a column of texts and an integer literal");
+  refuse("s + 1", KJIT_ERROR_TYPE,
+         "`+` cannot be applied to a column of texts and an integer literal");
   refuse("s == 1", KJIT_ERROR_TYPE, "texts can only be compared with texts");
   refuse("where(x > 1, s, 1)", KJIT_ERROR_TYPE, "argument 2 of `where` is a column of texts");
   refuse("where(x > 1, 'a', x)", KJIT_ERROR_TYPE, "a text can be combined only with");
