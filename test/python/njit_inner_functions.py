@@ -184,6 +184,13 @@ def whole_arrays(a, s):
     a[:] = centred(decayed(a))
 
 
+def comprehensions(a, s):
+    def scaled(x):
+        return x * s
+
+    a[:] = np.array([scaled(v) + (lambda y: y * v)(2.0) for v in a])
+
+
 def recomputed(a, s):
     def total(v):
         t = 0.0
@@ -250,7 +257,7 @@ with tempfile.TemporaryDirectory() as folder:
     for function in (constants, scalars, branches, nested, loops, other_array, later, of_nothing, values, lambdas, tuples, recomputed):
         check_function(function, folder, numba.njit)
         check_kernel(function)
-    for function in (arguments, whole_arrays):
+    for function in (arguments, whole_arrays, comprehensions):
         check_function(function, folder, numba.njit)
     check_function(defaults, folder, in_python)
 
@@ -330,6 +337,17 @@ def decorated(a):
     return np.sort(a) * f(a[0])
 
 
+def assigns_outside(a):
+    k = 0.0
+
+    def add(x):
+        nonlocal k
+        k += x
+
+    add(2.0)
+    return np.sort(a) * k
+
+
 def open_default(a):
     def f(x, y=a[1]):
         return x + y
@@ -342,6 +360,7 @@ for function, text in (
     (carries_lambda, "the lambda reads `a` of the function around it, so it can only be called here"),
     (carries, "`times` reads `k` of the function around it, so it can only be called here"),
     (decorated, "a kernel cannot define this function"),
+    (assigns_outside, "nonlocal k"),
     (open_default, "a default of a function that is defined in a function must be a constant"),
 ):
     try:

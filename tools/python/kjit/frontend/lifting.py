@@ -7,7 +7,7 @@ be called, because a value cannot carry them along.
 
 import ast
 
-from . import closures, static
+from . import closures, static, words
 from . import source as sources
 from .scope import copied
 
@@ -70,6 +70,18 @@ def _definition(name, function):
         body = [ast.copy_location(ast.Return(made.body), made.body)]
         made = ast.copy_location(ast.FunctionDef(name=name, args=made.args, body=body, decorator_list=[], returns=None), made)
     return made
+
+
+def _of_comprehensions(node):
+    """Returns the variables of the comprehensions around each lambda, by the place of the lambda."""
+    found = {}
+    for outer in ast.walk(node):
+        targets = [generator.target for generator in getattr(outer, "generators", ())]
+        names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        for inner in ast.walk(outer) if names else ():
+            if isinstance(inner, ast.Lambda):
+                found[_place(inner)] = found.get(_place(inner), set()) | names
+    return found
 
 
 def _reads(found):
@@ -170,9 +182,13 @@ def lifted(node, python, known, names, wrap):
     found = _find(node, parameters)
     if not found:
         return None
+    for inner in (n for function in found.values() for n in ast.walk(function)):
+        if isinstance(inner, ast.Nonlocal):
+            raise source.error(inner, words.INSTEAD["Nonlocal"])
     stored = {n.id for n in _walk_own(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     reads, variables = _reads(found), (stored | set(parameters)) - set(found)
-    captured = {name: sorted(read & variables) for name, read in reads.items()}
+    around = _of_comprehensions(node)
+    captured = {name: sorted(read & (variables | around.get(_place(found[name]), set()))) for name, read in reads.items()}
     rewriter = _Rewriter(found, captured, source)
     free = [name for name in known if name not in found and name not in stored and name not in parameters]
     module = _module(found, free, captured, rewriter)
