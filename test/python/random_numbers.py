@@ -208,7 +208,7 @@ def check_refusals():
     large = np.array([2**63 + 5, 3], "u8")
     refuses(ValueError, "an element of low is at least", lambda: rng.integers(large, np.array([2**63 + 5, 9], "u8"), dtype="uint64"))
     refuses(ValueError, "an element of low is more than", lambda: rng.integers(large, [7, 9], dtype="uint64", endpoint=True))
-    refuses(ValueError, "of an element ascend", lambda: rng.triangular([0, 0], [1, 3], [2, 2]))
+    refuses(ValueError, "of each element must ascend", lambda: rng.triangular([0, 0], [1, 3], [2, 2]))
     refuses(ValueError, "an element of nsample is more", lambda: rng.hypergeometric([3, 3], 4, [7, 8]))
     refuses(ValueError, "5 elements without replacement are more than the 3", lambda: rng.choice(3, 5, replace=False))
     refuses(ValueError, "the sum 1", lambda: rng.choice(2, 1, p=[0.5, 0.6]))
