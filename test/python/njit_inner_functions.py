@@ -194,6 +194,26 @@ def comprehensions(a, s):
     a[:] = np.array([scaled(v) + (lambda y: y * v)(2.0) for v in a])
 
 
+def hidden_names(a, s):
+    k = s + 1.0
+
+    def scaled(x):
+        return x * k
+
+    def apply(scaled, x):
+        return scaled(x) + 1
+
+    def twice(x):
+        return 2 * x
+
+    def of_local(x):
+        scaled = x + 1
+        return scaled * 2
+
+    for i in range(4):
+        a[i] = apply(twice, scaled(a[i])) + of_local(a[i]) + (lambda twice: twice + k)(1.5)
+
+
 def recomputed(a, s):
     def total(v):
         t = 0.0
@@ -260,7 +280,7 @@ with tempfile.TemporaryDirectory() as folder:
     for function in (constants, scalars, branches, nested, loops, other_array, later, of_nothing, values, lambdas, tuples, recomputed):
         check_function(function, folder, numba.njit)
         check_kernel(function)
-    for function in (arguments, whole_arrays, comprehensions):
+    for function in (arguments, whole_arrays, comprehensions, hidden_names):
         check_function(function, folder, numba.njit)
     check_function(defaults, folder, in_python)
 

@@ -1,8 +1,8 @@
 """Makes functions of their own of the inner functions in a function of njit that Python runs in part.
 
 A variable of the outer function that an inner function reads becomes a parameter of the new function, before its own parameters. Each call
-passes the variable's current value, which is the value that Python's inner function would read. An inner function that reads such variables can only
-be called, because a value cannot carry them along.
+passes the variable's current value, which is the value that Python's inner function would read. An inner function that reads such
+variables can only be called, because a value cannot carry them along.
 """
 
 import ast
@@ -41,25 +41,36 @@ def _is_named(statement):
     return is_of_lambda and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
 
 
-def _place(function):
-    return function.lineno, function.col_offset
+def _stored(nodes):
+    return [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+
+
+def _bound(function):
+    """Returns the names of a function's parameters and variables."""
+    names = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    if isinstance(function, ast.Lambda):
+        return names
+    nodes = [*_walk_own(function)]
+    return names.union(_stored(nodes), (n.name for n in nodes if isinstance(n, ast.FunctionDef)))
 
 
 def _find(node, parameters):
-    """Returns the inner functions and lambdas by name, without functions whose name is bound in another way as well. A lambda without a name of
-    its own gets a name."""
+    """Returns the inner functions and lambdas by name, without functions whose name is bound in another way as well. A lambda without a name
+    of its own gets a name."""
     nodes = [*_walk_own(node)]
-    found, bound = {}, [*parameters]
-    bound += [n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
-    bound += [n.name for n in nodes if isinstance(n, ast.FunctionDef)]
+    found, bound = {}, [*parameters, *_stored(nodes)]
+    for inner in nodes:
+        bound += _stored(ast.walk(inner.target)) if isinstance(inner, ast.comprehension) else ()
+        bound += [inner.name] if isinstance(inner, ast.FunctionDef) else ()
     for inner in nodes:
         if isinstance(inner, ast.FunctionDef) and not inner.decorator_list and bound.count(inner.name) == 1:
             found[inner.name] = inner
         elif _is_named(inner) and bound.count(inner.targets[0].id) == 1:
             found[inner.targets[0].id] = inner.value
+    named = {id(function) for function in found.values()}
     for inner in nodes:
-        if isinstance(inner, ast.Lambda) and inner not in found.values():
-            found[f"lambda_{inner.lineno}_{inner.col_offset}"] = inner
+        if isinstance(inner, ast.Lambda) and id(inner) not in named:
+            found[f"lambda_{len(found)}_{inner.lineno}"] = inner
     return found
 
 
@@ -73,14 +84,14 @@ def _definition(name, function):
 
 
 def _of_comprehensions(node):
-    """Returns the variables of the comprehensions around each lambda, by the place of the lambda."""
+    """Returns the variables of the comprehensions around each lambda, by the id of the lambda."""
     found = {}
     for outer in ast.walk(node):
         targets = [generator.target for generator in getattr(outer, "generators", ())]
-        names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        names = {name for target in targets for name in _stored(ast.walk(target))}
         for inner in ast.walk(outer) if names else ():
             if isinstance(inner, ast.Lambda):
-                found[_place(inner)] = found.get(_place(inner), set()) | names
+                found[id(inner)] = found.get(id(inner), set()) | names
     return found
 
 
@@ -94,25 +105,36 @@ def _reads(found):
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Removes the definitions of inner functions, and passes their captured variables in each call. lambdas: the names of the new functions
-    by the place of the lambda."""
+    """Removes the definitions of inner functions, and passes their captured variables in each call. names: the names of the new functions
+    by the id of the inner function. hidden: the names that have another meaning at the present node."""
 
     def __init__(self, found, captured, source):
-        self.captured, self.source = captured, source
-        self.lambdas = {_place(function): name for name, function in found.items() if isinstance(function, ast.Lambda)}
+        self.captured, self.source, self.hidden = captured, source, set()
+        self.names = {id(function): name for name, function in found.items()}
+
+    def inside(self, function, nodes):
+        """Returns the nodes of a function's body after the visit."""
+        before, self.hidden = self.hidden, self.hidden | _bound(function)
+        visited = [self.visit(node) for node in nodes]
+        self.hidden = before
+        return visited
 
     def visit_FunctionDef(self, node):
-        return ast.copy_location(ast.Pass(), node) if node.name in self.captured else self.generic_visit(node)
+        if id(node) in self.names:
+            return ast.copy_location(ast.Pass(), node)
+        node.body = self.inside(node, node.body)
+        return node
 
     def visit_Assign(self, node):
-        is_removed = _is_named(node) and self.lambdas.get(_place(node.value)) == node.targets[0].id
+        is_removed = _is_named(node) and self.names.get(id(node.value)) == node.targets[0].id
         return ast.copy_location(ast.Pass(), node) if is_removed else self.generic_visit(node)
 
     def name_of(self, node):
         """Returns the name of the new function to which an expression refers, or None."""
         if isinstance(node, ast.Lambda):
-            return self.lambdas.get(_place(node))
-        return node.id if isinstance(node, ast.Name) and node.id in self.captured else None
+            return self.names.get(id(node))
+        is_name = isinstance(node, ast.Name) and node.id not in self.hidden
+        return node.id if is_name and node.id in self.captured else None
 
     def visit_Call(self, node):
         name = self.name_of(node.func)
@@ -133,7 +155,9 @@ class _Rewriter(ast.NodeTransformer):
         """Returns the node for an expression that is not called. what: its name in messages."""
         name = self.name_of(node)
         if name is None:
-            return node if isinstance(node, ast.Name) else self.generic_visit(node)
+            if isinstance(node, ast.Lambda):
+                node.body = self.inside(node, [node.body])[0]
+            return node
         if self.captured[name]:
             names = ", ".join(f"`{name}`" for name in self.captured[name])
             raise self.source.error(
@@ -155,7 +179,7 @@ def _module(found, free, captured, rewriter):
     definitions = []
     for name, function in found.items():
         made = _definition(name, function)
-        made.body = [rewriter.visit(statement) for statement in made.body]
+        made.body = rewriter.inside(made, made.body)
         made.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in made.args.defaults]
         made.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in made.args.kw_defaults]
         first = [ast.copy_location(ast.arg(n), function) for n in captured[name]]
@@ -177,18 +201,18 @@ def lifted(node, python, known, names, wrap):
     names: the static.Names of the outer function
     wrap: makes a function of njit of a Python function
     """
-    arguments, source = node.args, sources.of(python)
-    parameters = [a.arg for a in ast.walk(arguments) if isinstance(a, ast.arg)]
+    node, source = copied(node), sources.of(python)
+    parameters = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
     found = _find(node, parameters)
     if not found:
         return None
     for inner in (n for function in found.values() for n in ast.walk(function)):
         if isinstance(inner, ast.Nonlocal):
             raise source.error(inner, words.INSTEAD["Nonlocal"])
-    stored = {n.id for n in _walk_own(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    stored = set(_stored(_walk_own(node)))
     reads, variables = _reads(found), (stored | set(parameters)) - set(found)
     around = _of_comprehensions(node)
-    captured = {name: sorted(read & (variables | around.get(_place(found[name]), set()))) for name, read in reads.items()}
+    captured = {name: sorted(read & (variables | around.get(id(found[name]), set()))) for name, read in reads.items()}
     rewriter = _Rewriter(found, captured, source)
     free = [name for name in known if name not in found and name not in stored and name not in parameters]
     module = _module(found, free, captured, rewriter)
@@ -209,6 +233,5 @@ def lifted(node, python, known, names, wrap):
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if name in functions:
                 cell.cell_contents = functions[name]
-    body = [rewriter.visit(statement) for statement in copied(node.body)]
-    fields = {**dict(ast.iter_fields(node)), "body": body}
-    return Lifted(ast.copy_location(type(node)(**fields), node), functions)
+    node.body = [rewriter.visit(statement) for statement in node.body]
+    return Lifted(node, functions)
