@@ -31,7 +31,7 @@ bool ka_is_captured(const kjit_stream *stream);
 /* ---- operand.c ---- */
 
 /* Maximum number of groups of axes. A group consists of consecutive axes of an operand. A kernel
- * has one linear index for each group, which numbers the elements along the axes of the group. */
+ * has one linear index for each group, which numbers the elements along the group's axes. */
 enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
@@ -179,7 +179,7 @@ typedef struct ka_function_name {
 typedef struct ka_kernel {
   ka_call *call;
   const char *module; /* name of a module of lib/library */
-  /* body: statements of the kernel, for algorithms that write the body in several steps */
+  /* body: statements in the kernel, for algorithms that write the body in several steps */
   kj_buffer *funcs, *parameters, *constants, *body;
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ka_function_name) functions;
@@ -190,11 +190,11 @@ typedef struct ka_kernel {
   uint32_t operators; /* number of operators of the application used so far */
   /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
   uint32_t blocks;
-  uint32_t cluster; /* number of blocks of a cluster; 0 means no clusters */
+  uint32_t cluster; /* number of blocks in a cluster; 0 means no clusters */
 } ka_kernel;
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
-/* ka_use_input and ka_use_output add the parameters of an operand to the kernel. They return an
+/* ka_use_input and ka_use_output add an operand's parameters to the kernel. They return an
  * expression for a func that loads or stores elements of the operand. Loaded elements are converted
  * to the type accumulator; KJIT_ANY means no conversion. */
 const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
@@ -213,12 +213,11 @@ const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
 /* Adds a parameter for an array whose last axis has stride 1; the parameter's type declares this
  * stride. Returns the parameter's name. */
 const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
-/* Returns the name of a type in the kernel's source. A struct of the application gets a name that
- * is unique in the source, because another struct, or a declaration of the source, can have the
+/* Returns a type's name in the kernel's source. A struct of the application gets a name that is
+ * unique in the source, because another struct, or a declaration of the source, can have the
  * struct's own name. */
 const char *ka_use_type(ka_kernel *kernel, kjit_type type);
-/* Returns the name of a func in the kernel's source. `count` and `what` are passed to
- * ka_check_arity. */
+/* Returns a func's name in the kernel's source. `count` and `what` are passed to ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
 /* Like ka_use_function, for the func of an operand. */
@@ -247,7 +246,7 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 /* A named reduction that is more than an operator: any, argmax, mean ... */
 typedef struct ka_reduction ka_reduction;
 
-/* Returns the name of a reduction, or NULL if index is past the end of the table. */
+/* Returns a reduction's name, or NULL if index is past the end of the table. */
 const char *ka_get_reduction_name(size_t index);
 /* Returns the reduction that `given` names, or NULL if it names none. */
 const ka_reduction *ka_find_reduction(const kjit_operator *given);
@@ -264,8 +263,7 @@ kjit_type ka_reduction_computed(const ka_reduction *r, kjit_type value);
 uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_type value);
 const char *ka_reduction_operator(const ka_reduction *r);
 const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type value);
-/* Returns whether the result is the index of an element. Such a reduction has no result for 0
- * elements.
+/* Returns whether the result is an element's index. Such a reduction has no result for 0 elements.
  */
 bool ka_finds_place(const ka_reduction *r);
 /* Returns the expression of the result for 0 elements. Errors: ARGUMENT if it has none. */
@@ -327,7 +325,7 @@ typedef struct ka_carried {
 } ka_carried;
 
 /* Describes a carried value with a number of the type `number`. If the value is a struct, text is
- * the name of this struct. bytes is the size of the value. Errors: UNSUPPORTED. */
+ * this struct's name. bytes is the value size. Errors: UNSUPPORTED. */
 ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const char *text,
                     uint32_t bytes);
 /* Declares carried_value and the structs that it contains. Returns `zero(carried_value)`. */

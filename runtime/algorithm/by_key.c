@@ -52,7 +52,7 @@ enum {
   GPU_TILES = 2,             /* if a multiprocessor has fewer tiles than this, threads get only
                               * GPU_FEW elements */
   GPU_FEW = 3,               /* elements of a thread if there are few tiles */
-  GPU_LARGE_TILE = 512,      /* threads of a block for many small elements */
+  GPU_LARGE_TILE = 512,      /* threads in a block for many small elements */
   GPU_LARGE_LEAST = 1 << 22, /* minimum number of elements for large tiles */
   GPU_LARGE_PAIR = 8,        /* maximum bytes of a key and a value for large tiles */
   GPU_LARGE_BLOCKS = 2       /* minimum number of resident blocks for each multiprocessor if tiles
@@ -91,7 +91,7 @@ static ka_carried_tiling choose_tiling(const parts *p)
 /* ---- launches ---- */
 
 /* Adds temporary storage. On a GPU, tiles pass values to later tiles through it (decoupled
- * look-back). On the CPU, a first launch stores the total of each chunk in it. */
+ * look-back). On the CPU, a first launch stores each chunk's total in it. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;

@@ -119,9 +119,8 @@ typedef void ka_build(ka_call *call, const void *data);
  * runs or prepares the steps.
  *
  * `takes` contains the flags of ka_option that the call accepts; any other option is rejected.
- * `inputs` contains the arguments of the call, which `data` passes to `build`. The steps are kept
- * for later calls with equal inputs (kept_call.c); if inputs is NULL, each call builds its
- * steps. */
+ * `inputs` contains the call's arguments, which `data` passes to `build`. The steps are kept for
+ * later calls with equal inputs (kept_call.c); if inputs is NULL, each call builds its steps. */
 kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t takes,
                             const kjit_algorithm_options *options, ka_build *build,
                             const void *data, const ka_inputs *inputs);
@@ -156,7 +155,7 @@ uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool star
 /* Like ka_add_work, for a three-dimensional array in row-major order. */
 uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3]);
 
-/* Returns the name of a type for messages, in the call's arena. Do not use the name in a kernel's
+/* Returns a type's name for messages, in the call's arena. Do not use the name in a kernel's
  * source, where it can belong to another type; use ka_use_type there. */
 const char *ka_type_text(ka_call *call, kjit_type type);
 /* Returns an untyped number as a string for messages. */
@@ -166,9 +165,9 @@ bool ka_is_cpu(const ka_call *call);
 /* Returns the number of multiprocessors if the call runs on a GPU, or the number of cores if it
  * runs on the CPU. */
 uint32_t ka_core_count(const ka_call *call);
-/* Returns the number of threads of a block. Starts with `threads` and halves the number until
- * bytes_a_thread for each thread fit in the block's shared memory, which is smaller on
- * older GPUs. */
+/* Returns the number of threads in a block. Starts with `threads` and halves the number until
+ * bytes_a_thread for each thread fit in the block's shared memory, which is smaller on older
+ * GPUs. */
 uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread);
 
 static inline uint64_t ka_least(uint64_t a, uint64_t b) { return a < b ? a : b; }

@@ -1,8 +1,8 @@
-/* Computes the key of a call, which contains everything that determines the steps of the call. The
- * key consists of the public function, its options, its funcs (by identity) and its values. For
- * each array it contains the device, element type, shape, strides and the low bits of the address.
- * The key also contains which arrays overlap. kept_call.c repeats the steps of an earlier call with
- * the same key, so every property that an algorithm examines must be in the key. */
+/* Computes a call's key, which contains everything that determines the steps of the call. The key
+ * consists of the public function, its options, its funcs (by identity) and its values. For each
+ * array it contains the device, element type, shape, strides and the low bits of the address. The
+ * key also contains which arrays overlap. kept_call.c repeats the steps of an earlier call with the
+ * same key, so every property that an algorithm examines must be in the key. */
 #include <string.h>
 
 #define XXH_INLINE_ALL

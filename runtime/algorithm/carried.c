@@ -3,7 +3,7 @@
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-/* maximum size of a value that threads of a warp exchange by shuffles */
+/* maximum size of a value that threads in a warp exchange by shuffles */
 enum { MOST_BYTES = 128 };
 
 /* Returns the alignment of a value of this size: the largest power of two that divides the size. */
@@ -65,7 +65,7 @@ enum {
   GPU_VALUE_BYTES = 128, /* bytes of values that a thread holds */
   GPU_MOST_ITEMS = 31,
   GPU_TILE = 512,       /* threads of a block */
-  GPU_SMALL_TILE = 256, /* threads of a block if there are few steps */
+  GPU_SMALL_TILE = 256, /* threads in a block if there are few steps */
   GPU_WIDE_VALUE = 32,  /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
   GPU_BLOCKS = 3,   /* minimum number of resident blocks for each multiprocessor; large tiles hide

@@ -124,8 +124,8 @@ static void read_result(reader *r)
   insert_ellipsis(&r->e->result, letters, count, ellipsis, r->ellipsis_rank);
 }
 
-/* Sets the letters of the result if the expression has no arrow: first the axes of the ellipsis,
- * then the letters that occur once, in alphabetical order. */
+/* Sets the result's letters if the expression has no arrow: first the ellipsis' axes, then the
+ * letters that occur once, in alphabetical order. */
 static void imply_result(reader *r)
 {
   uint8_t letters[KJ_MAX_RANK];
@@ -162,8 +162,8 @@ static void read_expression(ka_einsum *e)
 
 /* ---- extents ---- */
 
-/* Determines the extent of each letter. An operand with extent 1 along a letter is broadcast,
- * unless the letter occurs in the same operand with another extent. */
+/* Determines each letter's extent. An operand with extent 1 along a letter is broadcast, unless the
+ * letter occurs in the same operand with another extent. */
 static void take_extents(ka_einsum *e, uint32_t *owners)
 {
   for (size_t i = 0; i < e->count; i++) {

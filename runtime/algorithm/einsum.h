@@ -5,7 +5,7 @@
 
 #include "algorithm/algorithm.h"
 
-/* Letters are numbered: first A to Z, then a to z, as in NumPy, then the axes of the ellipsis in
+/* Letters are numbered: first A to Z, then a to z, as in NumPy, then the ellipsis' axes in
  * order. */
 enum { KA_ELLIPSIS = 52, KA_LETTERS = KA_ELLIPSIS + KJ_MAX_RANK, KA_MOST_FACTORS = 10 };
 enum { KA_MOST_EXTRAS = 8 /* maximum number of operands of an epilogue */ };
@@ -76,10 +76,10 @@ typedef struct ka_product_plan {
    * slots for slices */
   uint32_t rows, columns, depth;
   uint32_t tall, wide; /* for KA_PRODUCT_F64: size of a warp's tile */
-  uint32_t cluster;    /* number of blocks in a cluster; the blocks of a cluster divide the terms of
-                        * each sum among themselves and then add their partial sums; 0 means no
-                        * clusters */
-  bool has_mma;        /* for KA_PRODUCT_TILES: the kernel uses tensor cores */
+  /* number of blocks in a cluster; the blocks in a cluster divide the terms of each sum among
+   * themselves and then add their partial sums; 0 means no clusters */
+  uint32_t cluster;
+  bool has_mma; /* for KA_PRODUCT_TILES: the kernel uses tensor cores */
   /* minimum number of blocks on a multiprocessor; 0 means that the compiler chooses */
   uint32_t at_once;
   uint64_t parts; /* number of partial sums for each sum; if more than 1, they are in temporary
@@ -102,7 +102,7 @@ void ka_read_epilogue(ka_einsum *e);
 kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
 /* A factor in a layout that tensor copies (TMA) can load. Its dimensions are the batch, the rows,
- * and the elements of a row. If is_deep is true, a row contains elements along the summed
+ * and the elements in a row. If is_deep is true, a row contains elements along the summed
  * dimension; otherwise each index of the summed dimension has a row. */
 typedef struct ka_matrix {
   int64_t extents[3], strides[3];

@@ -1,4 +1,4 @@
-/* Chooses the order in which the operands of an einsum are multiplied. An order is a binary tree of
+/* Chooses the order in which an einsum's operands are multiplied. An order is a binary tree of
  * products. Dynamic programming over sets of operands finds the tree with the fewest
  * multiplications. */
 #include <math.h>

@@ -64,7 +64,7 @@ static const char *work_index(const ka_product_step *s, const ka_factor *factor)
   return index;
 }
 
-/* Lists the indices of a factor. Along an axis that is broadcast the index is 0. */
+/* Lists a factor's indices. Along an axis that is broadcast the index is 0. */
 static const char *list_indices(const ka_product_step *s, const ka_factor *factor, const char *type)
 {
   kj_arena *arena = &s->e->call->arena;

@@ -76,7 +76,7 @@ static bool find_input(const ka_key *key, const kjit_arg *argument, uint32_t *in
 }
 
 /* Finds the input array on which a view is based. For a view of a view, this is the array at the
- * end of the chain of views. The view must begin at the address of this array. */
+ * end of the chain of views. The view must begin at this array's address. */
 static bool find_base(const ka_call *call, const ka_key *key, const ka_view *view, uint32_t *index)
 {
   const kjit_arg *base = &view->base;
@@ -85,8 +85,7 @@ static bool find_base(const ka_call *call, const ka_key *key, const ka_view *vie
   return find_input(key, base, index);
 }
 
-/* Records the origin of an argument. Returns false if a later call could not supply this
- * argument. */
+/* Records an argument's origin. Returns false if a later call could not supply this argument. */
 static bool find_source(const ka_call *call, const ka_key *key, const kjit_arg *argument,
                         kept_argument *kept)
 {
@@ -178,7 +177,7 @@ static ka_kept *make_kept(const ka_call *call, const ka_key *key)
 
 /* ---- the table, protected by the mutex ---- */
 
-/* Checks that each item has a reference, a valid number and the hash of its key. */
+/* Checks that each item has a reference, a valid number and its key's hash. */
 static void check_kept(const ka_kept_calls *calls)
 {
   KJ_ASSERT(calls->count <= KA_MOST_KEPT);
@@ -287,7 +286,7 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
   return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
 }
 
-/* Returns whether a thread of the kernel can fail. A thread that fails leaves temporary storage in
+/* Returns whether a thread in the kernel can fail. A thread that fails leaves temporary storage in
  * a state that the next call cannot use, but launches of the next call may be queued already.
  * Failures in the library's look_back are ignored, because they occur only after the failure of
  * another tile or an interruption. */

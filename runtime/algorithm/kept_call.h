@@ -41,7 +41,7 @@ static inline bool ka_is_same_array(const kjit_arg *a, const kjit_arg *b)
          a->value.address == b->value.address;
 }
 
-/* call_key.c: makes the key of a call. Returns false if such calls are not kept. */
+/* call_key.c: makes a call's key. Returns false if such calls are not kept. */
 bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key *key);
 /* Adds the steps and the temporary storage of the kept call with this key, with the arrays of this
  * call. Returns false if there is no such kept call. */

@@ -20,7 +20,7 @@ enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 typedef enum form { OPEN, PARTIAL, LINKED, KERNEL } form;
 
 typedef struct cached {
-  /* owned by the cache; the linked module retains the modules of the funcs */
+  /* owned by the cache; the linked module retains the funcs' modules */
   ka_kernel_source source;
   uint64_t hash, last_use;
   form form;
@@ -49,7 +49,7 @@ void ka_unlock_kept(kjit_context *context)
   kj_unlock(&kj_get_runtime(context)->algorithms->mutex, KJ_LOCK_ALGORITHMS);
 }
 
-/* Checks the invariants of the cache. The caller holds the mutex. */
+/* Checks the cache's invariants. The caller holds the mutex. */
 static void check_cache(const ka_cache *cache)
 {
   KJ_ASSERT(kj_is_locked_here(&cache->mutex) && cache->count <= MOST_KERNELS);
@@ -194,7 +194,7 @@ static void put_struct(const ki_type_printer *printer, kjit_type type)
     if (source->types[i].type == type) kj_append_text(printer->buffer, source->types[i].name);
 }
 
-/* Appends the name, the layout and the fields of a struct to the recipe. The name matters, because
+/* Appends the name, the layout and the fields in a struct to the recipe. The name matters, because
  * messages and debug information contain it. */
 static void describe_struct(recipe *r, const ki_types *types, const ki_named_type *named)
 {
@@ -224,7 +224,7 @@ static char *write_recipe(const ki_types *types, const ka_kernel_source *source,
   return kj_take_text(&r.text);
 }
 
-/* Lists the extern funcs of the source itself with the funcs they are linked to, in order of
+/* Lists the extern funcs in the source itself with the funcs they are linked to, in order of
  * declaration. Imported modules have no unlinked extern funcs. */
 static void find_meanings(const kjit_module *base, const ka_kernel_source *source,
                           ki_meaning *meanings)
@@ -272,8 +272,8 @@ static kjit_status find_kernel(kjit_context *context, cached *made)
 static kjit_status find(kjit_context *context, const ka_kernel_source *source, form form,
                         kjit_module **module, kjit_kernel **kernel);
 
-/* Returns whether the module of a kernel can stay partial (some declarations not parsed yet) until
- * a kernel of it is compiled. */
+/* Returns whether a kernel's module can stay partial (some declarations not parsed yet) until a
+ * kernel of it is compiled. */
 static bool can_wait(const cached *wanted)
 {
   ki_meaning meanings[MOST_MEANINGS];

@@ -141,7 +141,7 @@ ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text,
 
 /* ---- funcs of the application ---- */
 
-/* Returns the name of a func for the kernel text: a built-in has its own name, and another func is
+/* Returns a func's name for the kernel text: a built-in has its own name, and another func is
  * declared as an extern func and linked. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what)
@@ -248,7 +248,7 @@ static void divide_indices(ka_kernel *kernel, const ka_operand *operand, indices
   }
 }
 
-/* Lists the indices of an element in the order of the operand's own axes. */
+/* Lists an element's indices in the order of the operand's own axes. */
 static const char *list_indices(ka_kernel *kernel, const ka_operand *operand, const indices *found)
 {
   kj_arena *arena = &kernel->call->arena;

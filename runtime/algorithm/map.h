@@ -7,7 +7,7 @@
 
 enum { KA_MOST_CORE = KJ_MAX_RANK, KA_MOST_SIZES = 32, KA_NO_AXIS = 255 };
 
-/* An operand or a result, and the relation of its axes to the axes of the loops. */
+/* An operand or a result, and the relation of its axes to the loops' axes. */
 typedef struct ka_mapped {
   ka_operand operand;
   uint32_t core_rank; /* number of core axes: the last axes, which the func receives as a whole */
@@ -61,7 +61,7 @@ static inline size_t ka_argument_count(const ka_map *map)
 void ka_read_signature(ka_map *map, const char *text);
 /* Computes the shape to which the operands broadcast. Errors: ARGUMENT. */
 void ka_broadcast(ka_map *map);
-/* Computes the shape of a result, which ends with its core axes. */
+/* Computes a result's shape, which ends with its core axes. */
 uint32_t ka_result_shape(const ka_map *map, size_t index, int64_t shape[KJ_MAX_RANK]);
 /* Checks the shape of each result and makes it the shape of the loops. */
 void ka_fit_results(ka_map *map);

@@ -106,8 +106,8 @@ static void read_function(ka_pairs *p, const kjit_operand *given)
 
 /* ---- results ---- */
 
-/* Checks the shape of a result. width: number of elements in a row of the result, which has two
- * axes; 0 for a result with one axis. */
+/* Checks a result's shape. width: number of elements in a row of the result, which has two axes; 0
+ * for a result with one axis. */
 static void check_result(ka_pairs *p, const ka_operand *result, int64_t width)
 {
   ka_call *call = p->call;
@@ -306,8 +306,8 @@ uint32_t ka_pairs_options(const ka_pairing *given)
   return KA_CHUNK | KA_DEVICES | (given->operator_ ? KA_ACCUMULATOR : 0);
 }
 
-/* Lists the arguments of the call. Returns false if the call has more operands than ka_inputs can
- * list; the steps of such a call are not kept. */
+/* Lists the call's arguments. Returns false if the call has more operands than ka_inputs can list;
+ * the steps of such a call are not kept. */
 static bool list_inputs(const ka_pairing *given, ka_inputs *inputs)
 {
   size_t count = 0, results = given->results ? given->result_count : 0,

@@ -50,7 +50,7 @@ typedef struct ka_pair_value {
   ka_operand result;
 } ka_pair_value;
 
-/* The weight of a pair: the factor by which the gradient's sum over pairs multiplies the func's
+/* A pair's weight: the factor by which the gradient's sum over pairs multiplies the func's
  * derivative. */
 typedef enum ka_pair_weight {
   KA_WEIGHT_ONE,  /* add */
@@ -90,8 +90,8 @@ typedef struct ka_pairs {
   bool has_places;
 } ka_pairs;
 
-/* The arguments of a call. pairs_stream.c cuts y into chunks of options.chunk rows, and divides the
- * rows of x among options.devices. */
+/* A call's arguments. pairs_stream.c cuts y into chunks of options.chunk rows, and divides the rows
+ * of x among options.devices. */
 typedef struct ka_pairing {
   const kjit_operand *results, *result_places, *function, *x, *y;
   size_t result_count, x_count;
@@ -119,7 +119,7 @@ typedef struct ka_found {
   uint64_t count;
 } ka_found;
 size_t ka_found_arrays(const ka_pairs *p);
-/* Sets the element type and the number of elements of each array in `found` for a chunk of n rows
+/* Sets the element type and the number of elements in each array in `found` for a chunk of n rows
  * of y. */
 void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS]);
 
@@ -148,7 +148,7 @@ uint32_t ka_pair_stride(uint32_t width, uint32_t element_bytes);
 
 /* The parts of a kernel's source that load rows of x and y. */
 typedef struct ka_rows_text {
-  const char *locals;          /* statements of the kernel that declare the arrays */
+  const char *locals;          /* statements in the kernel that declare the arrays */
   const char *take_x, *take_y; /* funcs that the kernel passes to pairs_visit */
   const char *names;           /* ", xs, y0s" */
   /* the rows of a pair and their indices as arguments for the application's func: "xs[l], y0s[j],
@@ -168,10 +168,10 @@ const char *ka_pair_row(const ka_pairs *p, const ka_pair_shape *shape, const ka_
 /* Lists the operands with rows of x and y in the order of the func's parameters. */
 size_t ka_list_pair_rows(const ka_pairs *p, const ka_rows *rows[KA_MOST_ROWS]);
 /* Returns the type of an array with `count` rows: "f32[64, 3]", or "f32[64]" if a row is one
- * number. is_transposed: the rows are the columns of the array. */
+ * number. is_transposed: the rows are the columns in the array. */
 const char *ka_rows_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
                          bool is_transposed);
-/* Returns the name of the func in the kernel's source. */
+/* Returns the func name in the kernel's source. */
 const char *ka_use_pair_function(const ka_pairs *p, ka_kernel *kernel);
 
 /* ---- pairs_values.c: the combined values ---- */
@@ -184,10 +184,10 @@ typedef struct ka_value_text {
 /* Declares the type of the combined values and the operator. */
 ka_value_text ka_declare_pair_value(const ka_pairs *p, ka_kernel *kernel, size_t index);
 /* Source fragments for the intermediate results of a thread. The results are in arrays with an
- * element for each of the thread's rows. Funcs initialize these arrays, add the value of a pair to
- * them, and store the results. */
+ * element for each of the thread's rows. Funcs initialize these arrays, add a pair's value to them,
+ * and store the results. */
 typedef struct ka_sums_text {
-  const char *locals;              /* statements of the kernel */
+  const char *locals;              /* statements in the kernel */
   const char *begin, *add, *store; /* expressions of funcs with the arrays bound: begin and add take
                                       the func `pair`, and store takes `stores` */
 } ka_sums_text;

@@ -15,7 +15,7 @@
  * For KJIT_PAIRS_VALUE, the sum over j of f itself, the kernel adds the values that vjp returns.
  *
  * vjp adds the derivative with respect to a row to the row that is passed to it, and returns the
- * derivative with respect to a number. On the CPU, where rows are columns of an array, vjp gets
+ * derivative with respect to a number. On the CPU, where rows are columns in an array, vjp gets
  * copies of the rows, because the func's loops need a constant length, which columns do not have.
  * */
 #include <string.h>

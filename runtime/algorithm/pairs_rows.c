@@ -42,7 +42,7 @@ enum {
   ROUNDS = 8,      /* number of blocks of a launch for each block that fits on the GPU at a time */
   CPU_ROWS = 64,
   CPU_ROWS_OF_K = 16,    /* like CPU_ROWS, for calls that find the k smallest values */
-  CPU_ROW_BYTES = 32768, /* maximum size of a thread's rows of x, which are columns of one array */
+  CPU_ROW_BYTES = 32768, /* maximum size of a thread's rows of x, which are columns in one array */
   CPU_VALUE_BYTES = 16384, /* maximum size of the combined values of a thread's rows */
   CPU_TILE = 256,
   CPU_TILE_BYTES = 16384
@@ -100,8 +100,8 @@ static uint64_t shared_row_bytes(const ka_pairs *p)
 }
 
 /* Chooses a shape with rows of x in shared memory. Returns false if they do not fit. With more
- * pairs for each thread, a pair needs fewer loads; with more warps, the latency of the loads is
- * hidden better. */
+ * pairs for each thread, a pair needs fewer loads; with more warps, the loads' latency is hidden
+ * better. */
 static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 {
   static const struct {
@@ -138,9 +138,9 @@ static bool choose_shared(const ka_pairs *p, uint64_t n, ka_pair_shape *s)
 /* Returns whether a gradient by rows keeps a row of x and its sums in registers. Each pair loads
  * and stores all sums of its row. If the sums are in shared memory, these accesses take longer than
  * the computation; registers avoid them, but hold only one row for each thread. The derivative
- * needs the values of the forward pass, such as the differences of the rows, a second time. If the
- * row is in shared memory, the kernel reads the row and computes these values twice; for a Gaussian
- * this takes four instructions for each element instead of three. */
+ * needs the values of the forward pass, such as the rows' differences, a second time. If the row is
+ * in shared memory, the kernel reads the row and computes these values twice; for a Gaussian this
+ * takes four instructions for each element instead of three. */
 static bool is_gradient_in_registers(const ka_pairs *p, uint32_t x_bytes)
 {
   bool has_rows = false, is_by_rows = false;

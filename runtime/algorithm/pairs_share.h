@@ -9,7 +9,7 @@
  */
 enum { KA_BUFFERS = 2, KA_MOST_RESULTS = KA_MOST_PAIR_RESULTS };
 
-/* An argument for some rows of an array or tensor. */
+/* An argument for some rows in an array or tensor. */
 typedef struct ka_cut {
   kjit_arg argument;
   kjit_tensor tensor;
@@ -51,7 +51,7 @@ typedef struct ka_streaming {
   const char *name;
   const ka_pairing *given;
   kjit_algorithm_options options;
-  kjit_device *device; /* the device of the call, or the first of several */
+  kjit_device *device; /* the call's device, or the first of several */
   uint64_t m, n, chunk;
   kj_view x_views[KA_MOST_ROWS], result_views[KA_MOST_RESULTS];
   size_t x_count;

@@ -220,7 +220,7 @@ static kjit_status run_pieces(ka_streaming *s)
 }
 
 /* Waits for all shares, even if a share has failed, because after this call kjit releases the
- * memory of the shares, and the caller can change its host memory. */
+ * shares' memory, and the caller can change its host memory. */
 static kjit_status wait_for_shares(ka_streaming *s)
 {
   kjit_status first = KJIT_OK;

@@ -73,8 +73,8 @@ static const ki_type_info *type_of(const ka_kernel *kernel, kjit_type type)
   return ki_type(kernel->call->context->types, type);
 }
 
-/* Adds the numbers of a type. Returns a format for the expression that builds a value from the
- * numbers; the name of each number results from formatting `names` with its index. */
+/* Adds a type's numbers. Returns a format for the expression that builds a value from the numbers;
+ * the name of each number results from formatting `names` with its index. */
 static const char *take_apart(ka_kernel *kernel, kjit_type type, const char *path,
                               const char *names, numbers *list)
 {

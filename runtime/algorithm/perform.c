@@ -210,7 +210,7 @@ static void allocate_work(ka_call *call)
       ka_try(call, ki_finish_call(call->context, &diagnostics));
     }
     offset += work_bytes(call, work);
-    /* plan.c clears the storage of a plan before the first run */
+    /* plan.c clears a plan's storage before the first run */
     if (!work->starts_zero || is_ready || call->options.plan) continue;
     kjit_arg array = kjit_arg_array(work->array), zero = kjit_arg_number(0);
     ka_try(call, kjit_fill(call->context, &array, &zero, call->options.stream));

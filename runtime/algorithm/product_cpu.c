@@ -4,8 +4,8 @@
 #include "ir/context.h"
 
 enum {
-  /* Limits for the size of a tile. The funcs of the library also limit the tile, depending on the
-   * type and the machine's vectors. */
+  /* Limits for a tile's size. The funcs in the library also limit the tile, depending on the type
+   * and the machine's vectors. */
   MOST_ROWS = 182,
   MOST_COLUMNS = 192,
   LEAST_ROWS = 56,
@@ -26,7 +26,7 @@ enum {
 typedef struct tiling {
   bool is_packed, is_thin; /* which func of the library computes the product: product_packed,
                               product_thin, or product_all if neither flag is set */
-  /* for is_packed: maximum size of a tile, and number of blocks of the grid */
+  /* for is_packed: maximum size of a tile, and number of blocks in the grid */
   uint64_t rows, columns, blocks;
   uint32_t line; /* for is_thin: number of sums that are computed at a time */
 } tiling;

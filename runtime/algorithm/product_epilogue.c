@@ -1,11 +1,11 @@
 /* Reads options.epilogue, the func that is applied to each element of a product before it is
  * stored. The axes of the func's operands get the last letters of the result, so that kernels index
- * these operands like the factors of the product. */
+ * these operands like the product's factors. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
-/* Assigns letters of the result to the axes of an operand. Each extent of the operand must equal
- * the result's extent or be 1. */
+/* Assigns letters of the result to an operand's axes. Each extent of the operand must equal the
+ * result's extent or be 1. */
 static void fit_operand(ka_einsum *e, ka_factor *factor)
 {
   const ka_factor *result = &e->result;

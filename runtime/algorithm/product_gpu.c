@@ -104,8 +104,7 @@ static void pack_factor(ka_product_step *s, const ka_factor *factor, bool is_rig
             arrays, s->list, to, depth, is_deep ? "true" : "false");
 }
 
-/* Tables indexed by ka_product_kind: the module of the library, its func, and the constants of this
- * func. */
+/* Tables indexed by ka_product_kind: the library's module, its func, and this func's constants. */
 static const char *const module_of[] = {
   [KA_PRODUCT_TENSOR] = "product_tensor", [KA_PRODUCT_F64] = "product_f64",
   [KA_PRODUCT_BYTES] = "product_bytes",   [KA_PRODUCT_TILES] = "product_tiles",

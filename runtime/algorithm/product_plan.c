@@ -51,7 +51,7 @@ static uint64_t count_tiles(const ka_product *p, const tile_row *row)
   return p->batch * ka_divide_up(p->m, row->rows) * ka_divide_up(p->n, row->columns);
 }
 
-/* Returns whether the blocks of a cluster compute the partial sums of a sum and add them. These
+/* Returns whether the blocks in a cluster compute the partial sums of a sum and add them. These
  * blocks keep their sums in shared memory. */
 static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row *row,
                         uint64_t parts)
@@ -106,7 +106,7 @@ static ka_product_plan plan_tiles(const ka_call *call, const ka_product *p)
 }
 
 /* Plans a product with few rows or columns. If the elements of the larger factor are adjacent along
- * the summed dimension, the lanes of a warp share a sum. Otherwise adjacent threads compute
+ * the summed dimension, the lanes in a warp share a sum. Otherwise adjacent threads compute
  * adjacent sums. */
 static ka_product_plan plan_thin(const ka_call *call, const ka_product *p)
 {

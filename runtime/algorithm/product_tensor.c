@@ -11,7 +11,7 @@ enum {
   LEAST = 16,       /* number of rows, columns or terms below which tiles would be mostly empty */
   ROW_BYTES = 128,  /* bytes in a row of a slice */
   SIDE = 64,        /* rows of a warpgroup, columns of a band */
-  MOST_CLUSTER = 8, /* maximum blocks of a cluster, supported on every device */
+  MOST_CLUSTER = 8, /* maximum blocks in a cluster, supported on every device */
   LEAST_SLICES = 4, /* minimum slices of a block */
   RESERVED = 1024,  /* shared memory in bytes that the driver reserves for each block */
   MOST_FORMAT_BANDS = 2,       /* maximum bands for FP8, which needs two sets of sums */
@@ -55,8 +55,8 @@ bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit
 
 /* ---- factors ---- */
 
-/* Returns whether exactly one axis of the factor has the letter. If so, stores the stride of this
- * axis. */
+/* Returns whether exactly one axis of the factor has the letter. If so, stores this axis'
+ * stride. */
 static bool find_letter(const ka_factor *factor, uint32_t letter, int64_t *stride)
 {
   uint32_t found = 0;
@@ -169,8 +169,8 @@ typedef struct tile_size {
   uint64_t rows, columns, shared_bytes; /* shared memory of a block */
 } tile_size;
 
-/* Returns the size of a tile, and the size of the shared memory that the library's funcs declare
- * for it. */
+/* Returns a tile's size, and the size of the shared memory that the library's funcs declare for
+ * it. */
 static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
 {
   bool is_f64 = row->tall != 0;
@@ -273,7 +273,7 @@ enum {
   BYTES_DEPTH = 64,         /* terms of a slice */
   BYTES_LEAST_DEPTH = 1024, /* minimum terms of a part */
   BYTES_PARTS = 64,
-  BYTES_LARGE = 128, /* rows and columns of a tile */
+  BYTES_LARGE = 128, /* rows and columns in a tile */
   BYTES_SMALL = 64
 };
 

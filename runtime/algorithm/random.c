@@ -228,8 +228,8 @@ static uint64_t bits_of(double number)
   return bits;
 }
 
-/* Runs the call. The parameters of the distribution are part of the key of the kept steps, so calls
- * with other parameters do not reuse these steps. */
+/* Runs the call. The distribution's parameters are part of the key of the kept steps, so calls with
+ * other parameters do not reuse these steps. */
 static kjit_status fill(kjit_context *context, const char *name, const random_given *given,
                         const kjit_algorithm_options *options)
 {

@@ -27,7 +27,7 @@ enum {
                              thread has a combined value for each element that it loads at once */
   GPU_FEW = 1 << 22,      /* if there are fewer elements than this, each thread loads half as many
                              elements, so that there are more blocks */
-  GPU_ROW_THREADS = 256,  /* threads of a block that reduces several rows, or columns */
+  GPU_ROW_THREADS = 256,  /* threads in a block that reduces several rows, or columns */
   GPU_LANE_BYTES = 32,    /* size of the part of a short row that a lane loads; longer rows are
                            * shared by more lanes */
   GPU_LONG_ROW = 8192,    /* rows of at least this length are reduced by a block instead of a
@@ -47,7 +47,7 @@ static uint32_t power_below(uint64_t n)
 }
 static uint32_t power_above(uint64_t n) { return n > 1 ? 2 * power_below(n - 1) : 1; }
 
-/* Stores the strides of the array for the kernel's axes. */
+/* Stores the array strides for the kernel's axes. */
 static void read_strides(const ka_operand *x, int64_t *strides)
 {
   const kjit_arg *argument = &x->arrays[0];
@@ -289,7 +289,7 @@ static uint64_t extent_of(const ka_operand *x, const uint32_t *axes, uint32_t co
   return extent;
 }
 
-/* Arranges the axes of the result in the order of x's axes, as one group. Reduced axes, which have
+/* Arranges the result's axes in the order of x's axes, as one group. Reduced axes, which have
  * extent 1 in the result, come last. */
 static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *x,
                            const order *found, uint32_t reduced)
@@ -374,8 +374,8 @@ static void describe_results(const ka_reduce *p, uint32_t reduced)
     (void)ka_describe(p->call, i, result_type(p, &p->results[i]), rank, shape);
 }
 
-/* Chooses the types of a result. type is the element type of the result array, or KJIT_ANY if the
- * call has no result array. */
+/* Chooses a result's types. type is the element type of the result array, or KJIT_ANY if the call
+ * has no result array. */
 static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
 {
   ka_call *call = p->call;

@@ -1,6 +1,6 @@
 /* Named reductions that are more than an operator. Such a reduction converts each element before it
  * is combined, and computes the result from the combined value. The two conversions are funcs in
- * the source of the kernel:
+ * the kernel's source:
  *
  *     struct reduce_f32 { value: f32; index: i32 }
  *     func prepared(i0, load: func) @inline { return reduce_f32(load(i0), i32(i0)) }

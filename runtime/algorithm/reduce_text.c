@@ -106,7 +106,7 @@ static const char **use_operators(const ka_reduce *r, ka_kernel *kernel)
   return operators;
 }
 
-/* Declares the struct of the combined value and returns the type of each field. */
+/* Declares the struct of the combined value and returns each field's type. */
 static const char **declare_struct(const ka_reduce *r, ka_kernel *kernel)
 {
   kj_arena *arena = &r->call->arena;

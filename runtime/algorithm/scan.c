@@ -7,7 +7,7 @@
 
 #include "algorithm/algorithm.h"
 
-/* the arguments of a call; only kjit_scan_with_index has result_places */
+/* a call's arguments; only kjit_scan_with_index has result_places */
 typedef struct scan {
   const kjit_operand *result, *result_places, *x;
   const kjit_operator *operator_;
@@ -34,7 +34,7 @@ enum {
   GPU_ACCESS_BYTES = 16, /* maximum bytes of adjacent elements that a thread loads at once */
   GPU_VALUE_BYTES = 64,  /* bytes of accumulator values that a thread holds at a time */
   GPU_MANY = 1 << 22,    /* number of elements from which tiles are large */
-  GPU_LARGE_TILE = 512,  /* threads of a block with a large tile */
+  GPU_LARGE_TILE = 512,  /* threads in a block with a large tile */
   GPU_CHUNKS = 2,        /* chunks of a large tile; one chunk at a time is in registers */
   GPU_BLOCKS = 3,        /* number of blocks for each multiprocessor if tiles are large and the
                           * operator is a named one */
@@ -44,14 +44,14 @@ enum {
   GPU_SMALL_TILE = 256,
   GPU_WIDE_VALUE = 32, /* value size in bytes above which a block has fewer threads */
   GPU_WIDE_TILE = 128,
-  GPU_SHORT_ROW = 4096, /* maximum number of elements of a row that one warp scans */
+  GPU_SHORT_ROW = 4096, /* maximum number of elements in a row that one warp scans */
   GPU_LONG_ROW = 65536, /* if there are few rows, rows of at least this length are divided into
                            tiles that use look-back */
   GPU_ROW_BLOCKS = 32,  /* blocks for each multiprocessor */
-  GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread holds at a time */
+  GPU_COLUMN_ROWS = 8,  /* elements in a column that a thread holds at a time */
   CPU_PIECES = 4,       /* number of chunks for each core */
   CPU_LEAST = 16384,    /* minimum number of elements in a chunk */
-  STRIP = 32            /* columns of a block, as in scan.kir */
+  STRIP = 32            /* columns in a block, as in scan.kir */
 };
 
 typedef struct tiling {
@@ -141,7 +141,7 @@ static void begin(const parts *p, const char *shape, texts *t)
 static const char *way_of(const parts *p) { return p->is_exclusive ? "true" : "false"; }
 
 /* Adds temporary storage for the totals of the chunks and returns its index. use_total_work returns
- * the name of this storage in a kernel's source. */
+ * this storage's name in a kernel's source. */
 static uint32_t add_total_work(const parts *p, uint64_t pieces)
 {
   return p->carried ? ka_add_carried(p->call, p->carried, pieces)
@@ -152,7 +152,7 @@ static const char *use_total_work(const parts *p, ka_kernel *kernel, uint32_t wo
   return p->carried ? ka_view_carried(kernel, work, pieces) : ka_use_work(kernel, work);
 }
 
-/* Adds the launch that precedes the scan on the CPU and computes the total of each chunk. */
+/* Adds the launch that precedes the scan on the CPU and computes each chunk's total. */
 static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
 {
   texts t;

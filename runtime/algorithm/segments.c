@@ -15,7 +15,7 @@ typedef struct parts {
   ka_operator operator_;         /* either operator_ or reduction is set */
   const ka_reduction *reduction; /* the reduction that the caller has named, or NULL if operator_ is
                                   * set */
-  /* the type to which elements are converted, and the type of the reduction */
+  /* the type to which elements are converted, and the reduction type */
   kjit_type value, accumulator;
   bool is_exclusive;
   ka_operand result, x, offsets;
@@ -293,7 +293,7 @@ static kjit_type result_type(const parts *p)
   return is_half && p->call->options.accumulator == KJIT_ANY ? element : p->accumulator;
 }
 
-/* Chooses the types and returns the size of an accumulator in bytes. */
+/* Chooses the types and returns an accumulator's size in bytes. */
 static uint32_t finish_types(parts *p)
 {
   ka_call *call = p->call;

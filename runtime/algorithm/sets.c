@@ -49,8 +49,8 @@ enum {
   CPU_PIECES = 4,    /* number of chunks for each core */
   CPU_LEAST = 16384, /* minimum number of elements in a chunk */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512 /* if there are fewer tiles than this, each block itself finds the start of its
-                     * tile */
+  /* if there are fewer tiles than this, each block itself finds its tile's start */
+  SPLIT_LEAST = 512
 };
 
 static tiling choose_tiling(const sets *s)

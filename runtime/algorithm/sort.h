@@ -21,7 +21,7 @@ typedef struct ka_sort {
   kjit_type value_element;
   uint32_t value_bytes;
   uint64_t row, rows;
-  uint64_t kept;          /* how many elements are stored at the start of each row; 0 means all */
+  uint64_t kept;          /* how many elements are stored at each row's start; 0 means all */
   uint32_t stage, stages; /* number of the current stage, and number of stages; the stages use the
                            * buffers in turn */
   uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];

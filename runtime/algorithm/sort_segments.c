@@ -188,8 +188,9 @@ static void add_move(const parts *p)
 
 /* Values measured on an H200. */
 enum {
-  FEW_TILES = 70,     /* maximum number of tiles; the limit is needed because each element of a long
-                       * segment searches its position in all tiles of the segment */
+  /* maximum number of tiles; the limit is needed because each element of a long segment searches
+   * its position in all tiles in the segment */
+  FEW_TILES = 70,
   FEW_AVERAGE = 256,  /* minimum average length of a segment for this method, so that each block has
                        * enough work */
   FEW_SMALL_ITEMS = 9 /* number of elements for each thread in small tiles; small tiles are used if

@@ -27,7 +27,7 @@ enum {
   RANK_MOST = 4 * 8192, /* maximum bytes of keys that are sorted by ranks; keys of fewer than 4
                          * bytes count as 4 bytes */
   CPU_BLOCK_MOST = 4096,
-  /* elements of a tile in a merge sort; large arrays of small elements have larger tiles */
+  /* elements in a tile in a merge sort; large arrays of small elements have larger tiles */
   CPU_TILE = 2048,
   CPU_LARGE_TILE = 8192,
   CPU_LARGE_TILE_BYTES = 16, /* maximum element size for large tiles */
@@ -42,9 +42,9 @@ enum {
   SCAN_BYTES = 1024, /* shared memory of a pass in addition to that for elements, counts and
                       * starts */
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512, /* if there are fewer tiles than this, each block itself finds the start of its
-                      * tile */
-  MULTIWAY_LANES = 16,  /* lanes that search for the start of a tile */
+  /* if there are fewer tiles than this, each block itself finds its tile's start */
+  SPLIT_LEAST = 512,
+  MULTIWAY_LANES = 16,  /* lanes that search for a tile's start */
   MULTIWAY_LEAST = 1024 /* minimum number of tiles for which four runs are merged at a time */
 };
 
@@ -225,7 +225,7 @@ static void sort_rows(ka_sort *s)
             bits, yes_or_no(s->has_values));
 }
 
-/* Adds a launch that copies the result from temporary storage to the memory of the input. */
+/* Adds a launch that copies the result from temporary storage to the input's memory. */
 static void copy_back(ka_sort *s)
 {
   ka_kernel kernel;
@@ -262,7 +262,7 @@ static bool can_pack(const ka_sort *s, uint32_t digits)
 static uint64_t shared_bytes(const ka_sort *s) { return s->call->device->info.max_shared_bytes; }
 
 /* Reduces the number of elements in the tile so that the tile fits into shared memory
- * (radix_sort_items), together with the counts of each warp and the starts of the digits. */
+ * (radix_sort_items), together with the counts of each warp and the digits' starts. */
 static void fit_tile(const ka_sort *s, radix_way way, tiling *t)
 {
   uint32_t key = ka_key_bytes(s), value = s->value_bytes <= MOVED_BYTES ? s->value_bytes : 0,
@@ -380,8 +380,8 @@ const char *ka_use_less(ka_kernel *kernel, const ka_sort *s)
   return s->is_descending ? kj_format(arena, "bind_back(sort_reversed, %s)", less) : less;
 }
 
-/* Returns the tile on the CPU. The large tile, which fits the cache of a core, is used if each core
- * gets several tiles. */
+/* Returns the tile on the CPU. The large tile, which fits a core's cache, is used if each core gets
+ * several tiles. */
 static tiling choose_cpu_tiling(const ka_sort *s)
 {
   uint64_t many = (uint64_t)CPU_LARGE_TILE * CPU_PIECES * ka_core_count(s->call);

@@ -106,7 +106,7 @@ static void add_vector(product *p)
 
 enum {
   GPU_CHUNK = 256,   /* number of merge path steps for a team of threads */
-  GPU_THREADS = 128, /* threads of a block */
+  GPU_THREADS = 128, /* threads in a block */
   GPU_COLUMNS = 4,   /* maximum number of columns that a lane processes */
   CPU_PIECES = 4,    /* number of chunks for each core */
   CPU_LEAST = 4096,  /* minimum number of steps in a chunk */

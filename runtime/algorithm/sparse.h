@@ -12,8 +12,8 @@ typedef struct ka_csr {
 
 /* sparse.c */
 
-/* Reads the matrix and checks everything except the values of its indices. Errors: MISUSE,
- * ARGUMENT, TYPE. */
+/* Reads the matrix and checks everything except its indices' values. Errors: MISUSE, ARGUMENT,
+ * TYPE. */
 void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr);
 void ka_arrange_csr(ka_call *call, ka_csr *csr);
 /* ka_check_line rejects an operand that does not have exactly one axis. ka_check_indices also

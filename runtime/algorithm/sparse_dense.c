@@ -1,6 +1,6 @@
 /* kjit_csr_from_dense and kjit_csr_to_dense. The conversion from a dense matrix counts the entries
- * in each chunk of a row, computes the position of each chunk by a scan of these counts, and writes
- * the entries. The conversion to a dense matrix adds the entries to zeros. */
+ * in each chunk of a row, computes each chunk's position by a scan of these counts, and writes the
+ * entries. The conversion to a dense matrix adds the entries to zeros. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
@@ -38,7 +38,7 @@ static uint32_t count_threads(const ka_call *call)
   return ka_is_cpu(call) ? 1 : 8 * KJ_WARP_THREADS;
 }
 
-/* Returns the number of blocks of the grid. The blocks loop over the chunks. */
+/* Returns the number of blocks in the grid. The blocks loop over the chunks. */
 static uint64_t count_blocks(const ka_call *call, const dense *d)
 {
   uint64_t pieces = d->rows * d->pieces, cores = ka_core_count(call);

@@ -1,7 +1,7 @@
 /* Implements kjit_top_k. Each launch divides every row into chunks and keeps the first k elements
- * of each chunk in sorted order (lib/library/top_k.kir). The next launch does the same with the
+ * in each chunk in sorted order (lib/library/top_k.kir). The next launch does the same with the
  * kept elements, until each row is a single chunk. If k is large, the call instead sorts whole rows
- * and stores the first k elements of each row. */
+ * and stores the first k elements in each row. */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
@@ -16,8 +16,8 @@ typedef struct top {
 
 /* ---- the shape of a launch ---- */
 
-/* The shape of a block on a GPU for keys of at most `bytes` bytes: the maximum number of threads,
- * and the number of list elements for each thread. */
+/* A block's shape on a GPU for keys of at most `bytes` bytes: the maximum number of threads, and
+ * the number of list elements for each thread. */
 typedef struct tiling {
   uint32_t bytes, threads, items;
 } tiling;
@@ -27,18 +27,18 @@ static const tiling tilings[] = {
 };
 
 enum {
-  GPU_LEAST = 8192,    /* minimum number of elements of a chunk, unless a row is a single chunk */
+  GPU_LEAST = 8192,    /* minimum number of elements in a chunk, unless a row is a single chunk */
   GPU_BLOCKS = 4,      /* maximum number of blocks for each multiprocessor */
   CPU_LEAST = 1 << 16, /* like GPU_LEAST, for the CPU */
   CPU_PIECES = 4,      /* maximum number of chunks for each core */
   CPU_LIST = 1024,     /* minimum length of a thread's list */
   CPU_MOST = 8192,     /* maximum k */
   CPU_STEP = 64,
-  PIECE_OF_KEPT = 16,      /* a chunk has at least this many times k elements */
-  FEW_PIECES = 4,          /* on a GPU, a row that would have fewer chunks than this is a single
-                            * chunk */
-  LONGEST_PIECE = 1 << 30, /* maximum number of elements of a chunk, because indices in a chunk are
-                            * i32 */
+  PIECE_OF_KEPT = 16, /* a chunk has at least this many times k elements */
+  FEW_PIECES = 4,     /* on a GPU, a row that would have fewer chunks than this is a single
+                       * chunk */
+  /* maximum number of elements in a chunk, because indices in a chunk are i32 */
+  LONGEST_PIECE = 1 << 30,
   /* for a single row on a GPU: if the row has fewer than this times k elements, sorting the whole
    * row is faster */
   GPU_MANY_NUMBERS = 1 << 15,
@@ -46,8 +46,8 @@ enum {
   GPU_MANY_BY_LESS = 1 << 13
 };
 
-/* Returns the size of a key. If `less` is NULL, a key is an unsigned word that sorts like the
- * number, and has at least 4 bytes. */
+/* Returns a key's size. If `less` is NULL, a key is an unsigned word that sorts like the number,
+ * and has at least 4 bytes. */
 static uint32_t key_bytes(const ka_sort *s)
 {
   uint32_t bytes = ka_key_bytes(s);
@@ -95,8 +95,7 @@ static uint64_t choose_pieces(const ka_sort *s, uint64_t row)
 
 /* ---- steps ---- */
 
-/* The input of a launch: the rows of the operand, or the elements that the previous launch has
- * kept. */
+/* A launch's input: the rows of the operand, or the elements that the previous launch has kept. */
 typedef struct level {
   uint64_t row;
   bool is_first;

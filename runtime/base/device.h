@@ -204,7 +204,7 @@ void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_
  * may launch the same kernel, and its mark is one cache line. */
 static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
 {
-  /* This value is not the address of a stream: 1 is CUDA's handle of the legacy default stream, and
+  /* This value is not a stream's address: 1 is CUDA's handle of the legacy default stream, and
    * kj_wrap_stream replaces that handle by NULL. */
   enum { MIXED = 1 };
   uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed),

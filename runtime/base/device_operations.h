@@ -165,7 +165,7 @@ kj_cpu_level kj_read_level(const char *text, size_t size_bytes);
 
 /* The driver function that launches a kernel, which the fast path calls directly. The functions of
  * CUDA's and HIP's drivers have the same signature. Parameters are passed in one of two ways.
- * `pointers` has the address of each parameter. Or `block` describes a block that contains all
+ * `pointers` has each parameter's address. Or `block` describes a block that contains all
  * parameters: it is the array KJ_BLOCK_ADDRESS, address of the block, KJ_BLOCK_BYTES, address of
  * the block's size, NULL. Both are NULL if the kernel has no parameters. */
 typedef int kj_driver_launch(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -323,7 +323,7 @@ typedef struct kj_device_operations {
   /* Finds a variable of the module, for access by the host. */
   kjit_status (*find_variable)(kjit_device *device, const kj_device_code *loaded, const char *name,
                                kj_diagnostics *diagnostics, uint64_t *address, size_t *size_bytes);
-  /* Makes the stack of each thread at least `bytes` large. */
+  /* Makes each thread's stack at least `bytes` large. */
   kjit_status (*provide_stack)(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics);
   /* Returns how many blocks of this size a multiprocessor can hold at a time. */
   kjit_status (*count_resident)(kjit_device *device, const kj_device_code *loaded, uint32_t threads,
@@ -342,7 +342,7 @@ typedef struct kj_device_operations {
   kjit_status (*retry)(kjit_device *device, const kj_device_code *loaded,
                        const kj_device_launch *launch, int result, kj_diagnostics *diagnostics);
   /* Encodes a tensor map in KJ_MAP_BYTES bytes, aligned to KJ_MAP_ALIGNMENT. If the array does not
-   * meet the requirements of a map, the function sets *why and returns LAUNCH without a report.
+   * meet a map's requirements, the function sets *why and returns LAUNCH without a report.
    * encode_map is NULL if the device runs no code that uses tensor maps. */
   kjit_status (*encode_map)(kjit_device *device, const kj_tensor_map *map,
                             const kj_map_array *array, kj_diagnostics *diagnostics, void *encoded,

@@ -49,7 +49,7 @@ enum {
 typedef struct kj_call_place {
   /* whether all offsets, extents and strides of the array arguments fit i32 */
   bool has_small_offsets;
-  uint64_t blocks, threads; /* number of blocks, threads of a block */
+  uint64_t blocks, threads; /* number of blocks, threads in a block */
   bool is_programmatic;
 } kj_call_place;
 

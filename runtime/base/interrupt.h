@@ -9,7 +9,7 @@
 /* The number of a word of a device. 0 is the word of the device's default stream. */
 typedef uint32_t kj_interrupt_slot;
 
-/* Creates the data of this layer for a device. Does nothing if the context is not interruptible. */
+/* Creates this layer's data for a device. Does nothing if the context is not interruptible. */
 kjit_status kj_open_interrupts(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* Allocates a word. Returns LAUNCH if all words are in use. */
@@ -35,7 +35,7 @@ kjit_status kj_begin_interruptible(kjit_device *device, kj_interrupt_slot listen
  * not started. */
 void kj_end_interruptible(kjit_device *device, const kj_interruptible_launch *launch);
 
-/* Assigns a number to a new launch of a graph that has its own word. The device writes the number
+/* Assigns a number to a new launch in a graph that has its own word. The device writes the number
  * to the word after the work that is already queued on the stream. */
 kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_interrupt_slot listens,
                             void *stream, kj_diagnostics *diagnostics);

@@ -81,8 +81,7 @@ static const void *get_table(uint32_t number)
                                    : NULL;
 }
 
-/* Loads the library of the profiler. The library stays loaded, because it serves the whole
- * process. */
+/* Loads the profiler's library. The library stays loaded, because it serves the whole process. */
 static void open_nvtx(void)
 {
   const char *path =

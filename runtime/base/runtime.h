@@ -62,7 +62,7 @@ static inline kjit_context *kj_told_context(const kj_object *object)
 /* Returns DEVICE if the device is lost, or was reset after the object was made. */
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics);
 
-/* Returns the number of elements of an array in C order. Returns 0 for any other order, an empty
+/* Returns the number of elements in an array in C order. Returns 0 for any other order, an empty
  * array, or an array too large for 32-bit offsets. strides: NULL means C order. */
 static inline uint64_t kj_count_dense(const int64_t *shape, const int64_t *strides, uint32_t rank)
 {
@@ -93,7 +93,7 @@ static inline uint64_t kj_place(const kjit_device *device, uint32_t generation)
   return (uint64_t)device->number << 32 | generation;
 }
 
-/* The fields of an array that a launch reads, in one cache line. If more than two streams use the
+/* The fields in an array that a launch reads, in one cache line. If more than two streams use the
  * memory, the launch also reads the next cache line. */
 typedef struct kj_array_line {
   /* see kj_array_form; 0 if launches with the array must take the slow path */
@@ -201,7 +201,7 @@ typedef struct kj_layer {
 extern const kj_layer kj_layers[];
 extern const kj_device_operations *const kj_device_kinds[];
 /* A function that returns the operations for a kind of device in a context; they can differ from
- * the usual operations. target is kjit_config.target; NULL means the devices of this machine. */
+ * the usual operations. target is kjit_config.target; NULL means this machine's devices. */
 typedef const kj_device_operations *kj_kind_choice(const kj_device_operations *kind,
                                                    const char *target);
 extern kj_kind_choice *const kj_choose_kind;
@@ -255,7 +255,7 @@ struct kj_runtime {
   kj_compile_threads *compile_threads;
 };
 
-/* Returns the runtime of a context, created at the first call, or NULL if out of memory. */
+/* Returns a context's runtime, created at the first call, or NULL if out of memory. */
 kj_runtime *kj_get_runtime(kjit_context *context);
 /* Returns the devices of a kind, or NULL. */
 kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
@@ -275,7 +275,7 @@ kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits);
 /* Returns the element type of a tensor. given is the type that the application specified, or
  * KJIT_ANY. Returns KJIT_ANY if kjit has no type for the elements. */
 kjit_type kj_type_of_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type given);
-/* Returns the size of an element in bytes. types may be NULL for scalar types. */
+/* Returns an element's size in bytes. types may be NULL for scalar types. */
 uint32_t kj_element_bytes(const ki_types *types, kjit_type type);
 /* Returns the alignment of an element in bytes. For a complex number this is the size of its real
  * part. */

@@ -49,7 +49,7 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
-  /* for such a device, the key of a call does not contain the block size */
+  /* for such a device, a call's key does not contain the block size */
   if (!call->device->operations->knows_block) return KJIT_OK;
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
@@ -82,7 +82,7 @@ static void note_explicit(kjit_specialization *specialization)
 
 static const kjit_launch_config no_config = { .size_bytes = sizeof no_config };
 
-/* Compiles or loads the specialization of a call. The caller does not hold the specialization
+/* Compiles or loads a call's specialization. The caller does not hold the specialization
  * afterwards, and has to report the diagnostics. */
 static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device,
                                         const char *signature, kj_diagnostics *diagnostics,
@@ -261,8 +261,8 @@ static batch_job *take_done(batch *b)
   return job;
 }
 
-/* Returns an item of the application's array. The items have the size of the struct in the
- * application's version of the headers. */
+/* Returns an item of the application's array. The items have the struct size in the application's
+ * version of the headers. */
 static kjit_specialize_item *item_at(kjit_specialize_item *items, size_t index)
 {
   return (kjit_specialize_item *)((char *)items + index * items->size_bytes);
@@ -294,7 +294,7 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
 }
 
 /* Reports the diagnostics of all items. The messages of the first failed item are reported last, so
- * that they are the messages of the call. */
+ * that they are the call's messages. */
 static kjit_status report_items(kjit_context *context, batch_job *jobs, size_t count)
 {
   size_t failed = 0;

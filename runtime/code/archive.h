@@ -15,7 +15,7 @@ typedef struct kj_archived {
   bool is_machine_code; /* GPU machine code; such entries are written after all others */
 } kj_archived;
 
-/* Collects the entries of an archive. Initialize it with { 0 }. */
+/* Collects the entries in an archive. Initialize it with { 0 }. */
 typedef struct kj_archive_writer {
   kj_archived *items;
   size_t count, capacity;

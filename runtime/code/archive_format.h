@@ -17,8 +17,8 @@ typedef struct kj_archive_header {
   char magic[8];
   kj_digest checksum;
   uint64_t size_bytes, block_count, entry_count;
-  kj_digest build; /* the build of libkjit: entries contain structs as they are in the memory of
-                    * this build */
+  /* the build of libkjit: entries contain structs as they are in this build's memory */
+  kj_digest build;
 } kj_archive_header;
 
 typedef struct kj_archive_block {

@@ -82,7 +82,7 @@ static bool drop_repeated(kj_archive_writer *writer)
 
 enum { BLOCK_BYTES = 1 << 18 };
 
-/* The header, rows and blocks of an archive before they are joined. */
+/* The header, rows and blocks in an archive before they are joined. */
 typedef struct layout {
   kj_archive_block *blocks;
   kj_archive_row *rows;

@@ -333,7 +333,7 @@ static kjit_status add_binary(kjit_specialization *specialization, const kj_disk
 
 /* Exports a held specialization. Code that no other process could use is not exported: code with
  * debug information, whose files and lines belong to one program; plain code; code of a lost
- * device; and code that refers to lines of a module that has no source text. Code for a named
+ * device; and code that refers to lines in a module that has no source text. Code for a named
  * target is also not exported if it belongs to a guest or uses math functions from a file. */
 static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
                                kj_diagnostics *diagnostics)

@@ -21,7 +21,7 @@
 
 /* Layout of key[1]: the low bits are the call facts, bit BLOCK_AT tells whether the block is known,
  * and bit PLAIN_AT marks a specialization for plain code. The key of a call never has bit PLAIN_AT.
- * The facts of an array are one byte of the array's word, which starts at bit FACTS_AT. */
+ * An array's facts are one byte of the array's word, which starts at bit FACTS_AT. */
 enum { BLOCK_AT = 32, PLAIN_AT = 33, FACTS_AT = 24 };
 static const uint64_t plain_bit = (uint64_t)1 << PLAIN_AT;
 _Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8,

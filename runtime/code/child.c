@@ -204,8 +204,7 @@ static outcome send_request(const exchange *e, const kj_buffer *request)
   uint64_t nothing;
   outcome so_far = send_message(e, request);
   if (so_far == LATE) return LATE;
-  /* the acknowledgement contains the build of the child; a child of another build reads no
-   * request */
+  /* the acknowledgement contains the child's build; a child of another build reads no request */
   so_far = receive_frame(e, &nothing);
   if (so_far == ENDED) return NOT_BEGUN;
   return so_far == ANSWERED && nothing ? NO_SENSE : so_far;
@@ -383,7 +382,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
 
 /* ---- requests ---- */
 
-/* Words for error messages about a request: the task of the child, and the name of the kernel. */
+/* Words for error messages about a request: the child's task, and the kernel name. */
 typedef struct errand {
   const char *task, *name;
 } errand;

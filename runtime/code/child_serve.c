@@ -133,8 +133,8 @@ static bool answer_request(int socket, kjit_context *context, const kj_child_req
 /* ---- the loop ---- */
 
 /* Receives a message in a malloc'd buffer. Returns NULL if the application's process has ended.
- * Also returns NULL if that process uses another build of kjit, and answers with the build of this
- * process. */
+ * Also returns NULL if that process uses another build of kjit, and answers with this process'
+ * build. */
 static char *receive_message(int socket, size_t *size_bytes)
 {
   kj_frame frame;

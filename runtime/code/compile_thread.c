@@ -129,7 +129,7 @@ struct worker {
   bool is_ending;
 };
 
-/* The workers of the process. A few idle workers stay for the next compilation. */
+/* The process' workers. A few idle workers stay for the next compilation. */
 struct kj_compile_threads {
   pthread_mutex_t mutex; /* protects the following fields and the workers */
   worker *idle;

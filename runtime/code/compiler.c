@@ -124,7 +124,7 @@ static bool identify_compiler_file(const kj_runtime *runtime, kj_digest *identit
 /* Computes the identity of the loaded compiler library or, if none is loaded, of the file that
  * would be loaded. Returns false if only the loader's search path could find the library. The file
  * is read only once. If another file replaces it before the library is loaded, launches still find
- * disk cache entries of the first file. After the library is loaded, they find only entries of the
+ * disk cache entries in the first file. After the library is loaded, they find only entries of the
  * loaded library. A context that compiles in child processes reads the file at each call, because a
  * child may load a new file at any time. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)

@@ -1,5 +1,5 @@
-/* Implements kjit_set_constant, which creates a copy of a module in which the application has set
- * the value of a constant. */
+/* Implements kjit_set_constant, which creates a copy of a module in which the application has set a
+ * constant's value. */
 #include <kjit/function.h>
 #include <math.h>
 #include <string.h>

@@ -42,7 +42,7 @@ struct kj_disk {
   struct kj_archive_writer *made;   /* code that a context with kjit_config.target has compiled */
   kj_digest build, processor, math_library; /* identity of libkjit, of this machine, and of the math
                                              * library for GPUs */
-  /* protected by kj_runtime.compiler_mutex: identity of the file of the compiler, see
+  /* protected by kj_runtime.compiler_mutex: identity of the compiler's file, see
    * kj_identify_compiler */
   kj_digest compiler_file;
   bool knows_compiler_file;
@@ -53,8 +53,7 @@ struct kj_disk {
 /* Returns the identity of the library or program that contains the address. The identity is the
  * build id. If the file has no build id, the identity is its path, size and time. */
 kj_digest kj_identify_address(const void *address);
-/* Returns the identity of a file, which need not be loaded. Returns false if the file cannot be
- * read. */
+/* Returns a file's identity, which need not be loaded. Returns false if the file cannot be read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
 /* Computes the identity of the compiler that is loaded or would be loaded (compiler.c). Returns
  * false if no compiler library exists in the places where kjit looks for one. */
@@ -89,9 +88,9 @@ const char *kj_find_missing_feature(kj_cpu_level level);
  * OBJECT, and its key has the stage "function". */
 #define KJ_FUNCTION_SYMBOL "kjit_function"
 
-/* The key of an entry as text: everything that the code depends on, except the compiler. The
- * identity of the compiler is not in the key but in the entry, so that a process without a compiler
- * can find the entry. */
+/* An entry's key as text: everything that the code depends on, except the compiler. The compiler's
+ * identity is not in the key but in the entry, so that a process without a compiler can find the
+ * entry. */
 typedef struct kj_disk_key {
   char *text;
   size_t size_bytes;
@@ -102,7 +101,7 @@ typedef struct kj_disk_key {
   const kj_sources *sources;
   bool has_sources;
 } kj_disk_key;
-/* Returns the digest of the sources, including their layout and comments, or zero without sources.
+/* Returns the sources' digest, including their layout and comments, or zero without sources.
  * Callers compute it only when they need it, because long sources take time. */
 kj_digest kj_digest_sources(const kj_disk_key *key);
 /* Makes the key of the compiler's result for a request. device is the device that will run the
@@ -111,10 +110,10 @@ kj_digest kj_digest_sources(const kj_disk_key *key);
 bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key);
 /* Makes the key of code that runs on any machine with a named target, for the same request. The
- * named target is the level of this machine for the CPU, and the architecture for a GPU. Returns
- * false if out of memory, if this machine has no level, or if the module contains guest
- * declarations. Code of guests (untrusted modules) must come from the compiler of this machine,
- * never from a file. */
+ * named target is this machine's level for the CPU, and the architecture for a GPU. Returns false
+ * if out of memory, if this machine has no level, or if the module contains guest declarations.
+ * Code of guests (untrusted modules) must come from the compiler of this machine, never from a
+ * file. */
 bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
 /* Makes the key of code for a device. If the device is a named target, the key is for any machine,
  * otherwise for this machine. */
@@ -122,8 +121,8 @@ bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compi
                         kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
-/* Appends the name of a type, and a line for each struct in the type. The line contains everything
- * that distinguishes the struct from other structs. */
+/* Appends a type's name, and a line for each struct in the type. The line contains everything that
+ * distinguishes the struct from other structs. */
 void kj_describe_type(const ki_types *types, kjit_type type, kj_buffer *text);
 
 /* ---- disk_entry.c ---- */
@@ -177,8 +176,8 @@ bool kj_has_named_code(kj_runtime *runtime);
  * search found a damaged entry. Each warning comes once in a context. */
 void kj_warn_of_damage(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Stores code for kjit_export_cache. The code was compiled in a context with kjit_config.target.
- * Code that other processes cannot use is not stored; a remark tells the reason. name: the name of
- * the kernel. key: NULL means that the code has no key. Errors: MEMORY. */
+ * Code that other processes cannot use is not stored; a remark tells the reason. name: the kernel
+ * name. key: NULL means that the code has no key. Errors: MEMORY. */
 kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
                            const kj_code *code, kj_diagnostics *diagnostics);
 /* With kjit_config.ptxas and a GPU as target: assembles the PTX of the request and stores the
@@ -238,8 +237,8 @@ void kj_compare_recheck(const kj_disk_key *key, const kj_code *found, const kj_c
                         kjit_status status);
 /* Compares the status of a stored error with the status of a second compilation in the same way. */
 void kj_compare_status(const kj_disk_key *key, kjit_status found, kjit_status made);
-/* If kj_is_rechecked selects the code of a specialization from the cache, compiles it again and
- * calls kj_compare_recheck. */
+/* If kj_is_rechecked selects a specialization's code from the cache, compiles it again and calls
+ * kj_compare_recheck. */
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 
 /* ---- disk_store.c ---- */
@@ -258,13 +257,13 @@ kjit_status kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void
 bool kj_remove_disk_file(kj_disk *disk, const char *name);
 /* Returns whether kjit does not use the directory because other users can write to it. */
 bool kj_can_others_write(const kj_disk *disk);
-/* Divides the text of a key into version, target, stage, kernel and signature (disk_calls.c). text
- * is 0-terminated and is modified. */
+/* Divides a key's text into version, target, stage, kernel and signature (disk_calls.c). text is
+ * 0-terminated and is modified. */
 void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
 /* Creates the object for the disk cache without accessing a file. If the configuration disables the
  * cache, or if no directory can be used, the object has neither a store nor a directory; it
- * contains only the identity of this machine. Returns NULL if out of memory. */
+ * contains only this machine's identity. Returns NULL if out of memory. */
 kj_disk *kj_open_disk(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
 
@@ -284,13 +283,13 @@ typedef struct kj_disk_file {
   bool is_entry; /* true for an entry, false for a temporary file that a killed process has left */
 } kj_disk_file;
 /* Returns whether a temporary file is left over from a process that was killed. This is decided by
- * the age of the file, because a writer needs only milliseconds. */
+ * the file's age, because a writer needs only milliseconds. */
 static inline bool kj_is_left_over(const kj_disk_file *file)
 {
   enum { OLD_S = 600 };
   return !file->is_entry && (uint64_t)time(NULL) > file->used_ns / 1000000000u + OLD_S;
 }
-/* Lists the files of the cache in a malloc'd array, least recently used first. Errors: IO if the
+/* Lists the cache's files in a malloc'd array, least recently used first. Errors: IO if the
  * directory cannot be read. */
 kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);
 typedef struct kj_trimmed {

@@ -55,8 +55,8 @@ void kj_read_key_lines(char *text, kjit_cache_entry *entry)
   if (processor && kj_read_level(processor, strlen(processor))) entry->target = processor;
 }
 
-/* Copies the key of an entry. *copy is NULL if the entry is damaged. The name of the file is a
- * digest of the key, so an entry in a file with another name counts as damaged. Errors: MEMORY. */
+/* Copies an entry's key. *copy is NULL if the entry is damaged. The file name is a digest of the
+ * key, so an entry in a file with another name counts as damaged. Errors: MEMORY. */
 static kjit_status copy_key(kj_disk *disk, const char *name, char **copy)
 {
   void *bytes;

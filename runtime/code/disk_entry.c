@@ -115,8 +115,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
 
 /* ---- reading ---- */
 
-/* Checks that the sizes add up to the size of the file. Each size is at most the size of the file,
- * so the sum does not overflow. */
+/* Checks that the sizes add up to the file size. Each size is at most the file size, so the sum
+ * does not overflow. */
 static bool has_sizes(const header *h, size_t size_bytes)
 {
   if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes ||

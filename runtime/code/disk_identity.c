@@ -1,5 +1,5 @@
-/* Identities of builds and of libdevice for the key of the disk cache; the identity of the machine
- * is in processor_*.c. The functions do not load the libraries and files that they identify. */
+/* Identities of builds and of libdevice for the key of the disk cache; the machine's identity is in
+ * processor_*.c. The functions do not load the libraries and files that they identify. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>

@@ -59,7 +59,7 @@ static void put_digest(writer *w, kj_key_part part, kj_digest digest)
   append_digest(w, digest);
 }
 
-/* Writes a name so that it cannot look like further lines of the key, which is necessary because a
+/* Writes a name so that it cannot look like further lines in the key, which is necessary because a
  * builder accepts any text as a name. */
 static void put_name(writer *w, const char *name)
 {
@@ -169,9 +169,9 @@ static void add_root(roots *r, const ki_decl *decl)
   if (find_root(r, decl) == r->count) r->items[r->count++] = decl;
 }
 
-/* Several structs may have the same name, and a kernel that takes any type does not declare the
- * structs of its arguments. So the signature has a number after the name of a struct, followed by a
- * line for each struct with everything that distinguishes struct types. */
+/* Several structs may have the same name, and a kernel that takes any type does not declare its
+ * arguments' structs. So the signature has a number after a struct's name, followed by a line for
+ * each struct with everything that distinguishes struct types. */
 typedef struct structs {
   const ki_types *types;
   kjit_type *items;
@@ -203,7 +203,7 @@ static void put_type(structs *s, kjit_type type, kj_buffer *text)
   ki_print_type_by(&(ki_type_printer){ s->types, text, put_struct, s }, type);
 }
 
-/* Adds a line for each struct, and for the structs of its fields. */
+/* Adds a line for each struct, and for its fields' structs. */
 static void add_structs(structs *s, kj_buffer *text)
 {
   for (size_t k = 0; k < s->count; k++) {

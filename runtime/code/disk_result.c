@@ -2,9 +2,9 @@
  * not load the compiler. In place of code, the entry contains the type as text.
  *
  * Several structs can have the same name, so a name does not identify a struct. If the result type
- * is the type of an argument, the text is the index of this argument, such as "=0". Any other type
- * that contains structs is followed by a description of each struct; the reader compares the
- * description with the struct that has this name. */
+ * is an argument's type, the text is this argument's index, such as "=0". Any other type that
+ * contains structs is followed by a description of each struct; the reader compares the description
+ * with the struct that has this name. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The value of a subexpression, which may be evaluated only partly.
+/* A subexpression's value, which may be evaluated only partly.
  *
  * A value that is computed only from untyped numbers and literals has a weak type and is called
  * open. If an operation has an open operand, the operand gets the type of the other operand: its
@@ -60,7 +60,7 @@ static bool convert(kj_scope *scope, const ki_expr *expr, kjit_type type, known 
   return true;
 }
 
-/* Evaluates an operand again, now in the type of its operation, after it was evaluated without a
+/* Evaluates an operand again, now in its operation's type, after it was evaluated without a
  * required type. */
 static bool settle(kj_scope *scope, const ki_expr *expr, kjit_type type, known *k)
 {
@@ -311,7 +311,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
 
 /* ---- fields, calls ---- */
 
-/* Evaluates an index into the shape of an array. A negative index counts from the end. */
+/* Evaluates an index into an array's shape. A negative index counts from the end. */
 static bool evaluate_dimension(kj_scope *scope, const ki_expr *index, uint32_t count,
                                uint32_t *dimension)
 {
@@ -389,7 +389,7 @@ static bool compute_numeric(kj_scope *scope, const ki_expr *expr, kjit_type want
   return accept(scope, expr, ki_compute_builtin(id, values, expr->args.count, &k->value));
 }
 
-/* Evaluates min, max, abs and integer divisions, whose operands have the type of the result. */
+/* Evaluates min, max, abs and integer divisions, whose operands have the result type. */
 static __attribute__((noinline)) bool evaluate_numeric(kj_scope *scope, const ki_expr *expr,
                                                        kjit_type wanted, known *k)
 {
@@ -515,7 +515,7 @@ uint32_t kj_count_tuple_items(kj_scope *scope, const ki_expr *expr)
   return kj_evaluate_shape(scope, expr->x, &shape) ? shape.rank : 0;
 }
 
-/* Evaluates an item of an expression. The expression and its type come from look_through. */
+/* Evaluates an item in an expression. The expression and its type come from look_through. */
 static bool take_item(kj_scope *scope, const ki_expr *expr, const ki_type_expr *type, uint32_t item,
                       kjit_type wanted, known *k)
 {

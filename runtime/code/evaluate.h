@@ -64,7 +64,7 @@ typedef struct kj_scope {
   uint32_t steps, depth;
 } kj_scope;
 
-/* Returns the value of a let, or NULL if the declaration is no let or has no known value. */
+/* Returns a let's value, or NULL if the declaration is no let or has no known value. */
 static inline const kj_binding *kj_find_binding(const kj_scope *scope, const ki_decl *decl)
 {
   bool is_let = decl->kind == KJ_DECL_LET && scope->bindings && decl->index < scope->binding_count;

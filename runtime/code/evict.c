@@ -2,7 +2,7 @@
  * specialization stays and loads the code again when a launch needs it.
  *
  * A launch holds its specialization without a lock (specialization.h): it increments the slot of
- * its thread and then reads the state. Eviction clears the state, makes every running thread of the
+ * its thread and then reads the state. Eviction clears the state, makes every running thread in the
  * process execute a memory barrier, and then reads the slots. So either the launch sees the cleared
  * state, or the eviction sees the incremented slot. Only eviction executes the expensive barrier; a
  * launch executes none. */
@@ -84,7 +84,7 @@ typedef struct kj_unloading {
 /* The list of a device's code that will be unloaded after the next wait for the device. */
 typedef struct unloading_list {
   kj_attachment attachment;
-  kj_unloading *first; /* protected by the mutex of the device */
+  kj_unloading *first; /* protected by the device's mutex */
 } unloading_list;
 
 static kj_unloading *take_all(unloading_list *list)

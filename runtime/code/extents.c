@@ -1,7 +1,7 @@
 /* Determines extents before a launch: the shapes of array arguments and of views of them, and the
  * values of @block and @grid. Shapes follow the same rules as in type inference and lowering. The
- * shape of `A[blockIdx.x]` is known although the value of the index is unknown, because the shape
- * does not depend on this value. */
+ * shape of `A[blockIdx.x]` is known although the index's value is unknown, because the shape does
+ * not depend on this value. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Handles the code that the application has bound to the extern funcs of a module. CPU code calls C
+/* Handles the code that the application has bound to the extern funcs in a module. CPU code calls C
  * functions, and GPU kernels are linked with code. This file also writes the lines about this code
  * in the keys of the disk cache. */
 #include <ctype.h>

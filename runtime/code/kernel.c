@@ -295,7 +295,7 @@ static kjit_kernel *make_kernel(kjit_module *module, const ki_function *function
   return NULL;
 }
 
-/* ---- the kernels of a module ---- */
+/* ---- the kernels in a module ---- */
 
 static void release_kernels(kjit_module *module)
 {

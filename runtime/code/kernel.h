@@ -65,8 +65,8 @@ static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
 }
 
 /* The shape of the last launch on the fast path that needed only grid, block and shared memory
- * size, and the inputs of that shape. A launch of the same code with the same inputs and
- * configuration has the same shape, which is not computed again. See launch/fast_path.c. */
+ * size, and that shape's inputs. A launch of the same code with the same inputs and configuration
+ * has the same shape, which is not computed again. See launch/fast_path.c. */
 enum { KJ_MOST_SHAPE_INPUTS = 8 };
 typedef struct kj_known_shape {
   const kjit_specialization *specialization; /* NULL means that no shape is stored */
@@ -106,7 +106,7 @@ struct kjit_kernel {
   bool block_is_static;
   /* a @block that depends on no parameter; otherwise fixed_block[0] is 0 */
   uint32_t fixed_block[3];
-  const ki_stmt **ranges; /* grid_range statements in the body of the kernel */
+  const ki_stmt **ranges; /* grid_range statements in the kernel body */
   uint32_t range_count;
   bool has_callee_range;  /* true if a called func may contain further grid_ranges */
   bool is_range_only;     /* see kj_is_range_only */
@@ -263,7 +263,7 @@ const char *kj_number_text(kjit_type type);
 kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,
                           uint8_t *relations, kj_signature *signature, kj_diagnostics *diagnostics);
 
-/* Returns the facts of a call as a malloc'd string for the application, such as "aligned16(r, x)
+/* Returns a call's facts as a malloc'd string for the application, such as "aligned16(r, x)
  * disjoint(r, x)", or NULL if out of memory. */
 char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 

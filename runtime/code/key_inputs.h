@@ -19,7 +19,7 @@ typedef enum kj_key_part {
   KJ_KEY_COMPILER
 } kj_key_part;
 
-/* A field of a struct in the compile request. */
+/* A field in a struct in the compile request. */
 typedef struct kj_key_input {
   const char *type, *field;
   kj_key_part where;

@@ -8,8 +8,8 @@
 
 /* ---- parts of keys ---- */
 
-/* A part of a key that an application can influence. The text of a part is the rest of its line;
- * the text of the module is the rest of the key. */
+/* A part of a key that an application can influence. A part's text is the rest of its line; the
+ * module's text is the rest of the key. */
 typedef struct part_row {
   kj_key_part part;
   /* the words of the message before and after the text that the part has in the most similar entry;
@@ -36,7 +36,7 @@ typedef struct key_text {
   size_t size_bytes;
 } key_text;
 
-/* Returns the text of a part, which is empty if the key does not have the part. */
+/* Returns a part's text, which is empty if the key does not have the part. */
 static key_text find_part(key_text key, kj_key_part part)
 {
   const char *word = kj_key_word(part), *end = key.text + key.size_bytes;

@@ -1,5 +1,5 @@
-/* Determines the identity and the level of this machine on AArch64. The system (AT_HWCAP) tells
- * which instruction sets programs may use. /proc/cpuinfo names the cores; LLVM reads it as well. */
+/* Determines the identity and this machine's level on AArch64. The system (AT_HWCAP) tells which
+ * instruction sets programs may use. /proc/cpuinfo names the cores; LLVM reads it as well. */
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Determines the identity and the level of this machine on x86-64. CPUID returns the features, and
- * XCR0 tells which registers the system saves. */
+/* Determines the identity and this machine's level on x86-64. CPUID returns the features, and XCR0
+ * tells which registers the system saves. */
 #include <cpuid.h>
 #include <gnu/libc-version.h>
 #include <pthread.h>

@@ -26,8 +26,8 @@ static bool is_chosen(const kj_disk *disk, const kj_disk_key *key)
   return disk->recheck_every && key->digest.low % disk->recheck_every == 0;
 }
 
-/* Returns whether the code was compiled from sources with the same text as the sources of the key.
- * This matters because code of builds with assertions contains source locations
+/* Returns whether the code was compiled from sources with the same text as the key's sources. This
+ * matters because code of builds with assertions contains source locations
  * (lower/asserted_facts.c), which are not part of the key. */
 static bool is_from_same_sources(const kj_code *code, const kj_disk_key *key)
 {

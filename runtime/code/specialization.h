@@ -1,4 +1,4 @@
-/* Specializations. A specialization is the code of a kernel for one key. This header declares how a
+/* Specializations. A specialization is a kernel's code for one key. This header declares how a
  * launch finds a specialization, how it is compiled and loaded, how a caller holds it while using
  * its code, and how its code is unloaded. */
 #ifndef KJ_CODE_SPECIALIZATION_H
@@ -172,8 +172,8 @@ void kj_copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to);
 void kj_upgrade_later(kj_call *call, uint64_t hash);
 /* Compiles and loads the specialization, or waits for the thread that is doing so. The result is
  * not held. If call->plain allows it, the result may be a specialization with plain code; the
- * specialization for the call itself is then compiled in the background. Returns the errors of the
- * compiler. */
+ * specialization for the call itself is then compiled in the background. Returns the compiler's
+ * errors. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
                           kjit_specialization **specialization);
 /* Queues the compilation unless it is queued or running already. Returns NOT_READY while the
@@ -188,7 +188,7 @@ void kj_abandon_entry(kjit_specialization *entry);
 
 /* Fills in the compiler's description of an argument. Returns false if memory is exhausted. */
 bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
-/* Returns whether the specialization is for plain code, which a bit of its key says. */
+/* Returns whether the specialization is for plain code, which a bit in its key says. */
 bool kj_is_for_plain(const kjit_specialization *specialization);
 /* Returns whether loaded plain code can run the call: its kind is one of `allowed`, and its number
  * of registers allows the call's block. */

@@ -532,7 +532,7 @@ static kjit_status print_texts(const kj_call *call, kjit_specialization *special
            : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-/* Records the device and the signature of the call. */
+/* Records the device and the call's signature. */
 static kjit_status describe(const kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics)
 {

@@ -11,7 +11,7 @@ static kjit_status record(const kj_call *call, const kj_compile_request *request
   return kj_record_machine_code(call->device, request, key, code, diagnostics);
 }
 
-/* Describes the signature of a call without the facts of its arguments. */
+/* Describes the signature of a call without its arguments' facts. */
 static kjit_status describe_general(const kj_call *call, kj_diagnostics *diagnostics,
                                     kj_signature *signature)
 {

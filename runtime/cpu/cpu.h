@@ -1,12 +1,12 @@
-/* The CPU as a device: its table of operations, and the functions that the files of this folder
+/* The CPU as a device: its table of operations, and the functions that the files in this folder
  * share. */
 #ifndef KJ_CPU_CPU_H
 #define KJ_CPU_CPU_H
 
 #include "base/device.h"
 
-/* Operations of a device that runs kernels on the cores of this machine. base/device.h documents
- * each function. */
+/* Operations of a device that runs kernels on this machine's cores. base/device.h documents each
+ * function. */
 extern const kj_device_operations kj_cpu_operations;
 /* Returns the operations for a kind of device in a context whose kjit_config.target is `target`
  * (target_device.c). These are the usual operations of the kind if target is NULL or names a target
@@ -17,7 +17,7 @@ const kj_device_operations *kj_target_operations(const kj_device_operations *kin
 /* maximum number of threads of a launch, and of worker threads of the process */
 enum { KJ_MOST_WORKERS = 256 };
 
-/* ---- workers.c: worker threads of the process ---- */
+/* ---- workers.c: worker threads in the process ---- */
 
 /* Returns the number of cores that this process may use, at least 1. */
 uint32_t kj_count_cores(void);

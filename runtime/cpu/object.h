@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* A relocation. `section` is still writable and is at its final address. The offset is at most the
- * size of the section; kj_relocate has to check that the written bytes end inside the section. */
+ * section size; kj_relocate has to check that the written bytes end inside the section. */
 typedef struct kj_relocation {
   uint32_t type;
   char *section;

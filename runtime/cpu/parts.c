@@ -290,7 +290,7 @@ static void run_part(unsigned low, unsigned high)
   go_home(p);
 }
 
-/* Computes the position of block `i` of the group in the grid, and its cluster. The blocks of a
+/* Computes the position of block `i` of the group in the grid, and its cluster. The blocks in a
  * cluster are adjacent in scratch memory. */
 static void place_block(const kj_crowd *crowd, uint64_t group, uint32_t i, part *p)
 {

@@ -80,7 +80,7 @@ static const char *write_low_bits(const kj_relocation *r, uint64_t address, unsi
 }
 
 /* adrp x, :got:symbol; ldr y, [x, :got_lo12:symbol]. An outside function has a slot for its
- * address. The address of a symbol in the object is computed instead of loaded: the adrp gets the
+ * address. A symbol's address in the object is computed instead of loaded: the adrp gets the
  * symbol's page, and the ldr is replaced by an add. */
 static const char *relocate_indirect_page(const kj_relocation *r)
 {

@@ -14,7 +14,7 @@ static size_t room_of(const kj_relocation *r)
   return r->section_bytes - r->offset;
 }
 
-/* Writes the distance from the location of the relocation to the address. */
+/* Writes the distance from the relocation's location to the address. */
 static const char *write_distance(const kj_relocation *r, uint64_t address)
 {
   char *place = r->section + r->offset;

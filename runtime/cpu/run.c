@@ -1,6 +1,6 @@
-/* Runs the grid of a launch on the CPU. Each worker first runs its own share of the blocks in
- * order, and then takes blocks from the shares of other workers. Each worker has the same share in
- * each launch, so the data of the share stays in the worker's cache from one launch to the next. */
+/* Runs a launch's grid on the CPU. Each worker first runs its own share of the blocks in order, and
+ * then takes blocks from the shares of other workers. Each worker has the same share in each
+ * launch, so the data of the share stays in the worker's cache from one launch to the next. */
 #include "cpu/cpu.h"
 
 #include <fenv.h>

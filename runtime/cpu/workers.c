@@ -31,7 +31,7 @@
 
 enum {
   MOST_THREADS = KJ_MOST_WORKERS - 1,
-  /* Twice the stack that recursive functions of a kernel may use, and space for the worker
+  /* Twice the stack that recursive functions in a kernel may use, and space for the worker
    * itself. */
   STACK_BYTES = 2 << 20,
   /* Number of times that the launching thread checks for unfinished workers before it sleeps. The
@@ -63,7 +63,7 @@ typedef struct offer {
   uint8_t left[MOST_THREADS];
 } offer;
 
-/* The box of a worker contains its state, in a separate cache line. */
+/* A worker's box contains its state, in a separate cache line. */
 typedef struct box {
   _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the address of the offer that the
                                          * worker must join */
@@ -97,8 +97,8 @@ static struct {
 } pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER,
            .mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP };
 
-/* Checks the invariants of the pool, with the mutex held. Does not check exact values of atomic
- * counts that other threads change without the mutex. */
+/* Checks the pool's invariants, with the mutex held. Does not check exact values of atomic counts
+ * that other threads change without the mutex. */
 static void check_pool(void)
 {
   uint32_t listed = 0;

@@ -133,8 +133,8 @@ uint32_t kj_ptx_limit(int driver_version);
  * the device as lost. device may be NULL. */
 kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
                             const char *call, kj_diagnostics *diagnostics);
-/* Like kj_check_driver, for a driver call that concerns a kernel. The message contains the name of
- * the kernel. */
+/* Like kj_check_driver, for a driver call that concerns a kernel. The message contains the kernel
+ * name. */
 kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
                                  const char *call, kj_diagnostics *diagnostics);
 #define KJ_DRIVER(device, diagnostics, name, ...) \

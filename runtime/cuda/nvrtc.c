@@ -108,8 +108,8 @@ static char *find_file(const nvrtc *library)
 }
 
 /* Lists the folders of headers of the toolkit that contains the library: an installed toolkit, or
- * the Python packages for CUDA 13 or CUDA 12. The folders of the toolkit in /usr/local/cuda come
- * last; they provide headers whose Python packages are not installed, such as CCCL's. */
+ * the Python packages for CUDA 13 or CUDA 12. The toolkit's folders in /usr/local/cuda come last;
+ * they provide headers whose Python packages are not installed, such as CCCL's. */
 static void list_headers(const nvrtc *library, kj_buffer *folders)
 {
   static const char *const places[] = { "/../include", "/../include/cccl",

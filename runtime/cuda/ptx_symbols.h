@@ -1,4 +1,4 @@
-/* The symbols of PTX that an application has bound to extern funcs. */
+/* PTX's symbols that an application has bound to extern funcs. */
 #ifndef KJ_CUDA_PTX_SYMBOLS_H
 #define KJ_CUDA_PTX_SYMBOLS_H
 

@@ -10,7 +10,7 @@
 enum {
   USUAL_OPERATIONS = 2000,
   USUAL_TEXT_BYTES = 65536,
-  STACK_BYTES = 1 << 20 /* stack for the tree of a formula, which has at most 400 levels */
+  STACK_BYTES = 1 << 20 /* stack for a formula's tree, which has at most 400 levels */
 };
 
 static const char usual_name[] = "formula";

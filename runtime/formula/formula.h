@@ -1,5 +1,5 @@
 /* Declarations for formulas that an application's users type. The parser of lib/ir reads a formula
- * as a tree. This folder translates the tree to funcs and kernels of the kernel IR, and determines
+ * as a tree. This folder translates the tree to funcs and kernels in the kernel IR, and determines
  * a type and a rule for nulls for each node.
  *
  *   read.c       the tree: columns, literals, operators
@@ -55,7 +55,7 @@ typedef enum kf_unit {
   KF_UNIT_COUNT
 } kf_unit;
 
-/* The value of a node in the func that computes a row. */
+/* A node's value in the func that computes a row. */
 typedef struct kf_value {
   /* a scalar type; KJ_WEAK_INT or KJ_WEAK_FLOAT for a literal, KJIT_ANY for `null` */
   kjit_type type;
@@ -199,7 +199,7 @@ kf_value kf_read_name(kf_writer *w, const ki_expr *name);
 
 /* ---- kernels.c ---- */
 
-/* The parameters of a kernel for one column. compute.c passes the arguments in the order of the
+/* A kernel's parameters for one column. compute.c passes the arguments in the order of the
  * fields. */
 typedef struct kf_parameter {
   uint32_t column;
@@ -212,11 +212,10 @@ typedef struct kf_form {
   /* `values` computes whole elements. If `values` is NULL, the bits of several rows are in one
    * byte: `groups` computes 64 rows at a time, and on a GPU `warps` computes 32. */
   kjit_kernel *values, *groups, *warps;
-  /* for a GPU: computes the bitmap of the result from the bitmaps of the columns. NULL if `groups`
-   * and `warps` compute this bitmap, or if the result is never null. The CPU needs no kernel for
-   * this. */
+  /* for a GPU: computes the result's bitmap from the columns' bitmaps. NULL if `groups` and `warps`
+   * compute this bitmap, or if the result is never null. The CPU needs no kernel for this. */
   kjit_kernel *validity;
-  bool writes_validity; /* `groups` and `warps` write the bitmap of the result */
+  bool writes_validity; /* `groups` and `warps` write the result's bitmap */
   kf_parameter *parameters, *validity_parameters; /* malloc'd */
   size_t parameter_count, validity_count;
 } kf_form;
@@ -240,8 +239,8 @@ typedef struct kf_source {
   size_t size_bytes;
 } kf_source;
 
-/* Makes the kernels of a func. value is its result. has_bits means that the values of the result
- * are bits. has_bitmap means that the result has a validity bitmap, even if no row of this form is
+/* Makes the kernels of a func. value is its result. has_bits means that the result's values are
+ * bits. has_bitmap means that the result has a validity bitmap, even if no row of this form is
  * null. Errors are reported to the context. */
 kjit_status kf_make_form(kf_writer *w, const kf_source *source, const kf_value *value,
                          kjit_type type, bool has_bits, bool has_bitmap, kf_form *form);

@@ -5,10 +5,10 @@
  *     kernel formula_values(r, c0, c2) { for i in grid_range(len(r)) { r[i] = formula_row(...) } }
  *
  * c0 is the value of column 0, and k0 is true if this value is valid (not null). If neither the
- * func nor the result uses bits of a row, `formula_values` computes the values, and on a GPU
- * `formula_validity` computes the bitmap of the result, 8 rows at a time. Otherwise one iteration
+ * func nor the result uses bits in a row, `formula_values` computes the values, and on a GPU
+ * `formula_validity` computes the result's bitmap, 8 rows at a time. Otherwise one iteration
  * handles all rows whose bits are in the same word: on the CPU an iteration of `formula_groups`
- * computes the 64 rows of a word, and on a GPU a warp of `formula_warps` computes 32 rows. */
+ * computes the 64 rows in a word, and on a GPU a warp of `formula_warps` computes 32 rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,8 +37,8 @@ static bool is_bits(const kf_writer *w, size_t column)
 }
 
 /* Writes the parameters or arguments of a row, such as "c0, c2, k2". `value`, `bit` and `validity`
- * are patterns for the value of a column, for a value that is a bit, and for validity. Each #
- * stands for the number of the column. */
+ * are patterns for a column's value, for a value that is a bit, and for validity. Each # stands for
+ * the number of the column. */
 static void write_row_arguments(const kernel_text *t, const char *value, const char *bit,
                                 const char *validity)
 {
@@ -103,7 +103,7 @@ static void write_begin(const kernel_text *t, const char *name, bool has_words)
   write_parameters(t, has_words);
 }
 
-/* Writes the statements of a row: its value, and whether it is valid. */
+/* Writes the statements in a row: its value, and whether it is valid. */
 static void write_outcome(const kernel_text *t, const char *index, const char *bit,
                           const char *valid)
 {

@@ -9,8 +9,8 @@
 enum {
   MOST_RANGES = 1000, /* maximum number of ranges of one comparison */
   MOST_RANGES_OF_FORMULA = 4000,
-  RANGES_OF_STATEMENT = 16 /* number of comparisons in one expression; it limits the depth of the
-                            * expression */
+  /* number of comparisons in one expression; it limits the expression's depth */
+  RANGES_OF_STATEMENT = 16
 };
 
 /* ---- tests of texts ---- */
@@ -135,8 +135,8 @@ bool kf_are_texts(const kf_value *items, size_t count)
   return has_text;
 }
 
-/* Returns the index of a text in a dictionary, or the number of texts if the dictionary does not
- * contain it. */
+/* Returns a text's index in a dictionary, or the number of texts if the dictionary does not contain
+ * it. */
 static size_t find_text(const kjit_formula_texts *texts, size_t first, const char *text)
 {
   size_t i = first;
@@ -144,14 +144,14 @@ static size_t find_text(const kjit_formula_texts *texts, size_t first, const cha
   return i < texts->count ? i : texts->count;
 }
 
-/* Returns the texts of the column, which are the first texts in the dictionary of the value. */
+/* Returns the column's texts, which are the first texts in the value's dictionary. */
 static kjit_formula_texts own_texts(const kf_value *x)
 {
   return (kjit_formula_texts){ x->texts->items, x->own_count };
 }
 
-/* Returns the dictionary of the column from which the values come, or an empty dictionary if there
- * is no such column. */
+/* Returns the column's dictionary from which the values come, or an empty dictionary if there is no
+ * such column. */
 static kjit_formula_texts find_own(kf_writer *w, const kf_value *items, size_t count,
                                    kj_location location)
 {
@@ -193,8 +193,8 @@ static const kjit_formula_texts *join_texts(kf_writer *w, const kf_value *items,
   return all;
 }
 
-/* Converts the indices of a value to indices into a dictionary that begins with the texts of the
- * same column. Every index that is not in the value's dictionary becomes -1. */
+/* Converts a value's indices to indices into a dictionary that begins with the texts of the same
+ * column. Every index that is not in the value's dictionary becomes -1. */
 static kf_value renumber(kf_writer *w, const kf_value *x, const kjit_formula_texts *all,
                          kj_location location)
 {

@@ -1,4 +1,4 @@
-/* Operations on the values of a formula: common types, conversions, and conditions for null. */
+/* Operations on a formula's values: common types, conversions, and conditions for null. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

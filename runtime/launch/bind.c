@@ -1,7 +1,6 @@
-/* Binds the arguments of a call to the parameters of a kernel. It checks the number and the kinds
- * of the arguments, and the ranks, element types and scalar types that annotations require, and
- * fills in default values. Conditions that depend on the kernel's types are left to type
- * inference. */
+/* Binds a call's arguments to a kernel's parameters. It checks the number and the kinds of the
+ * arguments, and the ranks, element types and scalar types that annotations require, and fills in
+ * default values. Conditions that depend on the kernel's types are left to type inference. */
 #include <stdlib.h>
 #include <string.h>
 

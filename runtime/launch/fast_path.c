@@ -58,7 +58,7 @@ static inline bool walk_arrays(const kj_launch_table *table, const kjit_stream *
   return true;
 }
 
-/* Returns the tensor of an argument, or NULL if only the slow path can handle the argument. */
+/* Returns an argument's tensor, or NULL if only the slow path can handle the argument. */
 static const kjit_tensor *tensor_of(const kj_launch_table *table, const kj_table_array *row,
                                     const kjit_arg *argument, bool *has_kjits)
 {
@@ -77,7 +77,7 @@ static const kjit_tensor *tensor_of(const kj_launch_table *table, const kj_table
   return is_here ? &array->tensor : NULL;
 }
 
-/* Returns the size of an array in bytes, or 0 if the array does not match its row in the table. */
+/* Returns an array's size in bytes, or 0 if the array does not match its row in the table. */
 static inline uint64_t measure(const kj_table_array *array, const kj_table_tensor *expected,
                                const kjit_tensor *tensor, uint64_t address)
 {
@@ -305,9 +305,8 @@ static inline bool is_on_device(const kjit_launch_config *config, const kj_launc
          (config->device ? config->device == device : stream || table->is_default_device);
 }
 
-/* Returns whether the arguments match the key of the specialization. Does not compare the launch
- * shape. Writes addresses, scalars and extents to the parameter block, and the inputs of the shape
- * after it. */
+/* Returns whether the arguments match the specialization key. Does not compare the launch shape.
+ * Writes addresses, scalars and extents to the parameter block, and the shape's inputs after it. */
 static inline bool follow_arguments(const kj_launch_table *table, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
@@ -468,7 +467,7 @@ static inline int launch_held(kjit_specialization *specialization, const kjit_la
   _Alignas(16) char parameters[KJ_TABLE_ROOM];
   KJ_ASSERT(kj_is_held_here(specialization));
   KJ_ASSERT(!table || table->device == specialization->device);
-  /* captured launches take the slow path, because a graph keeps the arguments of the call */
+  /* captured launches take the slow path, because a graph keeps the call's arguments */
   if (kj_is_captured(config->stream) ||
       !follow_arguments(table, config, arguments, count, parameters))
     return KJ_OTHER_WAY;

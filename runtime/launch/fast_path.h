@@ -83,7 +83,7 @@ typedef struct kj_table_same {
 
 typedef struct kj_launch_table {
   /* the fields that every launch reads, in one cache line */
-  /* is_plain: if the shape of a launch is known, the launch only has to pass its parameters to the
+  /* is_plain: if a launch's shape is known, the launch only has to pass its parameters to the
    * driver. is_default_device: a call without stream and device runs on this device. */
   _Alignas(64) bool is_plain;
   bool is_default_device, notes_uses;

@@ -1,11 +1,11 @@
-/* Flattens tuple arguments of a launch, because a kernel takes the items of a tuple as separate
+/* Flattens tuple arguments of a launch, because a kernel takes the items in a tuple as separate
  * parameters. The shape is a string that describes the declared parameters: which of them are
  * tuples, and how many items each tuple has. Later steps of a launch see no tuples. */
 #include <stdlib.h>
 
 #include "launch/steps.h"
 
-/* A parallel walk over the arguments and the characters of the shape. */
+/* A parallel walk over the arguments and the shape's characters. */
 typedef struct walk {
   const kjit_kernel *kernel;
   const char *sign, *end; /* rest of the shape */

@@ -137,8 +137,8 @@ static size_t round_up(size_t size_bytes, size_t alignment_bytes)
   return (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
 }
 
-/* Returns the layout of a result in memory. A tuple has the layout of a C struct of its items, as
- * in lib/lower/abi.c. */
+/* Returns a result's layout in memory. A tuple has the layout of a C struct of its items, as in
+ * lib/lower/abi.c. */
 static value_layout lay_out(const ki_types *types, kjit_type type)
 {
   const size_t weak_bytes = 8;
@@ -349,7 +349,7 @@ kjit_status kjit_call_function_into(kjit_function *function, const kjit_arg *arg
   return status;
 }
 
-/* Does not check the size of the destination, because the caller knows the result type. */
+/* Does not check the destination size, because the caller knows the result type. */
 kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
                                kjit_arg *result)
 {

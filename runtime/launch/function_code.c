@@ -53,9 +53,9 @@ static void free_functions(kjit_kernel *kernel)
   }
 }
 
-/* Puts the code at the head of the list. If another thread has added the same kind of code before,
- * frees the code and returns the other thread's code: the best code or, for plain code, plain code
- * of the same kind. */
+/* Puts the code at the list's head. If another thread has added the same kind of code before, frees
+ * the code and returns the other thread's code: the best code or, for plain code, plain code of the
+ * same kind. */
 static kj_function_code *keep(kjit_kernel *kernel, const kj_function_key *key,
                               kj_function_code *made)
 {

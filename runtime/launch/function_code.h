@@ -31,7 +31,7 @@ struct kj_function_code {
                               which the function was compiled */
 };
 
-/* Describes the calls for which the code of a func is compiled. */
+/* Describes the calls for which a func's code is compiled. */
 typedef struct kj_function_key {
   const kj_argument *arguments; /* one for each parameter */
   uint32_t checks;

@@ -1,6 +1,6 @@
 /* Keeps the code of funcs that the application calls in the disk cache, so that a new process
- * compiles nothing. The key has the same parts as the key of a kernel. Its stage is "function",
- * because the func is compiled as a C function. Plain code is not stored.
+ * compiles nothing. The key has the same parts as a kernel's key. Its stage is "function", because
+ * the func is compiled as a C function. Plain code is not stored.
  *
  * An error with a code (error_codes.def) is stored in place of code, because an application may
  * handle such an error and run the func in another way. Its next process then gets the error

@@ -195,9 +195,9 @@ static kjit_status find_one(kj_call *call, kj_diagnostics *diagnostics,
   return KJIT_OK;
 }
 
-/* Finds or compiles the code of a call. In a context that compiles for other machines, a call with
- * large results also compiles the code for small results. The code for small results is needed
- * because the other machine may have no compiler, and its calls may have results of any size. */
+/* Finds or compiles a call's code. In a context that compiles for other machines, a call with large
+ * results also compiles the code for small results. The code for small results is needed because
+ * the other machine may have no compiler, and its calls may have results of any size. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
                                        kjit_specialization **specialization)
 {

@@ -18,7 +18,7 @@ static bool record_array(const kj_call *call, uint32_t index, const kjit_arg *ar
   const kjit_tensor *tensor = kj_tensor_of(argument);
   /* the fields of a tensor do not say whether a GPU accesses its memory in place */
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
-  /* access to the memory of another device may be revoked */
+  /* access to another device's memory may be revoked */
   bool is_peers =
     (tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == KJ_DLPACK_PLACED) &&
     tensor->device_id != call->device->info.ordinal;

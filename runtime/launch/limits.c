@@ -3,7 +3,7 @@
 
 #include "launch/steps.h"
 
-/* Returns the value of a limit; see kj_number_limit.value. */
+/* Returns a limit's value; see kj_number_limit.value. */
 static __int128 limit_of(const kj_bound *number, const kj_number_limit *limit)
 {
   return number->type == KJIT_U64 ? (__int128)(uint64_t)limit->value : limit->value;

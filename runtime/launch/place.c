@@ -1,5 +1,5 @@
-/* Chooses the device of a launch. Copies host arrays to a GPU before the launch and back after it;
- * the memory for the copies comes from the device's pools.
+/* Chooses a launch's device. Copies host arrays to a GPU before the launch and back after it; the
+ * memory for the copies comes from the device's pools.
  *
  * Arrays with overlapping memory form a group. The copy of a group contains the bytes of all its
  * arrays at the same relative positions, so two arrays that are equal, overlap or are disjoint on
@@ -44,8 +44,8 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
                    : kj_default_device(call->runtime, diagnostics, &call->device);
 }
 
-/* Returns whether the device of the call can access the tensor's memory, which can be managed
- * memory or memory of another GPU or CPU device. */
+/* Returns whether the call's device can access the tensor's memory, which can be managed memory or
+ * memory of another GPU or CPU device. */
 static bool is_in_reach(const kj_call *call, kjit_device_kind kind, const kjit_tensor *tensor)
 {
   enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's device type for CUDA managed memory */
@@ -463,8 +463,8 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
   return kj_report_kernels(call->device, diagnostics);
 }
 
-/* Frees the memory of the copies. After a failure, first waits for the queued copies, because they
- * still use host memory. */
+/* Frees the copies' memory. After a failure, first waits for the queued copies, because they still
+ * use host memory. */
 void kj_free_staging(kj_call *call, kj_staging *staging)
 {
   if (!staging) return;

@@ -1,4 +1,4 @@
-/* Implements prepared launches. A prepared launch keeps the arguments of a launch, and the
+/* Implements prepared launches. A prepared launch keeps a launch's arguments, and the
  * specialization, grid and parameter block for these arguments. If the application replaces a
  * run-time scalar on which no extent depends, kjit writes the new value to the parameter block. If
  * it replaces any other argument, the next run checks all facts again and may find another
@@ -45,7 +45,7 @@ static void set_ready(kjit_prepared *prepared)
   KJ_ASSERT(ready->shape.parameter_bytes <= call->parameter_room);
   kj_take_shape(&ready->shape, specialization, call);
   KJ_ASSERT(!ready->is_ready || ready->shape.parameter_bytes <= call->parameter_room);
-  ready->shape.specialization = NULL; /* the inputs of the shape are not recorded */
+  ready->shape.specialization = NULL; /* the shape's inputs are not recorded */
 }
 
 /* Tests, after an argument was replaced, whether the tables of the current code (see
@@ -159,7 +159,7 @@ static kjit_status prepare(kjit_kernel *kernel, const kjit_launch_config *config
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kernel `%s`: expected at most %u arguments, got %zu",
                         kernel->function->decl->name, kernel->parameter_count, count);
-  /* the context of the interrupter may end before the prepared launch */
+  /* the interrupter's context may end before the prepared launch */
   if (config->interrupter && config->interrupter->object.device->context != context)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "preparing `%s`: the interrupter belongs to another context",

@@ -22,7 +22,7 @@ typedef struct kj_ready_launch {
   _Alignas(64) bool is_ready; /* true if the parameter block and the shape belong to the current
                                  arguments */
   uint32_t forks, generation; /* generation of the device when the arguments were checked */
-  kj_stream_id noted; /* the stream for which the uses of the arrays are recorded, or NONE */
+  kj_stream_id noted;         /* the stream for which the arrays' uses are recorded, or NONE */
   kjit_specialization *specialization;
   ki_launch_counter *launches;
   kj_known_shape shape;

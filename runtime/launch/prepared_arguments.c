@@ -75,7 +75,7 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   case KJIT_ARG_ARRAY:
     if (!argument->value.array)
       return refuse(prepared, index, "expected an array, got NULL", diagnostics);
-    /* the context of the array may end before the prepared launch */
+    /* the array's context may end before the prepared launch */
     if (argument->value.array->object.device->context != prepared->kernel->context)
       return refuse(prepared, index,
                     "expected an array of the kernel's context, got an array of another context",

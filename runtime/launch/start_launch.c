@@ -135,10 +135,10 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
   return KJIT_OK;
 }
 
-/* Fills in the address of each parameter, from which the driver copies the parameter to its
- * position. kjit does not compute the positions, because the position of a parameter with 64-byte
- * alignment depends on the architecture: on sm_90 the parameter block itself starts 16 bytes after
- * a multiple of 64. The compiler's hidden parameters come last. */
+/* Fills in each parameter's address, from which the driver copies the parameter to its position.
+ * kjit does not compute the positions, because the position of a parameter with 64-byte alignment
+ * depends on the architecture: on sm_90 the parameter block itself starts 16 bytes after a multiple
+ * of 64. The compiler's hidden parameters come last. */
 static void point_at_parameters(const kj_code *code, char *block, void **pointers)
 {
   uint32_t count = code->parameter_count;
@@ -173,7 +173,7 @@ kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specializati
 
 /* ---- interruptible code ---- */
 
-/* All launches of a graph use the same interrupt word, because the parameters of its kernels stay
+/* All launches in a graph use the same interrupt word, because the parameters of its kernels stay
  * the same. */
 static void retain_nothing(void *word) { (void)word; }
 

@@ -52,7 +52,7 @@ kjit_status kj_bind_arguments(kj_call *call, const kjit_arg *arguments, size_t c
 /* Binds a tensor: computes its layout, byte range and facts. */
 kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *tensor,
                            kjit_type given, kj_diagnostics *diagnostics);
-/* Chooses the device: the device of the configuration or, if it has none, the device of the arrays.
+/* Chooses the device: the device of the configuration or, if it has none, the arrays' device.
  * Checks that every array can be used there. */
 kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics);
 /* Rejects the call if the code may write to an array that is read-only. Called if

@@ -38,7 +38,7 @@ static void check_array(const kjit_array *array)
   KJ_ASSERT(!line->form || !(array->is_read_only || array->is_in_place));
 }
 
-/* For assertions: returns whether all elements of a view lie in the memory of its owner. */
+/* For assertions: returns whether all elements of a view lie in its owner's memory. */
 static bool is_within_owner(const kjit_array *array)
 {
   const kj_block *block = array->owner->block;
@@ -68,8 +68,8 @@ static void destroy_array(kj_object *object)
 
 /* ---- memory ---- */
 
-/* Allocates the memory of an array. On a device that queues work, device memory comes from the
- * pool. If `content` is not 0, the array may get a block that already has this content. */
+/* Allocates an array's memory. On a device that queues work, device memory comes from the pool. If
+ * `content` is not 0, the array may get a block that already has this content. */
 static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
                             kj_diagnostics *diagnostics)
 {

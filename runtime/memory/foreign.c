@@ -343,7 +343,7 @@ kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle)
   return ki_finish_call(array->object.device->context, &diagnostics);
 }
 
-/* Checks the contents of a handle, which are untrusted, so that the array lies inside the named
+/* Checks a handle's contents, which are untrusted, so that the array lies inside the named
  * memory. */
 static kjit_status check_contents(kj_runtime *runtime, const contents *c,
                                   kj_diagnostics *diagnostics)

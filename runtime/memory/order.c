@@ -328,7 +328,7 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
   return KJIT_OK;
 }
 
-/* Makes `next` wait for a use of memory. If the stream of the use was destroyed, the default stream
+/* Makes `next` wait for a use of memory. If the use's stream was destroyed, the default stream
  * already waits for its work. A use by another thread's per-thread stream is replaced by the
  * default stream, whose events come after the work of all per-thread streams. So this function also
  * records and waits for an event if `next` is the default stream itself. */

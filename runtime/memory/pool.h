@@ -1,5 +1,5 @@
-/* Blocks of memory, and the pools of a device, which cache free blocks. An array owns a block from
- * its allocation until its release. */
+/* Blocks of memory, and a device's pools, which cache free blocks. An array owns a block from its
+ * allocation until its release. */
 #ifndef KJ_POOL_H
 #define KJ_POOL_H
 

@@ -27,8 +27,8 @@ kj_allocation kj_describe_block(const kj_block *block)
                           .file = block->file };
 }
 
-/* Returns the memory of a block to the device. A reset may have freed it already. Returns false if
- * the device cannot take it back now. */
+/* Returns a block's memory to the device. A reset may have freed it already. Returns false if the
+ * device cannot take it back now. */
 static bool give_back(const kj_block *block)
 {
   const kj_allocation allocation = kj_describe_block(block);
@@ -102,9 +102,9 @@ static const kj_block_kind hosts_kind = { .is_in_order = true,
 
 /* ---- release ---- */
 
-/* Orders the uses of a block. Afterwards only uses remain that the kind of the block allows: no
- * use, or the use by its own stream. The block's stream certainly exists if it existed when the
- * block was taken and no stream of the device was destroyed since. */
+/* Orders a block's uses. Afterwards only uses remain that the kind of the block allows: no use, or
+ * the use by its own stream. The block's stream certainly exists if it existed when the block was
+ * taken and no stream of the device was destroyed since. */
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;

@@ -5,8 +5,8 @@
 
 #include "memory/pool_lists.h"
 
-/* Frees parked memory at the end of a context. Earlier waits for the uses of this memory have
- * failed. This function waits once more and then frees the memory in any case. */
+/* Frees parked memory at the end of a context. Earlier waits for this memory's uses have failed.
+ * This function waits once more and then frees the memory in any case. */
 static void end_parked(kjit_device *device)
 {
   kj_runtime *runtime = device->runtime;

@@ -1,5 +1,5 @@
 /* Implements views: kj_view, which describes elements by address, extents and strides, and arrays
- * that share the memory of another array. */
+ * that share another array's memory. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -103,7 +103,7 @@ static void say_uninitialized(kj_buffer *text, const site *site, const kj_failur
                    (int64_t)record->values[0]);
 }
 
-/* Appends the message of a race. values[1] contains the result of kn_watch_access for the failing
+/* Appends a race's message. values[1] contains the result of kn_watch_access for the failing
  * access; bit 32 is set if that access is a write. */
 static void say_race(kj_buffer *text, const site *site, const kj_failure_record *record)
 {

@@ -72,7 +72,7 @@ static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char 
 
 /* ---- CPU ---- */
 
-/* Orders lines by block, then by their address. The words of a line are block, header and
+/* Orders lines by block, then by their address. The words in a line are block, header and
  * values. */
 static int compare_lines(const void *a, const void *b)
 {
@@ -83,7 +83,7 @@ static int compare_lines(const void *a, const void *b)
 
 static size_t line_words(const uint64_t *line) { return 2 + kn_print_count(line[1]); }
 
-/* Formats lines sorted by block. The lines of a block stay in order, because a single worker runs
+/* Formats lines sorted by block. The lines in a block stay in order, because a single worker runs
  * the whole block. */
 static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buffer *text)
 {

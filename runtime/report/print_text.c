@@ -30,7 +30,7 @@ void kj_format_number(double value, kjit_type type, bool is_part, char text[KJ_N
 
 /* ---- values ---- */
 
-/* Returns a float from the low bits of the word; higher bits are ignored. */
+/* Returns a float from the low bits in the word; higher bits are ignored. */
 static double float_of(kjit_type type, uint64_t word)
 {
   ki_value value;

@@ -50,8 +50,8 @@ void kj_format_number(double value, kjit_type type, bool is_part, char text[KJ_N
 
 /* ---- print.c ---- */
 
-/* Collects the lines of a launch on the CPU. The launching thread delivers them in the order of
- * blocks when the launch ends, or earlier if there are many. */
+/* Collects a launch's lines on the CPU. The launching thread delivers them in the order of blocks
+ * when the launch ends, or earlier if there are many. */
 typedef struct kj_cpu_prints {
   kn_print_sink sink; /* must be the first member */
   kj_runtime *runtime;

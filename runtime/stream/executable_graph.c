@@ -217,7 +217,7 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
   return status;
 }
 
-/* Repeats the operations of a record. */
+/* Repeats a record's operations. */
 static kjit_status run(kjit_executable_graph *executable, kjit_stream *stream)
 {
   kj_record *record = take_record(executable);

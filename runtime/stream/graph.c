@@ -382,8 +382,7 @@ static void free_graph(kjit_graph *graph)
 
 static void destroy_graph(kj_object *object) { free_graph((kjit_graph *)object); }
 
-/* Moves the record of the capture to the graph, also after an error. The caller holds
- * streams_mutex. */
+/* Moves the capture's record to the graph, also after an error. The caller holds streams_mutex. */
 static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, kjit_graph *graph,
                               kj_diagnostics *diagnostics)
 {

@@ -1,5 +1,5 @@
-/* The record of a graph: the objects that its launches need, and the operations that kjit repeats
- * if the driver does not capture them. */
+/* A graph's record: the objects that its launches need, and the operations that kjit repeats if the
+ * driver does not capture them. */
 #ifndef KJ_RECORD_H
 #define KJ_RECORD_H
 

@@ -34,7 +34,7 @@ typedef struct kj_operation {
 typedef struct kj_kept_kind {
   void (*retain)(void *item); /* called under streams_mutex */
   void (*release)(void *item);
-  /* Called before each launch of a graph, on devices that capture. */
+  /* Called before each launch in a graph, on devices that capture. */
   kjit_status (*use)(void *item, kjit_device *device, kjit_stream *stream,
                      kj_diagnostics *diagnostics);
 } kj_kept_kind;
