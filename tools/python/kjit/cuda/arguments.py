@@ -1,5 +1,5 @@
-"""Converts the arguments of a launch into values that kernels take, and defines `In`, `Out` and
-`InOut`."""
+"""Converts a launch's arguments into values that kernels take, and defines `In`, `Out` and `InOut`.
+"""
 
 import enum
 import functools

@@ -106,7 +106,7 @@ class DeviceNDArray(_kjit.Held):
 
     @property
     def gpu_data(self):
-        """The memory of the array, a MemoryPointer."""
+        """The array's memory, a MemoryPointer."""
         from . import devices, driver
 
         base = self._base
@@ -156,7 +156,7 @@ class DeviceNDArray(_kjit.Held):
         return self._own.to_host()
 
     def copy_to_device(self, ary, stream=0):
-        """Copies the elements of another array with the same shape, dtype and order into this
+        """Copies the elements in another array with the same shape, dtype and order into this
         array. ary may be a NumPy array or a device array. Raises ValueError or TypeError if its
         shape, dtype or order differs."""
         if ary.size == 0:
@@ -392,7 +392,7 @@ def _numpy_dtype(kind):
 
 
 def element_of(dtype):
-    """Returns the NumPy dtype and kjit's name for the elements of an array. dtype: a type of kjit.cuda,
+    """Returns the NumPy dtype and kjit's name for the elements in an array. dtype: a type of kjit.cuda,
     or a dtype in any form that NumPy accepts."""
     dtype = _numpy_dtype(dtype) if isinstance(dtype, dtypes.DType) else numpy.dtype(dtype)
     text = _arrays._record_name(dtype) or dtypes.name_of(dtype)

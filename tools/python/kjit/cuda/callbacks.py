@@ -1,5 +1,5 @@
-"""Calls functions of the program after the work that a stream contains now. A kjit thread
-calls the functions one after the other."""
+"""Calls functions in the program after the work that a stream contains now. A kjit thread calls the
+functions one after the other."""
 
 import atexit
 import os

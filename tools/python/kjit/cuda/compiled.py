@@ -41,7 +41,7 @@ class Kernel(_functions.Kernel):
         return *made, device, is_typed, _functions.ON_CURRENT_DEVICE
 
     def _for_arguments(self, values):
-        """Returns the kernel variant for these argument values. The items of a tuple count as
+        """Returns the kernel variant for these argument values. The items in a tuple count as
         separate arguments."""
         return self._for_shapes(tuple(shape_of(value, self.is_typed) for value in values))
 

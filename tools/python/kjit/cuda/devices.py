@@ -172,7 +172,7 @@ _PEER_ACCESS_OFF = (
 
 
 class Context:
-    """The context of a device: its memory, its streams and the access to other devices."""
+    """A device's context: its memory, its streams and the access to other devices."""
 
     def __init__(self, device):
         self.device = device

@@ -24,7 +24,7 @@ class NumbaInvalidConfigWarning(NumbaWarning):
     """The category of warnings about settings that have no effect."""
 
 
-# Errors of a compilation. An error that a thread of a kernel raises belongs to other classes, as in
+# Errors of a compilation. An error that a thread in a kernel raises belongs to other classes, as in
 # Numba.
 NumbaError = _errors.ProgramError
 TypingError = _errors.ProgramError

@@ -90,9 +90,9 @@ def fit(signatures, function, args):
 
 
 def conversions(args, fitted):
-    """Returns a tuple with an entry for each argument: the name of the type to which a number was
-    converted, or None for an unchanged argument. The entry for a tuple is a tuple of such
-    entries."""
+    """Returns a tuple with an entry for each argument: the type name to which a number was
+    converted, or None for an unchanged argument. The entry for a tuple is a tuple of such entries.
+    """
     return tuple(map(_conversion, args, fitted))
 
 

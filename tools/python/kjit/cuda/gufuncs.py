@@ -74,7 +74,7 @@ def _moved_back(array, axes):
 
 
 class _Axes:
-    """The axes of the core dimensions in the operands of a call.
+    """The axes of the core dimensions in a call's operands.
 
     `inputs` and `outputs` have a tuple of axes for each operand, or None for the last axes. `kept`
     are the axes of extent 1 that the results keep (keepdims).
@@ -216,7 +216,7 @@ class GUFunc(_ufuncs.Attributes):
         return signature.args, row
 
     def _split(self, args, out):
-        """Splits the arguments of a call into (inputs, arrays for the results)."""
+        """Splits a call's arguments into (inputs, arrays for the results)."""
         if len(args) not in (self.nin, self.nin + self.nout):
             raise TypeError(
                 f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
@@ -400,9 +400,9 @@ def _make_kernel(function, count, is_strict):
 
 
 def _narrows_host(value, found, wanted):
-    """Returns whether an argument is converted to the type of a signature. As in numba.cuda, host
-    values are also converted to types with fewer bits, but complex numbers are not converted to real
-    ones."""
+    """Returns whether an argument is converted to a signature's type. As in numba.cuda, host values
+    are also converted to types with fewer bits, but complex numbers are not converted to real ones.
+    """
     if is_device(value):
         return found == wanted
     loses_imaginary = found.kind == "c" and wanted.kind != "c"

@@ -108,7 +108,7 @@ _init_kernel = None
 
 
 def init_xoroshiro128p_states(states, seed, subsequence_start=0, stream=0):
-    """Initializes the states of an array from create_xoroshiro128p_states. Each state is 2^64 steps
+    """Initializes an array's states from create_xoroshiro128p_states. Each state is 2^64 steps
     ahead of the previous one."""
     global _init_kernel
     if _init_kernel is None:

@@ -84,7 +84,7 @@ class DeviceRecord(_Part):
 
     @property
     def gpu_data(self):
-        """The memory of the record, a MemoryPointer."""
+        """The record's memory, a MemoryPointer."""
         from . import devices, driver
 
         return driver.memory_of(devices.device_of(self._array).get_primary_context(), self._array, self.nbytes)

@@ -358,8 +358,8 @@ class DeviceUfunc(_ufuncs.Folds):
 
     def _operator(self, dtype, widens=False):
         """Returns (the device function, its type) for a reduction of elements of type dtype.
-        widens: whether a ufunc without signatures may reduce in the type of its result, such as
-        int64 for int8."""
+        widens: whether a ufunc without signatures may reduce in its result's type, such as int64
+        for int8."""
         func, kinds, result = self._operator_row(dtype, dtype, widens)
         if kinds[1] != result:
             raise self._unfit(kinds, result)
@@ -369,9 +369,9 @@ class DeviceUfunc(_ufuncs.Folds):
         return TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {kinds} with the result {result}")
 
     def _operator_row(self, first, second, widens):
-        """Returns (the device function, the types of its operands, the type of its result) for a
-        reduction that combines a value of type `first` with an element of type `second`. The first
-        operand has the type of the result. widens: see `_operator`."""
+        """Returns (the device function, its operands' types, its result's type) for a reduction
+        that combines a value of type `first` with an element of type `second`. The first operand
+        has the result type. widens: see `_operator`."""
         if self.nin != 2:
             raise ValueError("reduce only supports binary functions")
         found = [first, second]
@@ -391,8 +391,8 @@ class DeviceUfunc(_ufuncs.Folds):
         return self._loops[key]
 
     def operator_in_order(self, found, dtype):
-        """Returns (the loops of ordered.py, the type of the result, the type of the elements) for
-        a reduction. found: the type of the array. dtype: the type that the call asks for, or None."""
+        """Returns (the loops of ordered.py, the result type, the type of the elements) for a
+        reduction. found: the array type. dtype: the type that the call asks for, or None."""
         wanted = numpy.dtype(found if dtype is None else dtype)
         try:
             func, kinds, result = self._operator_row(wanted, wanted, dtype is None)
@@ -488,8 +488,8 @@ def vectorize(ftylist_or_function=(), **options):
 
 
 def checked_identity(options):
-    """Returns the identity in the options of a ufunc. The option "reorderable" means that the
-    operator has no identity element, but that the order of its operands does not matter."""
+    """Returns the identity in a ufunc's options. The option "reorderable" means that the operator
+    has no identity element, but that the order of its operands does not matter."""
     identity = options.get("identity")
     if identity not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity must be 0, 1, None or "reorderable", not {identity!r}')

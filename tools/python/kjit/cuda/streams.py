@@ -105,8 +105,8 @@ class Stream:
         return f"<{words.get(self._kind, 'CUDA stream')} on {self._device()}>"
 
     def _device(self):
-        """Returns the device of the stream. Default streams and streams of other libraries belong
-        to the current device."""
+        """Returns the stream's device. Default streams and streams of other libraries belong to the
+        current device."""
         return self._own.device if isinstance(self._own, _kjit.Stream) else _arrays.device()
 
 

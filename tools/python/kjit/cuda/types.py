@@ -78,7 +78,7 @@ class Array(Type):
 
 
 class Number(Type):
-    """The type of a number."""
+    """A number's type."""
 
     __slots__ = ()
 
@@ -203,7 +203,7 @@ class Record(Type):
         return 8 * self.dtype.itemsize
 
     def typeof(self, name):
-        """Returns the type of a field."""
+        """Returns a field's type."""
         return from_dtype(self.dtype[name])
 
 
@@ -314,7 +314,7 @@ NoneType = Void
 
 
 class Callable(Type):
-    """The type of a function."""
+    """A function's type."""
 
     __slots__ = ()
 
@@ -337,8 +337,8 @@ class Dispatcher(Callable):
 
 
 class Signature:
-    """A signature. `args`: the types of the parameters; `return_type`: the type of the result, or
-    None if it is not given."""
+    """A signature. `args`: the types of the parameters; `return_type`: the result type, or None if
+    it is not given."""
 
     def __init__(self, return_type, args):
         self.return_type, self.args = return_type, tuple(args)
@@ -476,7 +476,7 @@ def unliteral(kind):
     return kind.literal_type if isinstance(kind, Literal) else kind
 
 
-# CUDA's names of vector types, by the type of their lanes.
+# CUDA's names of vector types, by their lanes' type.
 _VECTORS = {
     "int8": ["char"],
     "int16": ["short"],
@@ -607,7 +607,7 @@ def as_dtype(kind):
 
 
 def typeof(value):
-    """Returns the type of an argument. Raises TypeError if kernels do not accept the object."""
+    """Returns an argument's type. Raises TypeError if kernels do not accept the object."""
     import numpy
 
     for plain, text in ((bool, "bool"), (int, "i64"), (float, "f64"), (complex, "c128")):
@@ -640,8 +640,8 @@ def typeof(value):
 
 
 def _of_interface(described):
-    """Returns the type of an array by its CUDA array interface. Used for libraries whose dtypes are
-    not NumPy's."""
+    """Returns an array's type by its CUDA array interface. Used for libraries whose dtypes are not
+    NumPy's."""
     strides = described.get("strides")
     return _array_lying_so(described["typestr"], tuple(described["shape"]), strides if strides is None else tuple(strides))
 

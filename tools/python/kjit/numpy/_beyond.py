@@ -103,8 +103,8 @@ _QUICK = {
 
 
 def _quick(made, name):
-    """Returns the shortcut of a function in _QUICK, which runs frequent calls in C. If the number
-    in _QUICK is None, the C function receives the row of the operation in _table."""
+    """Returns a function's shortcut in _QUICK, which runs frequent calls in C. If the number in
+    _QUICK is None, the C function receives the row of the operation in _table."""
     from ._table import ROWS
 
     quick, number = _QUICK[name]
@@ -359,7 +359,7 @@ def _counterpart(name, thing):
 
 
 def keeps_inverse_shape():
-    """Returns whether the inverse of NumPy's `unique` has the shape of the array, as in NumPy 2."""
+    """Returns whether the inverse of NumPy's `unique` has the array shape, as in NumPy 2."""
     return not _numpy().__version__.startswith("1.")
 
 
@@ -396,7 +396,7 @@ class UfuncMethod:
         return by_numpy(made, _arrays("", args), options)
 
 
-# ---- names of CuPy ----
+# ---- CuPy's names ----
 
 
 def asnumpy(x, /):

@@ -18,13 +18,13 @@ def _text(dtype, default="f64"):
 
 @quick("asarray")
 def asarray(obj, /, dtype=None, order=None, *, device=None, copy=None):
-    """Returns a kjit array with the elements of an array, a number, or nested sequences of numbers.
+    """Returns a kjit array with the elements in an array, a number, or nested sequences of numbers.
 
-    dtype: the data type of the result; None keeps the elements' type. device: the device of the
-    result; None means the device of `obj`, or the default device for other objects. copy: True
-    always copies, False raises ValueError if a copy is needed, None copies only if needed. order:
-    "F" for column-major order, as in NumPy. Raises TypeError if complex numbers would have to
-    become real ones.
+    dtype: the data type of the result; None keeps the elements' type. device: the result's device;
+    None means the device of `obj`, or the default device for other objects. copy: True always
+    copies, False raises ValueError if a copy is needed, None copies only if needed. order: "F" for
+    column-major order, as in NumPy. Raises TypeError if complex numbers would have to become real
+    ones.
     """
     made = _as_array(obj, dtype, device, copy)
     return made if order in _ANY_ORDER else _in_order(made, order, copy)

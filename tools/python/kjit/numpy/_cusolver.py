@@ -32,8 +32,8 @@ class Calls:
         self.handle = _handle(x.device)
 
     def function(self, name, *arguments):
-        """Calls a cuSOLVER function. name: the name without the prefix and the letter of the type,
-        such as "potrf". Raises LibraryError if it fails."""
+        """Calls a cuSOLVER function. name: the name without the prefix and the type's letter, such
+        as "potrf". Raises LibraryError if it fails."""
         full = f"cusolverDn{_LETTERS[self.text]}{name}"
         _nvidia.check(getattr(self.library, full)(self.handle, *arguments), full)
 
@@ -44,8 +44,8 @@ class Calls:
         return _engine.new((max(count.value, 1),), self.text, self.device), count
 
     def info(self, matrices):
-        """Returns an array of zeros with one element for each matrix. A function of cuSOLVER stores the
-        status of each matrix in this array."""
+        """Returns an array of zeros with one element for each matrix. A function of cuSOLVER stores
+        each matrix's status in this array."""
         return _creation.zeros((max(_count(matrices), 1),), dtype="i32", device=self.device)
 
 
@@ -59,8 +59,8 @@ def _handle(device):
 
 
 class Checked:
-    """Gives access to the functions of this module; any other attribute raises LibraryError. what:
-    the name of the operation, for the message."""
+    """Gives access to the functions in this module; any other attribute raises LibraryError. what:
+    the operation name, for the message."""
 
     def __init__(self, what):
         _nvidia.library("cuSOLVER", "linalg")
@@ -73,7 +73,7 @@ class Checked:
 
 
 def checked(what):
-    """Returns the functions of this module. Raises LibraryError if cuSOLVER is not installed."""
+    """Returns the functions in this module. Raises LibraryError if cuSOLVER is not installed."""
     return Checked(what)
 
 

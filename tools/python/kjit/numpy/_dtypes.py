@@ -109,7 +109,7 @@ def common(a, b):
 
 def promote(texts, what="the operation"):
     """Returns the name of the type that all types promote to. Raises PromotionError if there is no
-    such type. what: the name of the operation, for the message."""
+    such type. what: the operation name, for the message."""
     result = texts[0]
     for text in texts[1:]:
         found = common(result, text)

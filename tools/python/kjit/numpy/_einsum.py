@@ -13,7 +13,7 @@ _ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
 def read(operands):
     """Returns (expression, arrays) for the operands of einsum. The operands are an expression and
     arrays, or each array followed by the list of its axes. In the second form an additional list at
-    the end has the axes of the result."""
+    the end has the result's axes."""
     if operands and isinstance(operands[0], str):
         return operands[0].replace(" ", ""), operands[1:]
     if len(operands) < 2:
@@ -64,8 +64,8 @@ def view(expression, x):
 
 
 def _axes(term, rank, given):
-    """Returns the axes of a term: its letters, and in the place of `...` a number for each axis that it stands for. rank:
-    the number of axes of the operand. given: the operand's term, which determines how many axes `...` stands for."""
+    """Returns a term's axes: its letters, and in the place of `...` a number for each axis that it stands for. rank: the
+    number of axes of the operand. given: the operand's term, which determines how many axes `...` stands for."""
     before, dots, after = term.partition("...")
     missing = rank - len(given.replace("...", ""))
     return [*before, *(range(missing) if dots else ()), *after]
@@ -89,8 +89,8 @@ def _in_steps(expression, arrays, optimize):
 
 
 def _parts(expression):
-    """Returns the terms of the operands and the term of the result. If the expression has no arrow, the result
-    term consists of `...`, if an operand has it, and of the letters that occur once, in alphabetical order."""
+    """Returns the terms of the operands and the result's term. If the expression has no arrow, the result term
+    consists of `...`, if an operand has it, and of the letters that occur once, in alphabetical order."""
     given, arrow, result = expression.partition("->")
     if arrow:
         return given.split(","), result

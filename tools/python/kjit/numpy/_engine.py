@@ -36,7 +36,7 @@ def new(shape, text, device):
 
 
 def default_device():
-    """Returns the name of the device for new arrays, such as "cpu" or "cuda:0"."""
+    """Returns the device name for new arrays, such as "cpu" or "cuda:0"."""
     return _device_name(_state.device())
 
 
@@ -46,7 +46,7 @@ def _device_name(device):
 
 
 def device_name(device):
-    """Returns the name of a device as arrays have it. None means the default device."""
+    """Returns a device's name as arrays have it. None means the default device."""
     if device is None:
         return default_device()
     return _device_name(device) if isinstance(device, str) else new((), "f32", device).device
@@ -230,8 +230,8 @@ def flat_target(out):
 class Kernel:
     """The kernel of an operation for one combination of data types.
 
-    scalar: the type that Python numbers get. result: the type of the result. takes_numbers: whether
-    the arrays have the type `scalar` as well; a Python number then gets its type inside the kernel.
+    scalar: the type that Python numbers get. result: the result type. takes_numbers: whether the
+    arrays have the type `scalar` as well; a Python number then gets its type inside the kernel.
     call(names): returns the operation as an expression of the kernel IR, which calls the funcs in
     `needs`. is_cheap: whether recomputing the operation costs less than reading its result from
     memory. is_exact: whether all code computes the same bits.
@@ -266,7 +266,7 @@ _MOST_NUMBER = 2**63 - 1
 
 
 class Operands:
-    """The operands of an operation.
+    """An operation's operands.
 
     words: the parts of a kernel's key that describe the operands
     values: the values of the operands
@@ -495,8 +495,8 @@ def _casts():
 
 
 def assigned(value, target):
-    """Returns the value of an assignment as an operand. NumPy converts lists, None, texts and other Python
-    objects to the type of the array, and raises an error for objects that are not numbers."""
+    """Returns an assignment's value as an operand. NumPy converts lists, None, texts and other Python
+    objects to the array type, and raises an error for objects that are not numbers."""
     if isinstance(value, Array) or _dtypes.is_scalar(value):
         return value
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):

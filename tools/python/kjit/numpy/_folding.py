@@ -29,8 +29,8 @@ _SCANS = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
 
 
 def _operator(ufunc, loop):
-    """Returns the operator of kjit's algorithms for a ufunc and the types of a loop. None means
-    that the elements have to be combined in their order."""
+    """Returns the operator of kjit's algorithms for a ufunc and a loop's types. None means that the
+    elements have to be combined in their order."""
     name, kinds = _OPERATORS.get(ufunc.__name__, (None, ""))
     if KIND[loop.outputs[0]] in kinds:
         return name

@@ -1,9 +1,9 @@
 """NumPy's functions for kjit arrays (`__array_function__`), such as `numpy.sum(a)` and
 `numpy.concatenate((a, b))`.
 
-The functions in TABLE run on the device of the arrays. For arrays on the CPU, NumPy itself computes
-every other function, and every call with an option that kjit's function lacks. For arrays on a GPU,
-such calls are rejected.
+The functions in TABLE run on the arrays' device. For arrays on the CPU, NumPy itself computes every
+other function, and every call with an option that kjit's function lacks. For arrays on a GPU, such
+calls are rejected.
 """
 
 import functools
@@ -88,7 +88,7 @@ def _of_extension(func, device):
 
 
 def _takes(function, args, kwargs):
-    """Returns whether kjit's function has the parameters of a call."""
+    """Returns whether kjit's function has a call's parameters."""
     try:
         _signature(function).bind(*args, **kwargs)
     except TypeError:

@@ -3,7 +3,7 @@ implements `kjit.explain`.
 
 The extension records element-wise operations as expressions (tools/python/src/expression.c). When
 it computes an expression, it asks `choose` for a func. An expression's key consists of its
-operations, the positions of their operands, and the array layouts.
+operations, their operands' positions, and the array layouts.
 """
 
 import atexit
@@ -51,15 +51,15 @@ class Expression:
         self.is_given_up = False
 
     def typed(self, inputs):
-        """Returns the inputs with each Python number converted to a scalar of the type of its
-        operation."""
+        """Returns the inputs with each Python number converted to a scalar of its operation's type.
+        """
         inputs = list(inputs)
         for i, scalar in self.scalars.items():
             inputs[i] = _engine.typed(inputs[i], scalar)
         return inputs
 
     def lines(self):
-        """Yields the operations as lines of the kernel IR."""
+        """Yields the operations as lines in the kernel IR."""
         for i, (kernel, *places) in enumerate(self.nodes):
             names = [f"x{place}" if place >= 0 else f"t{-1 - place}" for place in places]
             yield f"let t{i} = {kernel.expression(names)}"
@@ -307,8 +307,8 @@ def wait():
 
 
 class Reduced:
-    """A pending array as the operand of a reduction, which computes the expression in the same
-    pass. axes: the axes of this operand to reduce."""
+    """A pending array as a reduction's operand, which computes the expression in the same pass.
+    axes: this operand's axes to reduce."""
 
     def __init__(self, operand, axes):
         self.operand, self.axes = operand, axes
@@ -336,7 +336,7 @@ def computed(x, kind, prepare):
 
 
 def _arrays(found, inputs, shape):
-    """Returns the inputs of an expression as arrays broadcast to a shape, and typed numbers."""
+    """Returns an expression's inputs as arrays broadcast to a shape, and typed numbers."""
     return [_spread(each, shape) if isinstance(each, Array) else each for each in found.typed(inputs)]
 
 
@@ -357,8 +357,8 @@ def _in_one_pass(key, nodes, inputs, shape, arrays, prepare):
 
 
 def reduced(x, name, axes, text, options):
-    """Returns the Reduced of a pending array, or None if the array has to be computed first. name, axes, options: the arguments
-    of the reduction; text: its type."""
+    """Returns the Reduced of a pending array, or None if the array has to be computed first. name, axes, options: the
+    reduction's arguments; text: its type."""
     if not x.size or not x.ndim or not isinstance(name, str) or _mode == NEVER:
         return None
     collected = _kjit.collect(x)
@@ -536,7 +536,7 @@ _REFLECTED = {
 
 
 def _operands_of_others(row, operands):
-    """Returns the operands of an operator as a tuple, with array-like objects converted. If the class of an
+    """Returns an operator's operands as a tuple, with array-like objects converted. If the class of an
     operand computes the operator, returns its result or NotImplemented instead."""
     reflected = _REFLECTED.get(row.name, "")
     others = [x for x in operands if not _operands.is_operand(x)]
@@ -549,7 +549,7 @@ def _operands_of_others(row, operands):
 
 
 def attach(rows):
-    """Registers the operations with the extension. rows: the rows of the table by number."""
+    """Registers the operations with the extension. rows: the rows in the table by number."""
     by_name = {row.name: row for row in rows}
 
     def find(number, operands):

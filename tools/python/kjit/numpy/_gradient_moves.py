@@ -114,8 +114,7 @@ def _placed(g, key, shape, like):
 
 def _gathered(x, move):
     """Records move(x), which only moves elements. To find the derivative, the function also moves
-    an array with the positions of the elements, which gives the source of each element of the
-    result."""
+    an array with the elements' positions, which gives the source of each element of the result."""
     shape = x.shape
     value = as_array(raw(x))
     numbers = _space(value).arange(math.prod(shape))

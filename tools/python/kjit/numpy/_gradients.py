@@ -14,7 +14,7 @@ def value_and_grad(function, *numbers):
 
     The program uses operators, functions of kjit.numpy or NumPy, and kjit's algorithms, and returns
     one number. numbers: the positions of the chosen arguments; without them all arguments that hold
-    floats are chosen. Each derivative has the shape of its argument.
+    floats are chosen. Each derivative has its argument's shape.
 
     For functions of one element, or with loops over elements, use kjit.value_and_grad. The returned
     function raises TypeError for an operation without a derivative, and if the result is not one

@@ -26,7 +26,7 @@ class Basic:
     elements.
 
     `picks` has (dimension of the view, indices) for each integer array in the key. `place` is the
-    dimension of the result at which the dimensions of these arrays begin.
+    result's dimension at which the dimensions of these arrays begin.
     """
 
     def __init__(self):
@@ -39,7 +39,7 @@ class Basic:
 
 
 def _items(x, key):
-    """Returns the items of a key with ... expanded: integers, slices, None, bools, and arrays of
+    """Returns the items in a key with ... expanded: integers, slices, None, bools, and arrays of
     integers or bools. Raises BoundsError for too many indices."""
     items = [_item(x, item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(_dimensions(item) for item in items)
@@ -307,9 +307,9 @@ def broadcast_view(x, shape):
 
 
 def _computed(algorithm, x, text, arguments):
-    """Returns the operand of an algorithm. A pending array is computed in the same pass if the
-    algorithm is compiled for it. text: the type of the algorithm's other elements;
-    arguments(operand): returns the algorithm's arguments."""
+    """Returns an algorithm's operand. A pending array is computed in the same pass if the algorithm
+    is compiled for it. text: the type of the algorithm's other elements; arguments(operand):
+    returns the algorithm's arguments."""
     if not _kjit.is_pending(x):
         return x
     from ._fusing import computed
@@ -386,7 +386,7 @@ def _is_small(x, count, text):
 
 
 def _is_small_host(x, item):
-    """Returns whether an item of a key is a small NumPy array or scalar."""
+    """Returns whether an item in a key is a small NumPy array or scalar."""
     return hasattr(item, "__array_interface__") and _is_small(x, item.size, item.dtype.name)
 
 

@@ -13,7 +13,7 @@ class Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": _engine.MOST_RANK}
 
     def default_device(self):
-        """Returns the name of the device for new arrays."""
+        """Returns the device name for new arrays."""
         return _engine.default_device()
 
     def devices(self):

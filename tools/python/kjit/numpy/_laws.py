@@ -15,7 +15,7 @@ from ._engine import is_index
 class Law(NamedTuple):
     """A distribution. parameters: the name of each parameter and the condition on its values.
     value: an expression of the kernel IR for a random number; `s` is the generator's state.
-    element: the type of the number."""
+    element: the number type."""
 
     parameters: dict
     value: str
@@ -194,7 +194,7 @@ def parameter_of(name, word, x, device):
 
 
 def shape_of(name, size, parameters):
-    """Returns the shape of the result: `size`, or the shape to which the parameters broadcast."""
+    """Returns the result shape: `size`, or the shape to which the parameters broadcast."""
     import numpy
 
     shapes = [tuple(getattr(p, "shape", ())) for p in parameters]

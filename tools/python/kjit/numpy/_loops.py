@@ -1,4 +1,4 @@
-"""Finds the types in which NumPy's ufuncs compute, and the funcs of the kernel IR that compute the
+"""Finds the types in which NumPy's ufuncs compute, and the funcs in the kernel IR that compute the
 same."""
 
 import functools
@@ -20,7 +20,7 @@ _CODES = "?bBhHiIlLqQefdFD"
 
 
 def numpy_type(text):
-    """Returns NumPy's dtype for the name of a type."""
+    """Returns NumPy's dtype for a type's name."""
     return numpy.dtype(BY_TEXT[text].dtype)
 
 
@@ -91,8 +91,8 @@ def stored(expression, source, target):
 def weak_texts(words):
     """Returns the types of the operands.
 
-    words: for each operand the name of its type, or "?" and a kind for a Python number. A Python
-    number takes the type of the arrays, as in NumPy 2.
+    words: for each operand its type's name, or "?" and a kind for a Python number. A Python number
+    takes the type of the arrays, as in NumPy 2.
     """
     texts = [word for word in words if word[0] != "?"]
     if not texts:

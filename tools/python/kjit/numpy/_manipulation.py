@@ -175,7 +175,7 @@ def broadcast_shapes(*shapes):
 
 def broadcast_arrays(*arrays):
     """Returns views of the arrays, broadcast to their common shape. A view is read-only if several of its elements are the
-    same element of the array."""
+    same element in the array."""
     shape = _engine.broadcast([tuple(x.shape) for x in arrays], "arrays")
     return [x if x.ndim and tuple(x.shape) == shape else broadcast_view(x, shape) for x in arrays]
 
@@ -235,7 +235,7 @@ def is_dense(x, order="C"):
 
 def concat(arrays, /, axis=0):
     """Joins arrays along an existing axis. axis=None flattens the arrays first. The arrays may
-    differ in the extent of that axis only, otherwise ShapeError is raised."""
+    differ in that axis' extent only, otherwise ShapeError is raised."""
     arrays = list(arrays)
     if not arrays:
         raise ShapeError("concat: at least one array is needed")

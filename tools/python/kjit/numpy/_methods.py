@@ -156,7 +156,7 @@ def fill(self, value):
 
 @quick("item")
 def item(self, *index):
-    """Returns one element as a Python number: the only element of the array, or the element at an
+    """Returns one element as a Python number: the only element in the array, or the element at an
     index. A single integer counts in row-major order."""
     if not index:
         return _one_item(self)
@@ -245,7 +245,7 @@ def _namespace(self, /, *, api_version=None):
 
 @quick("array_ufunc")
 def _array_ufunc(self, ufunc, method, *inputs, **keywords):
-    """Computes a NumPy ufunc on the device of the array."""
+    """Computes a NumPy ufunc on the array's device."""
     from ._protocols import array_ufunc
 
     return array_ufunc(self, ufunc, method, *inputs, **keywords)
@@ -253,7 +253,7 @@ def _array_ufunc(self, ufunc, method, *inputs, **keywords):
 
 @quick("array_function")
 def _array_function(self, func, types, args, kwargs):
-    """Computes a NumPy function on the device of the array."""
+    """Computes a NumPy function on the array's device."""
     from ._functions import array_function
 
     return array_function(self, func, types, args, kwargs)
@@ -288,7 +288,7 @@ _refused_array = Array.__array__
 
 
 def _as_numpys(self, dtype=None, *, copy=None):
-    """Returns a NumPy array that shares the memory of an array on the CPU. For an array on a GPU it
+    """Returns a NumPy array that shares an array's memory on the CPU. For an array on a GPU it
     raises TypeError."""
     import numpy
 
@@ -373,7 +373,7 @@ class Flags:
 
 
 class Flat:
-    """The elements of an array in row-major order, like `numpy.ndarray.flat`."""
+    """The elements in an array in row-major order, like `numpy.ndarray.flat`."""
 
     def __init__(self, array):
         self.base = array

@@ -118,7 +118,7 @@ def operand(x, what):
 
 
 def operator_operands(reflected, operands):
-    """Returns the operands of an operator as `ready_operands` does. None means that the class of another operand has to
+    """Returns an operator's operands as `ready_operands` does. None means that the class of another operand has to
     compute the operator, or that there is no such operator. reflected: the name of the reflected operator."""
     for x in operands:
         if not is_operand(x) and (_yields(reflected, x) or not is_array_like(x)):
@@ -141,7 +141,7 @@ def learn_scalars(operands):
     return True
 
 
-# ---- comparisons with integers that the type of the array does not have ----
+# ---- comparisons with integers that the array type does not have ----
 
 # A number outside of the type's range is replaced by the largest number of the type (_ABOVE) or by the smallest
 # one (_BELOW). The tables have the comparison that then gives the same results: x < 300 becomes x <= 255 for

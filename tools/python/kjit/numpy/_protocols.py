@@ -1,5 +1,5 @@
 """NumPy's ufuncs for kjit arrays (`__array_ufunc__`): `numpy.sin(a)`, `numpy.add.reduce(a)` and so
-on run on the device of the array, with NumPy's types and conversions. NumPy's functions are in
+on run on the array's device, with NumPy's types and conversions. NumPy's functions are in
 _functions."""
 
 import functools

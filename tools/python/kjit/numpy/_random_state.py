@@ -1,4 +1,4 @@
-"""The older interface of numpy.random: `RandomState`, and functions of the module such as `rand` and `seed`."""
+"""The older interface of numpy.random: `RandomState`, and functions in the module such as `rand` and `seed`."""
 
 import functools
 import threading

@@ -96,8 +96,8 @@ def _float_array(x, dtype):
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
-    """Returns the mean of the elements along the axes, by default of all. The mean in an integer type is the quotient of
-    the sum in this type, without its fraction."""
+    """Returns the mean of the elements along the axes, by default of all. The mean in an integer type is the sum's
+    quotient in this type, without its fraction."""
     if dtype is not None and KIND[_dtypes.dtype_of(dtype).text] in "iu":
         axes = reduced_axes(axis, x.ndim)
         count = math.prod(x.shape[i] for i in axes)

@@ -98,8 +98,8 @@ trunc                trunc          biuf   same
 """
 # Types whose operations are computed in a wider type.
 _WIDER = {"f16": "f32", "bf16": "f32"}
-# Operations that are not computed in a wider type, because their result depends on the precision of
-# the type.
+# Operations that are not computed in a wider type, because their result depends on the type's
+# precision.
 _BY_SPACING = ("nextafter", "spacing")
 # Operations that compute bools in int8, as NumPy does. In other operations without the kind b, such as subtract, NumPy
 # rejects bools.
@@ -124,8 +124,8 @@ BY_INDEX: list["Row"] = []
 
 
 class Row:
-    """An element-wise operation. A key of kernel(key) has for each operand the name of its type, or
-    "?" and a kind for a Python number."""
+    """An element-wise operation. A key of kernel(key) has for each operand its type's name, or "?"
+    and a kind for a Python number."""
 
     def __init__(self, name, text, kinds, result, count, ufunc=None):
         self.name, self.text, self.kinds, self.result, self.count, self.ufunc = name, text, kinds, result, count, ufunc
@@ -142,7 +142,7 @@ class Row:
         return found
 
     def compute_type(self, key):
-        """Returns the name of the type to which the operands are converted."""
+        """Returns the type name to which the operands are converted."""
         texts = [word for word in key if word[0] != "?"]
         kinds = [word[1] for word in key if word[0] == "?"]
         if texts:

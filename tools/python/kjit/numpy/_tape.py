@@ -23,7 +23,7 @@ _levels = itertools.count(1)
 
 
 class Traced(numpy.lib.mixins.NDArrayOperatorsMixin):
-    """A value whose operations are recorded: an array, or a number computed from arrays. parents: the operands of the operation.
+    """A value whose operations are recorded: an array, or a number computed from arrays. parents: the operation's operands.
     back: the function that returns the derivatives with respect to the parents, or None for an argument."""
 
     __kjit_traced__ = True
@@ -83,8 +83,8 @@ def as_array(x):
 
 
 def by(x, compute, back):
-    """Records an operation with one operand. compute: maps the value of the operand to the value
-    of the result. back: maps the derivative with respect to the result to the derivative with respect to the operand."""
+    """Records an operation with one operand. compute: maps the operand's value to the result's value. back: maps the
+    derivative with respect to the result to the derivative with respect to the operand."""
     return Traced(compute(as_array(x.value)), x.level, (x,), lambda g: (back(as_array(g)),))
 
 
@@ -200,8 +200,8 @@ _FURTHER = {"epilogue_operands": None, "arguments": 3}
 
 
 def _parents(operands, keywords):
-    """Returns the operands of an algorithm in the order of the derivatives that kjit.pullback
-    returns. The operator of `pairs` can follow its operands, and has no derivative."""
+    """Returns an algorithm's operands in the order of the derivatives that kjit.pullback returns.
+    The operator of `pairs` can follow its operands, and has no derivative."""
     for word, count in _FURTHER.items():
         if word in keywords:
             given = keywords[word]
@@ -233,8 +233,8 @@ def zeros_of(value):
 
 def units(shape, like):
     """Yields arrays in which one element is 1 and all others are 0, one array for each element of
-    the shape. like: determines the type and the device of the arrays. Without dimensions, yields
-    the number 1.0."""
+    the shape. like: determines the type and the arrays' device. Without dimensions, yields the
+    number 1.0."""
     if not shape:
         yield 1.0
         return

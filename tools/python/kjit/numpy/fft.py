@@ -45,8 +45,8 @@ def _with_extent(x, extent, axis, what):
 
 
 def _line(x, kind, count, axis, norm, what, is_inverse=False):
-    """Returns a normalized transform along one axis. kind: see _lines.transform; count: the length
-    of the transform."""
+    """Returns a normalized transform along one axis. kind: see _lines.transform; count: the
+    transform length."""
     if norm not in _NORMS:
         raise ValueError(f'{what}: norm must be "backward", "ortho" or "forward", not {norm!r}')
     stored = count // 2 + 1 if kind == "c2r" else count
@@ -62,7 +62,7 @@ def _complex(x, what):
 
 def fft(x, /, *, n=None, axis=-1, norm="backward"):
     """Returns the Fourier transform along an axis. n: the length, to which x is cut or padded with
-    zeros; the default is the extent of the axis."""
+    zeros; the default is the axis extent."""
     axis = _checked_axis(x, axis, "fft")
     return _line(_complex(x, "fft"), "c2c", x.shape[axis] if n is None else n, axis, norm, "fft")
 
@@ -143,8 +143,8 @@ def rfftn(x, /, *, s=None, axes=None, norm="backward"):
 
 
 def irfftn(x, /, *, s=None, axes=None, norm="backward"):
-    """Returns the real inverse of `rfftn`. s: the lengths of the result; the default for the last
-    axis with m elements is 2 * (m - 1)."""
+    """Returns the real inverse of `rfftn`. s: the result lengths; the default for the last axis
+    with m elements is 2 * (m - 1)."""
     *others, (axis, n) = _axes(x, s, axes, "irfftn")
     for each, extent in others:
         x = ifft(x, n=extent, axis=each, norm=norm)

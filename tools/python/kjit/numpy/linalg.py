@@ -222,8 +222,8 @@ def pinv(x, /, *, rtol=None):
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """Returns the rank of each matrix: the number of singular values above rtol times the largest
-    one. With less than two dimensions the rank is 1 if an element is not 0, else 0."""
+    """Returns each matrix's rank: the number of singular values above rtol times the largest one.
+    With less than two dimensions the rank is 1 if an element is not 0, else 0."""
     if x.ndim < 2:
         return _engine.cast(_reductions.any(elementwise(ROWS["not_equal"], (x, 0))), "i64")
     x = _matrices(x, "matrix_rank")

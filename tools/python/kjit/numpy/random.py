@@ -542,7 +542,7 @@ class Generator:
 
     def multinomial(self, n, pvals, size=None):
         """Returns along the last axis how often each outcome occurred in n experiments. pvals: the
-        probabilities of the outcomes."""
+        outcomes' probabilities."""
         import numpy
 
         p = numpy.asarray(pvals.to_host() if isinstance(pvals, _kjit.Array) else pvals, dtype=numpy.float64)

@@ -24,8 +24,8 @@ def _callers(function):
 
 
 class _Code(_functions._Compiled, _kjit.Function):
-    """A function as code for the CPU, compiled for the types of each call. is_debug: whether a
-    division by zero raises an error."""
+    """A function as code for the CPU, compiled for each call's types. is_debug: whether a division
+    by zero raises an error."""
 
     _kind = "func"
     is_typed = True
@@ -48,7 +48,7 @@ class _Code(_functions._Compiled, _kjit.Function):
         return *self._module(), self._parameters(), (), True, True
 
     def result_type(self, values):
-        """Returns the name of the type of the result in the kernel IR."""
+        """Returns the name of the result type in the kernel IR."""
         return _kjit.get_result_type(*self._module(), ", ".join(cuda_types.typeof(v).text for v in values))
 
     def call(self, *values):

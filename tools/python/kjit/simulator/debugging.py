@@ -9,7 +9,7 @@ import sys
 # The functions that start a debugger, by the part of their name after the last dot.
 STARTS = ("breakpoint", "set_trace")
 Quit = bdb.BdbQuit  # raised in the line of the program where the debugger is told to quit
-# patterns for the names of the modules that are hidden
+# patterns for the names in the modules that are hidden
 _OWN = frozenset(
     "kjit kjit.* numpy numpy.* importlib importlib.* abc ast collections.* contextlib enum functools inspect operator os types weakref".split()
 )
@@ -53,6 +53,6 @@ class _Placed(ast.NodeTransformer):
 
 
 def hiding(rewriter, node):
-    """Returns a list of statements to insert after a statement that starts a debugger. They have the location of the statement,
-    so that the debugger does not stop at them."""
+    """Returns a list of statements to insert after a statement that starts a debugger. They have the statement's location, so
+    that the debugger does not stop at them."""
     return [ast.copy_location(ast.Expr(_Placed(rewriter, node).visit(_TEMPLATE)), node)]

@@ -15,7 +15,7 @@ _MOST_THREADS = 1024
 
 
 class _Memory:
-    """Describes the memory of an array to NumPy, which accesses it in place."""
+    """Describes an array's memory to NumPy, which accesses it in place."""
 
     def __init__(self, array, dtype):
         self._keeps = array
@@ -43,7 +43,7 @@ def _record_in_place(record):
 
 
 class _Values:
-    """Converts the arguments of a launch to the values that the threads see."""
+    """Converts a launch's arguments to the values that the threads see."""
 
     def __init__(self, rewritten):
         self._rewritten = rewritten
@@ -96,7 +96,7 @@ def _check_homes(function, args, stream):
 
 def _check_home(name, value, here):
     """Raises kjit.ArgumentError for an array that the device `here` cannot access. name: the
-    parameter's name in the message, such as `t[0]` for an item of a tuple."""
+    parameter's name in the message, such as `t[0]` for an item in a tuple."""
     if isinstance(value, (cuda_arguments.In, cuda_arguments.Out, cuda_arguments.InOut)):
         value = value.value
     if isinstance(value, tuple):

@@ -44,7 +44,7 @@ def _copy(node):
 
 
 def _at(node, made):
-    """Gives a new node the location of another node, and returns it; this is faster than
+    """Gives a new node another node's location, and returns it; this is faster than
     ast.copy_location."""
     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset = node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
     return made
@@ -114,7 +114,7 @@ class _Rewriter:
         return False, None
 
     def name(self, thing, node):
-        """Returns a name node for an object, at the location of another node."""
+        """Returns a name node for an object, at another node's location."""
         name = self._names.get(id(thing))
         if name is None:
             name = self._names[id(thing)] = f"{_PREFIX}{len(self._names)}"
@@ -147,8 +147,8 @@ class _Rewriter:
             if is_known:
                 if words.place(value):
                     return _at(node, ast.Attribute(self.name(words.NOW, node), words.place(value), ast.Load()))
-                # A type that this method finds is an argument, such as the dtype of an array, and
-                # stays a type. visit_Call handles types that are called.
+                # A type that this method finds is an argument, such as an array's dtype, and stays
+                # a type. visit_Call handles types that are called.
                 return self.name(value if isinstance(value, (type, dtypes.DType)) else self._instead(value), node)
         return self.copy(node)
 
@@ -302,15 +302,15 @@ _PLAIN = (bool, int, float, complex, tuple)
 
 
 class Rewritten:
-    """The rewritten functions of a kernel, each made once. A global keeps the value that it had
+    """The rewritten functions in a kernel, each made once. A global keeps the value that it had
     when its function was rewritten."""
 
     def __init__(self):
         self._known, self._signatures = {}, {}
 
     def order(self, function, arguments, keywords):
-        """Returns the arguments of a launch in the order of the parameters. Raises kjit.ArgumentError if
-        they do not fit."""
+        """Returns a launch's arguments in the order of the parameters. Raises kjit.ArgumentError if they
+        do not fit."""
         if not keywords and len(arguments) == _count_of(function):
             return arguments, keywords
         if function not in self._signatures:
@@ -326,8 +326,8 @@ class Rewritten:
         return self.of(function)
 
     def of(self, function, given=None):
-        """Returns the function in the form that the interpreter runs. given: the dispatcher of the
-        function, whose signature converts arguments and result."""
+        """Returns the function in the form that the interpreter runs. given: the function's
+        dispatcher, whose signature converts arguments and result."""
         key = function, getattr(given, "result", None), getattr(given, "parameter_texts", None)
         if key not in self._known:
             known = self._known[key] = Recursive(function)  # recursive calls find this object

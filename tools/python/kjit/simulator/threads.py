@@ -1,5 +1,5 @@
-"""Runs the threads of a grid in turn in one thread of the operating system. A greenlet runs a
-thread of the grid, and keeps its frames while other threads run. A thread that waits switches to
+"""Runs the threads in a grid in turn in one thread of the operating system. A greenlet runs a
+thread in the grid, and keeps its frames while other threads run. A thread that waits switches to
 the loop of its block, which chooses the next thread."""
 
 import collections
@@ -19,7 +19,7 @@ except ImportError:
     raise ImportError("the simulator of kjit.cuda needs the package greenlet: pip install greenlet") from None
 
 WARP = 32
-# After this number of turns in which the threads of a block only yield, another block has its turn.
+# After this number of turns in which the threads in a block only yield, another block has its turn.
 _IDLE_TURNS = 64
 
 
@@ -39,7 +39,7 @@ class Place:
 
 class Now:
     """The thread that is running. Attributes such as threadIdx and blockIdx have its positions.
-    first: the position in the grid of the first thread of the block."""
+    first: the position in the grid of the first thread in the block."""
 
     __slots__ = ("thread", "threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize", "first")
 
@@ -53,7 +53,7 @@ _LANES = [numpy.int32(lane) for lane in range(WARP)]
 
 
 class Thread:
-    """A thread of the grid.
+    """A thread in the grid.
 
     index: the thread's number in its block
 
@@ -94,7 +94,7 @@ GIVES_WAY = ("give way", None, None)
 
 
 def wait(name, taking_part=None, value=None):
-    """Suspends the current thread until all threads of a group have called this function, and
+    """Suspends the current thread until all threads in a group have called this function, and
     returns the answer for the thread. taking_part: a mask of the warp's lanes, None for all threads
     in the block, or "grid" for all threads in the grid. Raises TypeError outside of a kernel."""
     thread = NOW.thread
@@ -216,7 +216,7 @@ class Block:
 
     def _groups_of_warp(self, waiting):
         """Yields the groups of lanes that wait in the same warp operation with the same mask, if
-        all lanes of the mask wait. As on a GPU, lanes that have ended need not wait."""
+        all lanes in the mask wait. As on a GPU, lanes that have ended need not wait."""
         wanted = {}
         for thread in waiting:
             if isinstance(thread.request[1], int):

@@ -1,6 +1,6 @@
 """Operations in which several threads take part: barriers, and warp shuffles and votes. `ANSWERS`
-maps the name of an operation to a function. The function receives the waiting threads and returns
-the result of the operation for each thread."""
+maps an operation's name to a function. The function receives the waiting threads and returns the
+result of the operation for each thread."""
 
 import numpy
 
@@ -97,7 +97,7 @@ def syncwarp(mask=0xFFFFFFFF):
 
 
 # Stands for a mask in activemask(), whose result has the lanes that wait in activemask() when no
-# other thread of the block can run.
+# other thread in the block can run.
 _ANY_LANES = -1
 
 

@@ -98,8 +98,8 @@ def _local_array(shape, dtype, alignment=None):
 
 
 def needs_site(thing):
-    """Returns whether all threads of a block share the array that a call of this function creates.
-    Such an array belongs to the location of the call."""
+    """Returns whether all threads in a block share the array that a call of this function creates.
+    Such an array belongs to the call's location."""
     return thing is words.shared.array
 
 
@@ -192,8 +192,8 @@ def _numpy_type(thing):
 
 
 def converting(function, result, parameters):
-    """Returns the function with conversions to the types of its signature. result, parameters:
-    names of types, or None for no conversion."""
+    """Returns the function with conversions to its signature's types. result, parameters: names of
+    types, or None for no conversion."""
     if result is None and not any(parameters or ()):
         return function
     to_result = conversions.converter(conversions.of_text(result)) if result is not None else None

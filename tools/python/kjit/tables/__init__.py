@@ -107,8 +107,8 @@ class Table(_Over):
     def sort(self, by, *, descending=False):
         """Returns the rows sorted by a column, or by the results of a function of a row.
 
-        by: the name of the column, or the function. Rows with equal values keep their order, even
-        if descending is true. Rows with a missing value or NaN come last. Raises KeyError for an
+        by: the column name, or the function. Rows with equal values keep their order, even if
+        descending is true. Rows with a missing value or NaN come last. Raises KeyError for an
         unknown column, TypeError for values without an order, and the same errors as `apply`.
         """
         from . import ordering
@@ -137,12 +137,12 @@ class Table(_Over):
         with equal keys, in pandas' order and with pandas' column names.
 
         right: the other table. how: "inner", "left", "right" or "outer", as in pandas; "semi"
-        returns the rows of this table that have a match, each once, and "anti" the rows that have
-        none. on: the name of the key in both tables, or a list of names. left_on, right_on: the
-        names in this and in the other table. Without these, the key is the only column that both
-        tables have. suffixes: appended to the names of other columns that both tables have.
-        nulls_equal: whether two missing keys are equal, as in pandas, but not in SQL and pyarrow;
-        NaN and NaT count as missing.
+        returns the rows in this table that have a match, each once, and "anti" the rows that have
+        none. on: the key name in both tables, or a list of names. left_on, right_on: the names in
+        this and in the other table. Without these, the key is the only column that both tables
+        have. suffixes: appended to the names of other columns that both tables have. nulls_equal:
+        whether two missing keys are equal, as in pandas, but not in SQL and pyarrow; NaN and NaT
+        count as missing.
 
         Raises KeyError for unknown columns. Raises ValueError for an unknown `how`, and for two
         result columns with the same name. Raises TypeError for keys of different kinds, for tables

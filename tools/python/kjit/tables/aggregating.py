@@ -72,9 +72,8 @@ class Folds:
 class Values:
     """The values of one column by group.
 
-    wanted: the folds and the functions of groups that the aggregations need
-    folds: the folds of the call to which the values belong
-    counts: the number of values in each chunk and slot
+    wanted: the folds and the functions of groups that the aggregations need folds: the call's folds
+    to which the values belong counts: the number of values in each chunk and slot
     """
 
     def __init__(self, groups, values, there, kind, wanted, texts=None, decimal=None, folds=None):

@@ -66,7 +66,7 @@ class _Held:
 
 
 class Stream:
-    """The chunks of a column, (schema, [array]). The arrays are valid as long as this object lives.
+    """The chunks in a column, (schema, [array]). The arrays are valid as long as this object lives.
     Raises RuntimeError if the stream fails."""
 
     def __init__(self, source):
@@ -205,7 +205,7 @@ def _chunk(held, dtype):
 
 
 class _Memory:
-    """The bytes of a buffer, for NumPy. The object keeps the struct that owns the bytes alive."""
+    """The bytes in a buffer, for NumPy. The object keeps the struct that owns the bytes alive."""
 
     def __init__(self, held, address, count):
         self.held = held

@@ -1,5 +1,5 @@
-"""Columns of tables as operands of compiled functions. Their memory belongs to the library of the
-table."""
+"""Columns of tables as operands of compiled functions. Their memory belongs to the table's library.
+"""
 
 import functools
 from typing import NamedTuple
@@ -79,7 +79,7 @@ class Decimal(NamedTuple):
 
 
 class Data:
-    """The data of a column.
+    """A column's data.
 
     texts: a sequence of the strings that the codes stand for, if this is a column of strings
 
@@ -104,7 +104,7 @@ class Data:
         has_flags = any(chunk.flags is not None for chunk in chunks)
         self.may_be_missing = has_flags if may_be_missing is None else may_be_missing
         dtype = getattr(chunks[0].values, "dtype", None)
-        # if the values are dates, functions receive them as counts in the unit of this dtype
+        # if the values are dates, functions receive them as counts in this dtype's unit
         self.date = dtype if getattr(dtype, "kind", "") in ("m", "M") else None
 
 

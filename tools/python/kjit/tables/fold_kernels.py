@@ -1,6 +1,6 @@
-"""Kernels that aggregate the rows of groups, on the cores of the CPU. The slot of a row is
-`index[i] - low`, the index of its group in the result arrays. A row with a negative slot, or for
-which is_key is false, belongs to no group.
+"""Kernels that aggregate the rows of groups, on the cores of the CPU. A row's slot is `index[i] -
+low`, its group's index in the result arrays. A row with a negative slot, or for which is_key is
+false, belongs to no group.
 
 flags: for each column an array of bools, true for elements that are not missing; it is used only if
 `flagged` is true for the column. skips: for each column whether NaN (NAN), NaT (NAT) or no value (PLAIN)

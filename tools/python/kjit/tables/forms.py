@@ -22,7 +22,7 @@ class Callee(words.Form):
 
 class Demand(words.Form):
     """Takes the value out of a pair where the program needs a value that is not missing, such as a
-    condition. A missing value raises TypeError at the location of the expression."""
+    condition. A missing value raises TypeError at the expression's location."""
 
     def __init__(self, name, message, condition="v[0]"):
         self.name, self.message, self.condition = name, message, condition

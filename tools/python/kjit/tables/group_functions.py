@@ -1,4 +1,4 @@
-"""Functions of a group, `groupby(key).apply(f)`: the function reads the columns of its group as
+"""Functions of a group, `groupby(key).apply(f)`: the function reads the columns in its group as
 arrays.
 
 The rewriting works on the syntax tree. A column that the function reads becomes a parameter with
@@ -118,7 +118,7 @@ class _Joined(ast.NodeTransformer):
 
 
 def _statements(text, place, known=()):
-    """Returns the statements of a text. place: the node whose location they get; known: see
+    """Returns the statements in a text. place: the node whose location they get; known: see
     _Joined."""
     made = [_Joined(known).visit(statement) for statement in ast.parse(text).body]
     for statement in made:
@@ -192,7 +192,7 @@ class _Group(ast.NodeTransformer):
     # ---- reductions ----
 
     def reduction(self, node):
-        """Returns (name, operand) if a call is a reduction of columns of the group, or None."""
+        """Returns (name, operand) if a call is a reduction of columns in the group, or None."""
         if not isinstance(node, ast.Call):
             return None
         called = self.static.value(node.func)
@@ -296,7 +296,7 @@ class _Group(ast.NodeTransformer):
 
 
 class _Element:
-    """Rewrites the operand of a reduction as an expression of one row. given: the parameters of the
+    """Rewrites a reduction's operand as an expression of one row. given: the parameters of the
     reduction's func, and the expressions that the call passes."""
 
     def __init__(self, group):
@@ -304,7 +304,7 @@ class _Element:
         self.has_choice = self.is_masked = self.has_floats = self.skips_nan = False
 
     def selected(self, node):
-        """Returns (the value of a row, the conditions under which it counts)."""
+        """Returns (a row's value, the conditions under which it counts)."""
         conditions = []
         while isinstance(node, ast.Name) and node.id in self.group.arrays:
             node = self.group.arrays[node.id]
@@ -447,7 +447,7 @@ def _rewritten(function, facts, count):
 
 
 def _by_group(groups, values):
-    """Returns (the offsets of the groups, the values group by group)."""
+    """Returns (the groups' offsets, the values group by group)."""
     _, offsets, made = Values(groups, values, None, "arrow", ()).side_by_side()
     return offsets, made
 

@@ -8,7 +8,7 @@ from .running import Result
 
 
 class GroupBy:
-    """The rows of a table, grouped by the values of one or several columns, see `Table.groupby`."""
+    """The rows in a table, grouped by the values of one or several columns, see `Table.groupby`."""
 
     def __init__(self, table, by, selected=None):
         self._selected = (
@@ -45,7 +45,7 @@ class GroupBy:
         values has a missing result, except for "sum", "count" and "nunique", which are 0.
 
         Raises TypeError and ValueError for invalid arguments, KeyError for unknown columns, and the
-        errors of the functions.
+        functions' errors.
         """
         if (how is None) == (not aggregations):
             raise TypeError('agg() takes keywords such as total=("price", "sum"), a dictionary, or one aggregation')
@@ -74,7 +74,7 @@ class GroupBy:
         return made
 
     def size(self):
-        """Returns the number of rows of each group: a Series in pandas, otherwise a table with the
+        """Returns the number of rows in each group: a Series in pandas, otherwise a table with the
         column `size`."""
         self._forget()
         groups, labels = self._find()
@@ -156,9 +156,8 @@ class GroupBy:
         return self._table._home.groups_of(self._table._native, dict(zip(self._names, labels())), made)
 
     def _forget(self):
-        """Forgets groups that read their keys in the memory of the table. The program may have
-        changed the keys since then, and a key outside of the old range would be an invalid
-        index."""
+        """Forgets groups that read their keys in the table's memory. The program may have changed
+        the keys since then, and a key outside of the old range would be an invalid index."""
         found = self._found
         if found and len(self._names) == 1 and isinstance(found[0], keys.RangeGroups):
             self._found = None
@@ -251,7 +250,7 @@ def usable(column):
 
 
 def _groups_of(column):
-    """Returns (the groups of one column, a function that returns a list with the Result of their
+    """Returns (the groups in one column, a function that returns a list with the Result of their
     keys)."""
     values, there = keys.whole(column)
     if column.texts is None:

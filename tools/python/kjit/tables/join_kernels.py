@@ -14,8 +14,8 @@ grid_range = ALL["grid_range"]
 
 @jit(device="cpu")
 def look_up(keys, can_match, low, ranks, codes):
-    """Looks up keys in a table that is indexed by key - low, and writes the code of each key. A key
-    that is not in the table has the code -1."""
+    """Looks up keys in a table that is indexed by key - low, and writes each key's code. A key that
+    is not in the table has the code -1."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         # The subtraction wraps around, so a key below `low` gives an index beyond the table.
@@ -99,8 +99,8 @@ def take_found(values, keys, low, row_of, out):
 
 @jit(device="cpu")
 def probe(keys, can_match, table, bits, empty, ranks, codes):
-    """Looks up keys in a hash table, whose free slots contain `empty`, and writes the code of each
-    key. A key that is not in the table has the code -1."""
+    """Looks up keys in a hash table, whose free slots contain `empty`, and writes each key's code.
+    A key that is not in the table has the code -1."""
     for i in grid_range(len(keys)):
         can = True if can_match is None else can_match[i]
         if can:

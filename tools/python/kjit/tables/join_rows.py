@@ -12,7 +12,7 @@ from .aggregating import Values
 
 _LEAST_TAKEN = 1 << 14  # minimum number of elements for which a kernel call is faster
 _MOST_RANGE = 1 << 16  # maximum range of keys for which a direct table is used for any number of rows
-# maximum elements of a table that stays in a cache; with such a table each column looks up its rows again
+# maximum elements in a table that stays in a cache; with such a table each column looks up its rows again
 _MOST_REPEATED = 1 << 16
 
 
@@ -213,7 +213,7 @@ def _searched(integers, can_match, found):
 
 def _paired_codes(pairs, nulls_equal):
     """Returns the codes of the left and right rows for all keys together, and the number of codes.
-    pairs: the sides of each key."""
+    pairs: each key's sides."""
     whole = None
     for left, right in pairs:
         a, b, count = _codes((left.integers, left.can_match), (right.integers, right.can_match))
@@ -298,7 +298,7 @@ def _lookup(left, right):
 
 
 class Picks:
-    """The rows of a table that a result column takes. numbers: the rows, with -1 for a missing row,
+    """The rows in a table that a result column takes. numbers: the rows, with -1 for a missing row,
     or None for all rows in order; count: the number of rows."""
 
     def __init__(self, numbers, count, has_gaps=None):
@@ -346,7 +346,7 @@ class FoundPicks(Picks):
 
 
 class Matches:
-    """The matching rows of two tables."""
+    """The matching rows in two tables."""
 
     def __init__(self, pairs, nulls_equal):
         self.pairs, self.nulls_equal = pairs, nulls_equal
@@ -404,7 +404,7 @@ class Matches:
         return Picks(left, len(left), False), Picks(right, len(right))
 
     def all_rows(self):
-        """Returns the pairs of all rows of both tables, in the order of the keys."""
+        """Returns the pairs of all rows in both tables, in the order of the keys."""
         left, right = (each.wide() for each in self.rows(True))
         alone = numpy.flatnonzero(~self.swapped().has_match())
         left, right = numpy.append(left, numpy.full(len(alone), -1)), numpy.append(right, alone)

@@ -35,7 +35,7 @@ def merge(left, right, how, on, left_on, right_on, suffixes, nulls_equal):
 
 
 def _sides(left, right, a, b):
-    """Returns the sides of the keys in the columns a and b."""
+    """Returns the keys' sides in the columns a and b."""
     what = f"the keys {a!r} and {b!r}" if a != b else f"the keys {a!r}"
     home = left._home
     order = home.order_of_keys(left._native[a].dtype, right._native[b].dtype) if home.__name__.endswith("of_pandas") else (None, False)

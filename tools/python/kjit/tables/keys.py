@@ -13,7 +13,7 @@ _NAT = -(2**63)  # the integer that represents NaT
 
 
 def whole(column):
-    """Returns (the values of all chunks of a column, an array of bools that is True for elements
+    """Returns (the values of all chunks in a column, an array of bools that is True for elements
     that are not missing, or None if no element is missing)."""
     import numpy
 
@@ -42,8 +42,8 @@ def in_order(texts, is_ordered):
 
 
 def ranked(values, there, texts, is_ordered=False):
-    """Returns (the codes of the values, the sorted strings). The code of a string is its index in
-    the sorted strings."""
+    """Returns (the values' codes, the sorted strings). The code of a string is its index in the
+    sorted strings."""
     import numpy
 
     ordered = in_order(texts, is_ordered)
@@ -57,7 +57,7 @@ class Groups:
     """The groups of rows. codes: the group of each row, or -1 for a row without a key; keys: the
     keys of the groups in ascending order. A fold over the rows computes `extent` results, one for
     each slot. `slots` is the triple (index, is_key, low) from which the kernels of fold_kernels
-    compute the slot of a row."""
+    compute a row's slot."""
 
     def __init__(self, codes, keys):
         self.codes, self.keys = codes, keys
@@ -83,7 +83,7 @@ class Groups:
 
 
 class RangeGroups:
-    """Groups of integer keys in a small range. The slot of a key is its distance from `low`, the
+    """Groups of integer keys in a small range. A key's slot is its distance from `low`, the
     smallest key.
 
     dtype: the type of the keys

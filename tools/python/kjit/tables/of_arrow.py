@@ -24,7 +24,7 @@ def _column(table, at, name, has_flags):
 
 
 def read(column, name=None):
-    """Returns the data of a ChunkedArray or Array. name: the name of the column, for messages. Raises
+    """Returns the data of a ChunkedArray or Array. name: the column name, for messages. Raises
     ValueError for an index outside of its dictionary."""
     import pyarrow
 
@@ -191,7 +191,7 @@ def picked(column, picks):
 
 
 def stacked(first, second):
-    """Returns the elements of one column followed by those of another one, in the common type of
+    """Returns the elements in one column followed by those of another one, in the common type of
     both."""
     import pyarrow
 

@@ -87,7 +87,7 @@ def picked(array, picks):
 
 
 def stacked(first, second):
-    """Returns the elements of one column followed by those of another one, in the common type of
+    """Returns the elements in one column followed by those of another one, in the common type of
     both."""
     import numpy
 

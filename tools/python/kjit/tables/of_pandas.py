@@ -81,7 +81,7 @@ def _of_texts(series, dtype, count):
 
 
 def series_of(result, frame, name=None):
-    """Returns a result as a Series with the index of the frame."""
+    """Returns a result as a Series with the frame index."""
     import pandas
 
     return pandas.Series(array_of(result), index=frame.index, name=name, copy=False)
@@ -142,8 +142,8 @@ def column(frame, name):
 def order_of_keys(left, right):
     """Returns (texts in the order of an outer join or None, whether missing keys come first) for two
     columns of keys. pandas sorts dates by the integers that represent them, and two columns with the
-    same categories by the numbers of the categories. The integer of a missing key is the smallest.
-    left and right: the columns' dtypes of NumPy or pandas."""
+    same categories by the categories' numbers. The integer of a missing key is the smallest. left
+    and right: the columns' dtypes of NumPy or pandas."""
     import numpy
 
     if type(left).__name__ == "CategoricalDtype" and left == right:
@@ -165,7 +165,7 @@ def picked(series, picks):
 
 
 def stacked(first, second):
-    """Returns the elements of one column followed by those of another one, in the common type of
+    """Returns the elements in one column followed by those of another one, in the common type of
     both."""
     import pandas
 
@@ -180,8 +180,8 @@ def made_of(frame, columns):
 
 
 def groups_of(frame, labels, made):
-    """Returns the aggregations as a DataFrame whose index has the keys. labels: the keys of each
-    column, by name."""
+    """Returns the aggregations as a DataFrame whose index has the keys. labels: each column's keys,
+    by name."""
     import pandas
 
     arrays = [_labels_of(frame[name].dtype if name in frame else None, keys) for name, keys in labels.items()]

@@ -1,4 +1,4 @@
-"""The operators on values that may be missing, as funcs of the kernel IR.
+"""The operators on values that may be missing, as funcs in the kernel IR.
 
 In a compiled row function each value is a pair (value, whether the value is not missing). The
 missing value NA is the pair (false, false), because every number type can hold a bool. A func
@@ -77,8 +77,7 @@ IS_MISSING = Text("na_isna", "\nfunc na_isna(a) @numba @inline { return not a[1]
 
 
 def _call(count):
-    """Returns a func that calls another func with the values of its operands if no operand is
-    missing."""
+    """Returns a func that calls another func with its operands' values if no operand is missing."""
     names = "abcdefgh"[:count]
     called = f"f({', '.join(f'{n}[0]' for n in names)})"
     text = f"if {' and '.join(f'{n}[1]' for n in names)} {{ return ({called}, true) }}\n  return (zero(dtype({called})), false)"

@@ -110,7 +110,7 @@ def _numbers(table, name):
 
 
 def _squares(made, name):
-    """Returns the sums of squared deviations, computed from the variances of a batch."""
+    """Returns the sums of squared deviations, computed from a batch's variances."""
     count = _numbers(made, f"{name}:count")
     found = _numbers(made, f"{name}:m2") * numpy.maximum(count - 1, 0)
     return pyarrow.array(numpy.where(count > 1, found, 0.0))

@@ -4,7 +4,7 @@ and CSV files are read by pyarrow's incremental reader."""
 
 
 def batches_of(dataset, columns, rows):
-    """Yields RecordBatches with the types of the dataset. columns: the names to read, None for all."""
+    """Yields RecordBatches with the dataset types. columns: the names to read, None for all."""
     for fragment in dataset.get_fragments():
         if _is_plain_csv(fragment):
             yield from _of_csv(fragment, dataset.schema, columns, rows)

@@ -60,7 +60,7 @@ class Rolling:
         from columns to aggregations, or one aggregation for all columns that are not group keys.
 
         Raises TypeError and ValueError for other aggregations, KeyError for unknown columns, and
-        the errors of the functions.
+        the functions' errors.
         """
         if (how is None) == (not aggregations):
             raise TypeError('agg() takes keywords such as smooth=("price", "mean"), a dictionary, or one aggregation')
@@ -136,7 +136,7 @@ class Rolling:
 
     def _values(self, column, chosen):
         """Returns (the values, an array of bools that is True for values that are not missing or
-        None, the column's kind). chosen: the aggregations of the column by name."""
+        None, the column's kind). chosen: the column's aggregations by name."""
         if callable(column) and hasattr(self._table, "columns"):
             made = self._table._run(column, ())
             values, there, texts, kind = made.values, made.there, made.texts, made.kind
@@ -175,8 +175,8 @@ def _number(value, name, least):
 
 
 class _Windows:
-    """The windows over the values of a column. rows: the rows group by group, or None for all rows in
-    order; offsets: the offsets of the groups in rows, and the end."""
+    """The windows over a column's values. rows: the rows group by group, or None for all rows in
+    order; offsets: the groups' offsets in rows, and the end."""
 
     def __init__(self, values, there, kind, rows, offsets, window, center):
         self.values, self.there, self.kind, self.rows, self.offsets = values, there, kind, rows, offsets
@@ -218,9 +218,9 @@ class _Windows:
         return *given, self.there is not None, self.rows is not None, self.skips_nan
 
     def _tasks(self):
-        """Returns the tasks and the slots of the kernel. A task first computes the partial results
-        of the block before its rows, which is as long as a window. To keep this cost small, a task
-        has 4 times the rows of a window, or fewer if this is necessary to use all cores."""
+        """Returns the tasks and the kernel's slots. A task first computes the partial results of
+        the block before its rows, which is as long as a window. To keep this cost small, a task has
+        4 times the rows of a window, or fewer if this is necessary to use all cores."""
         counts, cores = numpy.diff(self.offsets), len(os.sched_getaffinity(0))
         length = self.before + self.after + 1
         rows_of_task = max(_SHORTEST_TASK, min(4 * length, -(-int(self.offsets[-1]) // cores)))

@@ -89,9 +89,9 @@ def far(later, earlier, reach, is_closed):
 @jit(device="cpu")
 @typing.no_type_check
 def time_bounds(times, offsets, before, after, is_centered, left_closed, right_closed, starts, stops, is_sorted):
-    """Computes the first row and the end of each window. The window of a row has the rows with times
-    from `before` before the row's time to `after` after it. If is_centered is false, the window ends
-    at the row itself. offsets: the first rows of the groups and the end. is_sorted[g]: whether the
+    """Computes the first row and the end of each window. A row's window has the rows with times from
+    `before` before the row's time to `after` after it. If is_centered is false, the window ends at
+    the row itself. offsets: the first rows of the groups and the end. is_sorted[g]: whether the
     times of a group are in ascending or descending order."""
     for g in grid_range(len(offsets) - 1):
         first, end = offsets[g], offsets[g + 1]

@@ -54,8 +54,8 @@ def _of_text(text):
 
 
 def times_of(table, on, span):
-    """Returns the times of the rows as a NumPy array of dates. on: the name of their column, or None for
-    the index of a pandas table."""
+    """Returns the times of the rows as a NumPy array of dates. on: their column's name, or None for the
+    index of a pandas table."""
     if span is None:
         raise TypeError(f"rolling(): on={on!r} needs a window that is a span of time, such as '3s'")
     if on is None:

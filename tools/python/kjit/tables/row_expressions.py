@@ -31,8 +31,8 @@ def _lifted(thing, count, source, call):
 
 
 class Expressions(Texts):
-    """Rewrites the expressions of a function. `_Body` in row_functions.py derives from this class
-    and rewrites the whole function."""
+    """Rewrites a function's expressions. `_Body` in row_functions.py derives from this class and
+    rewrites the whole function."""
 
     # ---- expressions ----
 

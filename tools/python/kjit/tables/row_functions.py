@@ -21,8 +21,8 @@ _PASSED_ON = (ast.Pass, ast.Break, ast.Continue, ast.Raise)
 
 
 class RowFunction(_functions.Function):
-    """A rewritten function. node: the syntax tree of the function. names: the names of its parameters,
-    one for each operand that the function reads."""
+    """A rewritten function. node: the syntax tree of the function. names: its parameters' names, one
+    for each operand that the function reads."""
 
     is_typed = True
 
@@ -54,7 +54,7 @@ class Rewriting:
         self.makes_missing = False
 
     def operand(self, key):
-        """Returns the name of the parameter for an operand."""
+        """Returns the parameter name for an operand."""
         if key not in self.used:
             self.used[key] = f"operand.{len(self.used)}"
         return self.used[key]
@@ -288,7 +288,7 @@ def rewrite(python, columns, count, is_row=True):
         pair = ast.Tuple([value, flag], ast.Load())
         before.append(ast.Assign([ast.Name(parameter, ast.Store())], pair))
     if all(isinstance(key, TextOperand) for key in body.operands):
-        names.append("row.number")  # an operand with the length of the table
+        names.append("row.number")  # an operand with the table length
     node = body.made(names, [*before, *statements])
     return RowFunction(python, node, tuple(names)), tuple(body.operands), may_be_missing, True in body.returned_texts
 

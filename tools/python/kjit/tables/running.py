@@ -1,4 +1,4 @@
-"""Runs row functions over the columns of a table."""
+"""Runs row functions over the columns in a table."""
 
 from .. import _algorithms
 from .._errors import CLASSES, KernelError
@@ -98,13 +98,13 @@ class _Cursor:
 
 
 def _empty(column):
-    """Returns an empty chunk with the types of the column."""
+    """Returns an empty chunk with the column types."""
     chunk = column.data.chunks[0]
     return chunk.part(0, 0)
 
 
 def _operands(operands, columns, chunks, args, dictionary):
-    """Returns the operands of the map for one range of rows."""
+    """Returns the map's operands for one range of rows."""
     import numpy
 
     given = list(args)

@@ -181,7 +181,7 @@ class Scan:
             line.end()
 
     def _used(self, names, functions):
-        """Returns the columns of the files that the steps and the caller use, at least one."""
+        """Returns the columns in the files that the steps and the caller use, at least one."""
         batch, made, used = self._empty(), set(), set()
         for method, arguments, keywords in self._steps:
             if method == "filter":
@@ -220,7 +220,7 @@ class ScanGroups:
 
         Raises ValueError for aggregations that need all values of a group, TypeError for other
         arguments, KeyError for unknown columns, OverflowError for sums of decimals with more than
-        18 digits, and the errors of the functions.
+        18 digits, and the functions' errors.
         """
         return _aggregated(self._scan, self._names, aggregations)
 

@@ -135,8 +135,8 @@ class Dictionary:
         return self.codes.setdefault(text, len(self.codes))
 
     def mapped(self, name, codes):
-        """Converts the codes of a column to numbers of this dictionary. Codes of missing elements
-        are arbitrary."""
+        """Converts a column's codes to numbers of this dictionary. Codes of missing elements are
+        arbitrary."""
         import numpy
 
         numbers = self._maps[name]
