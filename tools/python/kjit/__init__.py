@@ -108,7 +108,7 @@ def __getattr__(name):
         own = {n for n, v in globals().items() if n[0] != "_" and type(v).__name__ != "module"}
         value = sorted((own | set(_LATER) | set(_words())) - _HIDDEN)
     else:
-        # Python itself looks up names with a leading underscore; such names are never words of the kernel language.
+        # Python itself looks up names with a leading underscore; such names are never words in the kernel language.
         value = None if name.startswith("_") else _words().get(name)
         if value is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

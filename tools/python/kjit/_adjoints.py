@@ -12,7 +12,7 @@ def adjoint(kernel, wrt=None):
     that takes the derivatives with respect to the arrays that the given kernel writes, and computes
     the derivatives with respect to the arrays and numbers that the given kernel reads.
 
-    The body of the kernel must consist of loops over a grid_range, or its threads must work on different elements. The
+    The kernel body must consist of loops over a grid_range, or its threads must work on different elements. The
     adjoint has the kernel's parameters, followed by an array of derivatives for each chosen parameter. A launch reads
     the derivatives with respect to the written arrays. To the other arrays of derivatives it adds the derivatives with
     respect to the values that the kernel reads. The derivative of a number is an array with one element.

@@ -286,7 +286,7 @@ class Plan:
         `with stream.capture() as graph: plan.run(stream)` captures the plan in a graph. The launches read and write the
         current contents of the arrays. Only one thread at a time may run a plan, and the program must order runs on
         different streams. Raises MisuseError if another thread is running the plan, or a function that the plan calls
-        runs it again, ForkedError if the plan belongs to the parent process, and the errors of a launch."""
+        runs it again, ForkedError if the plan belongs to the parent process, and a launch's errors."""
         self._prepared.run(stream)
 
     @property
@@ -328,9 +328,9 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
 
     arguments follow the results in the call and are operands, Several or Plain. count is the number
     of results; None means that the algorithm decides. out holds arrays for the results, or is None.
-    options are the options of the caller, which can contain unknown names. own holds the
-    algorithm's own keywords. With together, the results are passed as one argument. made has a pair
-    (shape, element) for each result array whose shape and type the caller already knows."""
+    options are the caller's options, which can contain unknown names. own holds the algorithm's own
+    keywords. With together, the results are passed as one argument. made has a pair (shape,
+    element) for each result array whose shape and type the caller already knows."""
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
@@ -486,8 +486,8 @@ def find_failing(call, operands):
 
 
 def of_element(error, name, function, operands, **options):
-    """Converts the error of a thread to an error of an elementwise function. operands is None if the caller does not
-    need the index of the failing element."""
+    """Converts a thread's error to an error of an elementwise function. operands is None if the caller does not need
+    the index of the failing element."""
     element = None if operands is None else find_failing(lambda *o: map(function, *o, **options), operands)
     return name_element(error, name, element).with_traceback(None)
 

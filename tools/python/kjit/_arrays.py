@@ -9,7 +9,7 @@ def _place(device):
 
 
 def _record_name(dtype):
-    """Returns the name of the struct for a NumPy dtype with fields or for dates, or None."""
+    """Returns the struct name for a NumPy dtype with fields or for dates, or None."""
     from . import _records
     if isinstance(dtype, str):
         return dtype if _records.is_name(dtype) else None

@@ -93,7 +93,7 @@ def _errors():
 
 
 def _numba():
-    """Returns the names of the module numba."""
+    """Returns the names in the module numba."""
     import kjit
 
     from . import _njit

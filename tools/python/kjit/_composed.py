@@ -12,7 +12,7 @@ _ArgumentError = next(kind for kind in CLASSES.values() if kind.__name__ == "Arg
 
 class Composed:
     """A func that Python calls with tuples, functions or constants. Each combination of tuple shapes, functions, types and
-    constants has a variant, whose parameters are the items of the tuples."""
+    constants has a variant, whose parameters are the items in the tuples."""
 
     _given = ()  # in a variant, a Shape, a Known or None for each parameter
 
@@ -73,7 +73,7 @@ class Composed:
         return tuple(one for name, shape in listed for one in ([name] if shape is None else shape.names(name)))
 
     def _write_variant(self, builder):
-        """Writes the function, and a func whose parameters are the items of its tuples. Returns the
+        """Writes the function, and a func whose parameters are the items in its tuples. Returns the
         name of the second func."""
         from .frontend import module as modules
 

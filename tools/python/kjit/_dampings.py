@@ -44,7 +44,7 @@ def checked_damps(damp):
 
 
 class _Rotations:
-    """The scalars of the iteration on the host. Each is an array with an element for each damping
+    """The iteration's scalars on the host. Each is an array with an element for each damping
     factor."""
 
     def __init__(self, np, damps, alpha, beta):

@@ -297,8 +297,8 @@ class Derivative(Function):
         return [f"let all = {call}({', '.join(arguments)})", f"return {_tuple_text([*by_result, *others])}"]
 
     def _write_hvp(self, func, names, form):
-        # The gradient takes the parameters of the func, followed by an array for the derivative
-        # with respect to each chosen array.
+        # The gradient takes the func's parameters, followed by an array for the derivative with
+        # respect to each chosen array.
         own = len(self._of._parameters())
         by_arrays = range(own, own + form.arrays) if self._numbers else ()
         call = self._call_of("jvp", self._call_of("grad", func, self._numbers), (*self._numbers, *by_arrays))
@@ -454,7 +454,7 @@ class Derivative(Function):
         return make(self._word, self._of, floats)._entry(_Form(len(given)))(*given)
 
     def _columns_by_array(self, given, floats, along, take):
-        """Returns the derivatives with respect to each element of one array; the axes of the array
+        """Returns the derivatives with respect to each element in one array; the axes of the array
         come last in the result."""
         import numpy
 
@@ -510,7 +510,7 @@ def jacobian(function, *numbers):
     For a function of x and y that returns u, the derivatives are `(du/dx, du/dy)`. If the function
     returns `(u, v)`, the derivatives are `((du/dx, du/dy), (dv/dx, dv/dy))`. function: a Python
     function or a kjit.func. numbers: see `kjit.value_and_grad`. If the chosen parameter is one NumPy
-    array, the result is an array whose last axes are the axes of the argument. The func then calls
+    array, the result is an array whose last axes are the argument's axes. The func then calls
     `function` once for each element.
     """
     return make("jacobian", function, numbers)

@@ -2,7 +2,7 @@
 
 As in Numba, each thread has a generator for np.random and one for random; NumPy and Python themselves do not use these generators. After
 the same `np.random.seed(n)` or `random.seed(n)` in an njit function the numbers are the same as in Numba, because the functions here use
-Numba's algorithms. The front end compiles them like the functions of a program.
+Numba's algorithms. The front end compiles them like the functions in a program.
 """
 
 import functools
@@ -712,8 +712,8 @@ def _in_order(function, args, keywords):
 
 
 def _split(thing, args, keywords):
-    """Splits the arguments of a call into those of one random number and the size. Returns (the
-    function in this module, its arguments, the size or None)."""
+    """Splits a call's arguments into those of one random number and the size. Returns (the function
+    in this module, its arguments, the size or None)."""
     name, functions = _entry(thing)
     if name in ("rand", "randn") and args:
         return functions[0], (), args

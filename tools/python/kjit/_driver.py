@@ -107,7 +107,7 @@ class Computed:
 
 
 def _layout(array):
-    """Returns Numba's letter for the layout of an array."""
+    """Returns Numba's letter for an array's layout."""
     return "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else "A"
 
 
@@ -261,7 +261,7 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def stored(self, target, value):
-        """Returns the value of an assignment, converted for the target."""
+        """Returns an assignment's value, converted for the target."""
         if not isinstance(target, ast.Subscript) or not isinstance(target.value, (ast.Name, ast.Attribute)):
             return value
         base = _copy(target.value)
@@ -323,7 +323,7 @@ def make(whole):
 
 
 def _variant(whole, body, kinds):
-    """Returns the variant of the function for parameters of these kinds."""
+    """Returns the function's variant for parameters of these kinds."""
     splitter, function = whole._splitter, whole.py_func
     node = splitter.node
     names = {id(loop): f"__kjit_loop_{i}" for i, loop in enumerate(splitter.loops)}

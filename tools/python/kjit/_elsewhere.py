@@ -7,7 +7,7 @@ import struct
 from ._functions import Function
 from .frontend.words import Text
 
-# The maximum number of words of a record: a tuple has up to 1024 numbers, and a number takes two or
+# The maximum number of words in a record: a tuple has up to 1024 numbers, and a number takes two or
 # three words.
 _WORDS = 4096
 

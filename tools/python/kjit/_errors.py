@@ -40,8 +40,8 @@ class Error(Exception):
 
 
 class ProgramError(Error):
-    """Base class of the exceptions for programs that kjit rejects because of their code, their types or the types of their
-    arguments."""
+    """Base class of the exceptions for programs that kjit rejects because of their code, their types or their arguments'
+    types."""
 
     __module__ = "kjit"
 
@@ -157,7 +157,7 @@ def character_column(line, column):
 
 
 def show(kind, message, place, quoted):
-    """Returns a message with location, source line and caret, as the tools of kjit print it. The column counts bytes."""
+    """Returns a message with location, source line and caret, as kjit's tools print it. The column counts bytes."""
     if not place:
         return f"{kind}: {message}"
     file, line, column = place[0], place[1], character_column(quoted, place[2])
@@ -194,14 +194,14 @@ def _class_of_both(raised):
                 raised.__name__, (KernelError, raised), {"__module__": "kjit", "__doc__": raised.__doc__}
             )
             _both[raised]("")
-        except TypeError:  # the constructor of the class needs arguments
+        except TypeError:  # the class' constructor needs arguments
             _both[raised] = KernelError
     return _both[raised]
 
 
 def _copy_attributes(raised, error):
-    """Copies the attributes of an exception to an exception of a derived class. Python's exceptions
-    have some attributes, such as errno, outside of __dict__; the constructor sets them."""
+    """Copies an exception's attributes to an exception of a derived class. Python's exceptions have
+    some attributes, such as errno, outside of __dict__; the constructor sets them."""
     own = next(kind for kind in type(raised).__mro__ if kind.__module__ == "builtins")
     own.__init__(error, *raised.__reduce__()[1])
     error.__dict__.update(vars(raised))
@@ -238,7 +238,7 @@ def of_simulated(raised, function, place, block, thread):
 
 def _unresolved(parts):
     """Reads a message that `kjit._overloading` has written about a func without an implementation. Returns (the number of the
-    call, the types of its arguments as text), or None for other messages."""
+    call, its arguments' types as text), or None for other messages."""
     types = _phrases.argument_of(parts, "VALUE_TYPE")
     number = next((p.partition("`" + UNRESOLVED)[2].partition("`")[0] for p in parts if isinstance(p, str)), "")
     return (int(number), types) if number and types else None

@@ -39,12 +39,12 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
     (docs/algorithms.md). commutes promises that f(a, b) equals f(b, a), which allows faster code. axis is an integer
     or a tuple of integers; None means all axes. initial is a value that is combined before all elements. For elements
     with fields it is a record with the same dtype, as a NumPy scalar or as an array of rank 0. out is an array with
-    the shape of the result, or with extent 1 for the axes.
+    the result shape, or with extent 1 for the axes.
 
     Every algorithm has these options. `stream` is the stream for the work; by default it is the stream that the library
-    of the arrays uses, or the default stream of the device. `device` is "cpu" or "cuda:1"; by default it is the device
-    of the arrays. `accumulator` is the type of the computation; the default is as wide as in NumPy. With `plan=True`
-    nothing runs, and the result is a `kjit.Plan`.
+    of the arrays uses, or the default stream of the device. `device` is "cpu" or "cuda:1"; by default it is the arrays'
+    device. `accumulator` is the computation type; the default is as wide as in NumPy. With `plan=True` nothing runs,
+    and the result is a `kjit.Plan`.
 
     Raises ArgumentError for axes or shapes that do not match, and for an empty array if there is neither an
     initial value nor an identity; TypingError if the operator returns an unsuitable type; UnknownNameError for an
@@ -91,7 +91,7 @@ def scan_with_index(x, operator="max", *, axis=None, out=None, **options):
 def reduce_segments(x, offsets, operator="add", *, initial=None, out=None, commutes=False, **options):
     """Reduces each segment of x, an array with one dimension. Segment i has the elements offsets[i] to offsets[i + 1] -
     1, so offsets has one more element than there are segments. The result of an empty segment is `initial` or the
-    identity of the operator. Raises KernelError if offsets decrease or are out of bounds. commutes and options: see
+    operator's identity. Raises KernelError if offsets decrease or are out of bounds. commutes and options: see
     `kjit.reduce`."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
     return one(perform("reduce_segments", 1, arguments, listed(out), initial=initial, options=options))

@@ -40,7 +40,7 @@ def with_column(table, name, values):
 
 
 def reduced(formula):
-    """Returns (the name of a reduction, its axis or None, the expression); the name is None if the
+    """Returns (a reduction's name, its axis or None, the expression); the name is None if the
     formula as a whole is no reduction."""
     found = _REDUCED.match(formula)
     if not found:
@@ -57,7 +57,7 @@ def reduced(formula):
     end = part.start()
     axis = _AXIS.fullmatch(formula, comma + 1, end) if comma is not None else None
     if comma is not None and axis is None:
-        return None, None, formula  # not the arguments of a reduction; the formula itself reports the error
+        return None, None, formula  # not a reduction's arguments; the formula itself reports the error
     start, stop = found.end(), end if comma is None else comma
     return found[1], axis and int(axis[1]), " " * start + formula[start:stop]
 

@@ -75,7 +75,7 @@ def _make(context, formula, kinds):
 
 
 class _Column:
-    """The rows of a column as a list of chunks: (address of the values, address of the validity
+    """The rows in a column as a list of chunks: (address of the values, address of the validity
     bitmap or 0, offset, number of rows). keeper: the object that keeps the memory alive."""
 
     index = None  # the index of a pandas Series
@@ -373,8 +373,8 @@ class _Run:
 
     def _writes_to(self, out):
         """Returns whether the formula can write its values directly to `out`, without a temporary
-        array: `out` has the layout of the result, and no column overlaps it. A column may have
-        exactly the memory of `out`, because each row is read before it is written."""
+        array: `out` has the result layout, and no column overlaps it. A column may have exactly the
+        memory of `out`, because each row is read before it is written."""
         import numpy
 
         if type(out) is not numpy.ndarray or self.flags & (_NULLABLE | _TEXT | _TIMESTAMP | _DURATION):
@@ -393,8 +393,8 @@ class _Run:
         return True
 
     def _of_texts(self, codes, flags, out, table):
-        """Returns a result of strings in the form that kjit's tables return for the library of the
-        columns."""
+        """Returns a result of strings in the form that kjit's tables return for the columns'
+        library."""
         import numpy
 
         from .tables import of_arrow, of_pandas

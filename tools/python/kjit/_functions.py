@@ -1,4 +1,4 @@
-"""kjit.jit and kjit.func: Python functions as kernels and funcs of the kernel IR."""
+"""kjit.jit and kjit.func: Python functions as kernels and funcs in the kernel IR."""
 
 import functools
 import os
@@ -31,8 +31,8 @@ _OPTIONS = {
 _MOST_VARIANTS = 256
 _FLOAT8 = "kjit.cuda.fp8"  # if this module is loaded, kjit translates conversions in another way
 _VARARGS = 4  # inspect.CO_VARARGS
-# How a launch chooses among several devices: by the option `device`, by the device of its arrays,
-# or the thread's current device.
+# How a launch chooses among several devices: by the option `device`, by its arrays' device, or the
+# thread's current device.
 BY_OPTION, BY_ARRAYS, ON_CURRENT_DEVICE = range(3)
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
@@ -73,7 +73,7 @@ def _parameters_of(function):
 
 def _defaults(function):
     """Returns the defaults of the last parameters. For a function with *args or keyword-only parameters it returns a
-    function that arranges the arguments of a call in kernel order."""
+    function that arranges a call's arguments in kernel order."""
     code = function.__code__
     if not code.co_kwonlyargcount and not code.co_flags & _VARARGS:
         return function.__defaults__ or ()
@@ -291,7 +291,7 @@ class Kernel(_Compiled, _kjit.Kernel):
         return self._bits
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
-        """Returns the code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm",
+        """Returns the kernel's code at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm",
         "sass" or "derivatives" as text, "object" or "cubin" as bytes.
 
         signature has the parameter types as text, "f32[:], f32"; None means the last compiled signature. target is
@@ -436,8 +436,8 @@ def jit(function=None, **options):
 
 
 def func(function=None, **options):
-    """Makes a Python function a func. Kernels can call it, and Python can call it on the CPU or on the device of
-    its arrays.
+    """Makes a Python function a func. Kernels can call it, and Python can call it on the CPU or on its arrays'
+    device.
 
     Options: checks, debug, fastmath, strict, wrap, interruptible, inline, jvp, vjp; for the first
     six see `kjit.jit`.

@@ -15,9 +15,9 @@ _HALVINGS = 12
 class GradientError(AssertionError):
     """Raised by `kjit.gradcheck` for a wrong derivative.
 
-    `argument` is the position of the argument and `name` the name of its parameter. `element` is
-    the index of the element, `()` for a number. `computed` is the derivative, and `expected` is the
-    result of differences. `is_discrete` is true if the function has a jump or a kink at this point.
+    `argument` is the position of the argument and `name` its parameter's name. `element` is the
+    element index, `()` for a number. `computed` is the derivative, and `expected` is the result of
+    differences. `is_discrete` is true if the function has a jump or a kink at this point.
     """
 
     def __init__(self, text, argument, name, element, computed, expected, is_discrete):
@@ -273,7 +273,7 @@ def gradcheck(function, *arguments, parameters=None, derivative=None, modes=("fo
     returns True.
 
     function: a Python function, a kjit.func, or a derivative; `kjit.grad(f)` checks second
-    derivatives. arguments: the arguments of a call. Floats and arrays of floats are converted to
+    derivatives. arguments: a call's arguments. Floats and arrays of floats are converted to
     float64. parameters: the positions of the parameters to differentiate with respect to; None
     means all parameters that hold floats. modes: "forward" checks kjit.jvp, "reverse" checks
     kjit.vjp.

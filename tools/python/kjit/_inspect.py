@@ -9,7 +9,7 @@ _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+.*$")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?.*$')
 _DEBUG = re.compile(r"^\s*\.section\s+\.debug_")
 _NOISE = re.compile(r"^(?:\$L__(?:tmp|func_begin|func_end|info_string)\d*:|\.L(?:tmp|func_begin|func_end)\d+:)\s*$")
-# In LLVM IR: the location of an instruction, and the metadata nodes that locations consist of.
+# In LLVM IR: an instruction's location, and the metadata nodes that locations consist of.
 _DBG = re.compile(r",? !dbg !(\d+)")
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?(!DI\w+\(.*\))$")
 _DEBUG_NODE = re.compile(r"^!(?:\d+ = (?:distinct )?!DI|llvm\.dbg|\d+ = !\{i32 \d+, !\"(?:Debug Info|Dwarf) Version\")")

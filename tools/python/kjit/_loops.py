@@ -295,8 +295,8 @@ def _without_parameters(node, names):
 
 
 def _one_or_all(outputs):
-    """Returns the outputs of a loop as one value: None if there are none, the only output, or all
-    of them."""
+    """Returns a loop's outputs as one value: None if there are none, the only output, or all of
+    them."""
     return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
 
 
@@ -339,7 +339,7 @@ def _plain(value):
 
 
 def _join(first, values, operator, begin):
-    """Returns the value of a reduction: its value before the loop combined with the values of all parts, in their
+    """Returns a reduction's value: its value before the loop combined with the values of all parts, in their
     order."""
     import numpy
 
@@ -372,7 +372,7 @@ def _join_arrays(first, sums, operator, begin):
 
 
 def _last(values, flags, get):
-    """Returns the value of a variable after the loop. values: its value after each part of the loop. flags: which parts
+    """Returns a variable's value after the loop. values: its value after each part of the loop. flags: which parts
     assigned it. The result is the value from the last of these parts, or the value before the loop if no part assigned the
     variable."""
     if flags is None:
@@ -382,7 +382,7 @@ def _last(values, flags, get):
 
 
 def _before(get):
-    """Returns the value of a variable before the loop."""
+    """Returns a variable's value before the loop."""
     try:
         return get()
     except NameError:

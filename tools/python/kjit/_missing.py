@@ -1,4 +1,4 @@
-"""Stand-ins for names of Numba that kjit does not support. Importing such a name succeeds, because
+"""Stand-ins for Numba's names that kjit does not support. Importing such a name succeeds, because
 many programs import more than they use. Using the name raises an error that names it."""
 
 import types
@@ -23,8 +23,8 @@ class _Missing(type):
 
 
 def missing(name, module, text):
-    """Returns a stand-in for a name of a module. text: the message of the error when the name is
-    used."""
+    """Returns a stand-in for a name of a module. text: the error's message when the name is used.
+    """
     return _Missing(name, (), {"kjit_missing": text, "__module__": module})
 
 

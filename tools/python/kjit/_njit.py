@@ -122,7 +122,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
     is_typed = is_njit = True
     _wants_driver = False  # whether Python has to run the function, because compiled code cannot return its results
     _is_fixed = False  # whether disable_compile() has prevented further compilations
-    _is_inner = False  # whether the function that made this copy converts the tuples of the copy to named tuples
+    _is_inner = False  # whether the function that made this copy converts the copy's tuples to named tuples
     _joins_texts = True  # whether the inferred types include those of statements that a string argument rules out
     copies_records = True  # whether records in results are copied
     # if there is a single signature: the text in the kernel IR of its result type, and of the types of its parameters
@@ -318,8 +318,8 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
         return result if signature.return_type is None else self._as_declared(signature.return_type, result)
 
     def _as_declared(self, kind, result):
-        """Returns a result converted to the result type of a signature. Raises an error with the line of the function if Numba has
-        no such conversion."""
+        """Returns a result converted to the result type of a signature. Raises an error with the function's line if Numba has no
+        such conversion."""
         from . import _signatures
 
         try:
@@ -430,7 +430,7 @@ class Njit(_njit_code.Code, Composed, _functions.Function):
 
     @property
     def nopython_signatures(self):
-        """The signature of each overload."""
+        """Each overload's signature."""
         from . import _overloads
 
         return [overload.signature for overload in _overloads.all_of(self)]

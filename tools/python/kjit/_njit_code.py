@@ -5,8 +5,8 @@ from . import _kjit, _overloading
 
 class Code:
     """The methods of a function that return its code. Each takes the argument types, such as
-    `(float64[::1], int64)`; without them the result is a dictionary from the types of each call so
-    far to its code."""
+    `(float64[::1], int64)`; without them the result is a dictionary from each call's types so far
+    to its code."""
 
     def inspect_llvm(self, signature=None):
         """Returns the optimized LLVM IR for the CPU, a string."""

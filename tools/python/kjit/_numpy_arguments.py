@@ -225,7 +225,7 @@ _RANKS = {
 
 
 def _shape_error(kind, value):
-    """Returns the reason why the dimensions or the elements of an array do not fit, or None."""
+    """Returns the reason why the dimensions or the elements in an array do not fit, or None."""
     if kind in _RANKS:
         rank = len(value.shape) if hasattr(value, "shape") else 1 if isinstance(value, (list, tuple)) else 0
         is_nested = isinstance(value, (list, tuple)) and any(isinstance(item, (list, tuple)) or hasattr(item, "shape") for item in value)
@@ -258,7 +258,7 @@ def _type_error(arrays):
 
 
 def _type_name(value):
-    """Returns Numba's name for the type of an argument."""
+    """Returns Numba's name for an argument's type."""
     from .cuda import types
 
     try:
@@ -296,7 +296,7 @@ def _subject(form, place, name, function):
 
 @functools.cache
 def _rules():
-    """Returns the rows of the table by the identity of the NumPy function."""
+    """Returns the rows in the table by the identity of the NumPy function."""
     import numpy
 
     found = {}

@@ -151,7 +151,7 @@ def _moment(name):
 
 def _quantile(name):
     def quantile(array, *args, **keywords):
-        """Computes quantiles of integers and bools as floats, also if a quantile is an element of the array."""
+        """Computes quantiles of integers and bools as floats, also if a quantile is an element in the array."""
         import numpy
 
         is_integer = isinstance(array, numpy.ndarray) and array.dtype.kind in "biu"
@@ -218,8 +218,8 @@ def function_of(thing):
 
 
 def method_of(name):
-    """Returns a function that calls the method of an object. For an array and a method in METHODS,
-    the function calls Numba's variant."""
+    """Returns a function that calls an object's method. For an array and a method in METHODS, the
+    function calls Numba's variant."""
 
     def call(self, *args, **keywords):
         import numpy

@@ -50,7 +50,7 @@ class Definition:
         return made
 
     def _check(self, made):
-        """Raises an error if the parameters of the implementation are not those of the definition."""
+        """Raises an error if the implementation's parameters are not those of the definition."""
         python = getattr(made, "py_func", made)
         if not isinstance(python, python_types.FunctionType):
             raise Error(f"an implementation must be a Python function, not {made!r}")
@@ -63,8 +63,8 @@ class Definition:
 
 
 def _difference(wanted, found):
-    """Returns the reason why an implementation does not have the parameters of its definition, or
-    None. An implementation may take *args in place of the last positional parameters."""
+    """Returns the reason why an implementation does not have its definition's parameters, or None.
+    An implementation may take *args in place of the last positional parameters."""
     listed, own_listed = list(wanted.parameters.values()), list(found.parameters.values())
     for p in (*listed, *own_listed):
         if p.kind is p.VAR_KEYWORD:
@@ -129,8 +129,8 @@ class OfSignatures:
 
 
 def _cost(wanted, found):
-    """Returns the cost of converting arguments to the types of a signature, or None if they cannot
-    be converted."""
+    """Returns the cost of converting arguments to a signature's types, or None if they cannot be
+    converted."""
     if len(wanted) != len(found):
         return None
     costs = [_cost_of_one(kind, other) for kind, other in zip(wanted, found)]
@@ -188,7 +188,7 @@ class Overloads:
 
 
 class Call:
-    """A form of call. given: the value of each argument, or DYNAMIC; names: the names of the last
+    """A form of call. given: each argument's value, or DYNAMIC; names: the names of the last
     arguments, which are keyword arguments. chosen: a list with a pair for each combination of types
     that was learned: (types of the dynamic arguments as text, implementation)."""
 
@@ -277,7 +277,7 @@ def learn(error):
     call = _calls.get(number)
     if call is None:  # the Overloads has forgotten the call; the next translation makes a new one
         return True
-    # the last item of this tuple is a number, which is there only to make it a tuple
+    # the last item in this tuple is a number, which is there only to make it a tuple
     texts = tuple(_without_layout(text) for text in list(split(listed[1:-1]))[:-1])
     if any(known == texts for known, _ in call.chosen):
         return False
@@ -289,7 +289,7 @@ def learn(error):
 
 
 def _with_message(error, problem):
-    """Returns the error with the message of another error."""
+    """Returns the error with another error's message."""
     old, error.message = error.message, str(problem)
     error._replace_text(lambda text: text.replace(old, error.message, 1))
     return error

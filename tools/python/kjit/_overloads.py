@@ -6,8 +6,8 @@ from .cuda import types
 
 
 class Overload:
-    """The code of a function for one combination of argument types. `signature`: these types and
-    the type of the result. `entry_point`: calls the function."""
+    """A function's code for one combination of argument types. `signature`: these types and the
+    result type. `entry_point`: calls the function."""
 
     def __init__(self, signature, entry_point):
         self.signature, self.entry_point = signature, entry_point

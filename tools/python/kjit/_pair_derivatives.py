@@ -19,7 +19,7 @@ from ._traced import is_traced, recorded, without_traces
 
 class _PairFunction(Function):
     """A func of pairs that calls another func of pairs. write: maps the name of the called func to (parameters,
-    lines of the body)."""
+    lines in the body)."""
 
     def __init__(self, of, word, parameters, write):
         for name in ("py_func", "_options", "_bits", "_device", "_rules", "is_typed", "__module__"):

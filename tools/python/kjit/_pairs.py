@@ -144,8 +144,7 @@ def pairs_gradient(
 
     by holds parameter indices of the function in ascending order. 0 is the row of x, and 1 is the row of y, or of the
     first operand if y is a tuple. The first of `arguments` follows the two indices i and j. By default it holds all
-    parameters with floats. A derivative has the shape of its operand. An array in `arguments` can have up to 64
-    elements.
+    parameters with floats. A derivative has its operand's shape. An array in `arguments` can have up to 64 elements.
 
     operator is "add", "mean", "logaddexp", "max" or "min". For max and min, the derivative belongs to the first of
     equal values. result is the result of `kjit.pairs` for "logaddexp", or the result of "argmax" or "argmin" for

@@ -74,7 +74,7 @@ def _own_name(symbol):
 
 
 def _with_own_names(text):
-    """Returns text in which quoted names of the kernel IR are the names in Python."""
+    """Returns text in which quoted names in the kernel IR are the names in Python."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return text

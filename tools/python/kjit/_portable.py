@@ -16,8 +16,8 @@ import weakref
 from .frontend import source as sources
 
 _VERSION = sys.version_info[:2]
-# Loaded kernels and funcs by the identity of their pickles. The last few of them stay alive even if the program drops
-# them between two pickles.
+# Loaded kernels and funcs by their pickles' identity. The last few of them stay alive even if the program drops them
+# between two pickles.
 _known: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 _recent: collections.deque = collections.deque(maxlen=64)
 
@@ -50,7 +50,7 @@ def reduce(compiled):
 
 
 def _identity(compiled):
-    """Returns the identity of a pickle."""
+    """Returns a pickle's identity."""
     identity = compiled.__dict__.get("_pickled_as")
     if identity is None or compiled._made is None:
         identity = uuid.uuid4().hex

@@ -33,7 +33,7 @@ def _formats(tf32, e4m3, e5m2):
 
 
 def _behind(epilogue, operands):
-    """Returns the epilogue of a product in the form that `perform` takes."""
+    """Returns a product's epilogue in the form that `perform` takes."""
     if epilogue is None:
         if operands:
             raise TypeError("epilogue_operands requires epilogue=")
@@ -189,16 +189,16 @@ class CSR:
     def __getitem__(self, key):
         """Returns rows and columns as a matrix: `A[i]` has the shape (1, columns), and `A[:, first:last]`, `A[rows]` and
         `A[:, columns]` take slices, arrays of integers, masks and lists. `A[i, j]` is one element: a NumPy scalar, or an
-        array of rank 0 in the memory of the matrix. Raises IndexError for an index out of bounds."""
+        array of rank 0 in the matrix's memory. Raises IndexError for an index out of bounds."""
         from . import sparse
 
         return sparse.taken(self, key)
 
     def multiply(self, other):
-        """Returns the elementwise product as a matrix. other is a number, an array that broadcasts to the shape of the
-        matrix, or a sparse matrix with the same shape. `A.dot(x)` is the matrix product. Elements without an entry stay
-        0, also where `other` is not finite. The call waits for the number of entries. Raises ArgumentError for shapes
-        that do not match."""
+        """Returns the elementwise product as a matrix. other is a number, an array that broadcasts to the matrix shape,
+        or a sparse matrix with the same shape. `A.dot(x)` is the matrix product. Elements without an entry stay 0, also
+        where `other` is not finite. The call waits for the number of entries. Raises ArgumentError for shapes that do
+        not match."""
         from ._sparse_elements import multiplied
 
         return multiplied(self, other)
@@ -256,7 +256,7 @@ class CSR:
         return copied(self)
 
     def transpose(self, **options):
-        """Returns the transposed matrix, which is also this matrix in compressed sparse column format. The columns of
+        """Returns the transposed matrix, which is also this matrix in compressed sparse column format. The columns in
         each row are sorted. options: see `kjit.reduce`; the results of a plan are data, indices and indptr. Raises
         KernelError for a column outside the matrix."""
         outcome = perform("csr_transpose", 3, self._arguments(), options=options)
@@ -268,9 +268,9 @@ class CSR:
         return self.transpose()
 
     def check(self, *, sorted=False, unique=False, **options):
-        """Checks that offsets ascend and are in bounds and that columns are in the matrix. With sorted, the columns of
-        each row must ascend. With unique, no column may occur twice in a row. Raises ArgumentError,
-        whose message names the first wrong entry. The call waits for the device. options: see `kjit.reduce`."""
+        """Checks that offsets ascend and are in bounds and that columns are in the matrix. With sorted, the columns in
+        each row must ascend. With unique, no column may occur twice in a row. Raises ArgumentError, whose message
+        names the first wrong entry. The call waits for the device. options: see `kjit.reduce`."""
         flags = (1 if sorted else 0) | (2 if unique else 0)
         perform("csr_check", 0, (*self._arguments(), Plain(flags)), (), options=options)
 

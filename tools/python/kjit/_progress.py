@@ -15,7 +15,7 @@ _PERIOD = 0.25  # seconds between two polls
 _PATIENCE = 1.0  # seconds until a call gets a line
 _IDLE = 8  # the number of polls without a running call after which the thread sleeps
 
-# The stage that a compilation is producing -> the name of the stage in the line.
+# The stage that a compilation is producing -> the stage name in the line.
 _STAGES = {
     "kir": "kernel IR",
     "typed": "types",

@@ -1,5 +1,5 @@
 """Linear operations over arrays for the rules of `kjit.pullback`. Each operation is recorded in
-programs, and its rule uses only operations of this file. Derivatives of the rules therefore exist
+programs, and its rule uses only operations in this file. Derivatives of the rules therefore exist
 to any order."""
 
 import math
@@ -93,7 +93,7 @@ def scattered(g, places, shape, axis=0):
 
 # ---- recurrences ----
 
-# A scan of affine functions: a complex number holds the factor and the term of a function.
+# A scan of affine functions: a complex number holds the factor and a function's term.
 
 
 def _affine(first, second):
@@ -130,8 +130,8 @@ def rule_of_recurrence(factors, terms, axis):
 
 
 def back_of_recurrence(factors, g, axis):
-    """Returns u with u[i] = factors[i] * u[i + 1] + g[i] along an axis: the derivatives with respect to the terms
-    of a recurrence. factors: the factors of the recurrence without the first one."""
+    """Returns u with u[i] = factors[i] * u[i + 1] + g[i] along an axis: the derivatives with respect to a
+    recurrence's terms. factors: the factors of the recurrence without the first one."""
     count = g.shape[axis]
     if count < 2:
         return map(repeated, g, g)

@@ -31,8 +31,8 @@ def _map(function, *operands):
 
 
 def rule_of_map(made, operands, chosen):
-    """The rule of a map, for derivatives with respect to the chosen operands. made: the Elementwise
-    of the function."""
+    """A map's rule, for derivatives with respect to the chosen operands. made: the Elementwise of
+    the function."""
     result = map(made.function, *operands)
 
     def back(g):
@@ -138,7 +138,7 @@ def _entry_of_columns(k, g, x, rows, columns):
 
 
 def _entries(matrix, g, x):
-    """Returns the derivatives with respect to the entries of a matrix in compressed rows. g: the derivative with respect to the
+    """Returns the derivatives with respect to the entries in a matrix in compressed rows. g: the derivative with respect to the
     product of the matrix and x."""
     rows = rows_of(matrix.indptr, matrix.nnz)
     of = _entry if len(x.shape) == 1 else _entry_of_columns
@@ -259,8 +259,8 @@ def pullback(algorithm, *operands, **keywords):
         dx, = back(1.0)
 
     algorithm is kjit.reduce, scan, scan_with_index, reduce_segments, scan_segments, reduce_by_key, scan_by_key, bincount, map,
-    einsum, matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are the arguments of the
-    algorithm; its derivative must support them. Raises TypeError for an algorithm, an operator or a keyword without a
+    einsum, matmul, CSR.dot, cg, sort, sort_pairs, top_k, select_where or pairs. operands and keywords are the algorithm's
+    arguments; its derivative must support them. Raises TypeError for an algorithm, an operator or a keyword without a
     derivative.
     """
     return apply_rule(algorithm, operands, keywords, None)

@@ -1,5 +1,5 @@
 """NumPy dtypes that are structs in the kernel IR: records, which have fields, and dates, which
-count a unit. The name of a struct depends only on its dtype, so it is the same in every process."""
+count a unit. A struct's name depends only on its dtype, so it is the same in every process."""
 
 import re
 
@@ -27,13 +27,13 @@ def is_date(dtype):
 
 
 def date_name(dtype):
-    """Returns the name of the struct for a dtype of dates."""
+    """Returns the struct name for a dtype of dates."""
     word, unit = _DATE.fullmatch(dtype.name if "[" in dtype.name else f"{dtype.name}[generic]").groups()
     return f"{word}_{unit}"
 
 
 def date_of(name, count):
-    """Returns the NumPy scalar for a date in a kernel. count: in the unit of the date."""
+    """Returns the NumPy scalar for a date in a kernel. count: in the date's unit."""
     import numpy
 
     return numpy.int64(count).view(dtype_of(name))
@@ -45,7 +45,7 @@ def is_record(dtype):
 
 
 def field_name(name):
-    """Returns the name of a field in the kernel IR. Names that begin with `gap_at_` are reserved for the gaps of
+    """Returns a field's name in the kernel IR. Names that begin with `gap_at_` are reserved for the gaps of
     _layout."""
     if name.isidentifier() and name.isascii() and not name.startswith("gap_at_"):
         return name + "_" if name in KEYWORDS else name
@@ -126,7 +126,7 @@ def describe(dtype):
 
 
 def name_of(dtype):
-    """Returns the name of the struct for a dtype, or None."""
+    """Returns the struct name for a dtype, or None."""
     described = describe(dtype)
     return described[0] if described else None
 
@@ -172,7 +172,7 @@ def declaration(name):
 
 
 def inner(name):
-    """Returns the names of the records that are fields of a record."""
+    """Returns the names of the records that are fields in a record."""
     return [kind for _, kind, *_ in describe_named(name)[1] if is_name(kind)]
 
 

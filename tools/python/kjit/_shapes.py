@@ -1,4 +1,4 @@
-"""Tuples and functions as arguments: their compile-time properties, and the items of a tuple as separate arguments."""
+"""Tuples and functions as arguments: their compile-time properties, and the items in a tuple as separate arguments."""
 
 import enum
 import sys
@@ -11,7 +11,7 @@ _DEEPEST = 4
 
 
 class Shape(tuple):
-    """The shapes of the items of a tuple; None stands for an item that is not a tuple. fields has the item names of a
+    """The shapes of the items in a tuple; None stands for an item that is not a tuple. fields has the item names of a
     named tuple, and kind its class; both can be None."""
 
     def __new__(cls, items, fields=None, kind=None):
@@ -30,14 +30,14 @@ class Shape(tuple):
         return hash((self.fields, tuple.__hash__(self)))
 
     def type_text(self):
-        """Returns the type of a parameter for the tuple, whose items can have any types."""
+        """Returns a parameter's type for the tuple, whose items can have any types."""
         return "(" + ", ".join("_" if item is None else item.type_text() for item in self) + ")"
 
     def has_fields(self):
         return self.fields is not None or any(item is not None and item.has_fields() for item in self)
 
     def compose(self, names):
-        """Returns the tuple as kernel IR text; the iterator provides the names of its items."""
+        """Returns the tuple as kernel IR text; the iterator provides its items' names."""
         items = [next(names) if item is None else item.compose(names) for item in self]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
@@ -47,7 +47,7 @@ class Shape(tuple):
         return tuple(items) if self.kind is None else self.kind._make(items)
 
     def names(self, name):
-        """Yields the names that messages use for the items of the tuple `name`."""
+        """Yields the names that messages use for the items in the tuple `name`."""
         for i, item in enumerate(self):
             own = f"{name}.{self.fields[i]}" if self.fields else f"{name}[{i}]"
             yield from [own] if item is None else item.names(own)
@@ -71,7 +71,7 @@ class Member:
         return "_"
 
     def compose(self, names):
-        """Returns the value of the member, in a tuple or alone."""
+        """Returns the member's value, in a tuple or alone."""
         return next(names)
 
     def has_fields(self):
@@ -86,9 +86,9 @@ class Member:
 
 
 class Known:
-    """A function among the arguments of a launch, which is compiled into the kernel. Two such functions are equal if
-    they are the same object, or Python functions with the same code in the same module with the same captured values,
-    like a lambda that is evaluated twice."""
+    """A function among a launch's arguments, which is compiled into the kernel. Two such functions are equal if they
+    are the same object, or Python functions with the same code in the same module with the same captured values, like
+    a lambda that is evaluated twice."""
 
     def __init__(self, function):
         self.function = function
@@ -135,7 +135,7 @@ def _is_number(value):
 
 
 def shape_of(value, takes_types=False, takes_constants=False):
-    """Returns the shape of an argument, or None if it is an ordinary argument. With takes_types and takes_constants,
+    """Returns an argument's shape, or None if it is an ordinary argument. With takes_types and takes_constants,
     types and constants (a string, an empty tuple) have shapes as well."""
     if isinstance(value, enum.Enum) and all(isinstance(m.value, (bool, int, float, complex)) for m in type(value)):
         return Member(type(value))
@@ -191,7 +191,7 @@ def take_apart(value, items, after):
 
         array = numpy.asarray(value)
         if value.flags.owndata or not array.flags.writeable:
-            # as without the copy, the base of the array is a record
+            # as without the copy, the array's base is a record
             array = numpy.asarray(array.copy()[()])
             after.append(lambda: write_back(value, array))
         items.append(array)

@@ -1,6 +1,6 @@
 """Elements of sparse matrices: elementwise products, sums along axes, extrema and diagonals.
 
-The results are computed in the memory of the matrix: with NumPy for NumPy arrays, otherwise with kjit.numpy on the device."""
+The results are computed in the matrix's memory: with NumPy for NumPy arrays, otherwise with kjit.numpy on the device."""
 
 from operator import index
 
@@ -18,7 +18,7 @@ def _entries(matrix):
 
 
 def canonical(matrix):
-    """Returns the matrix with the columns of each row sorted and unique: itself, or a new matrix that adds entries."""
+    """Returns the matrix with the columns in each row sorted and unique: itself, or a new matrix that adds entries."""
     try:
         matrix.check(sorted=True, unique=True)
     except ArgumentError:
@@ -162,7 +162,7 @@ def _by_dense(matrix, x):
 
 
 def _by_sparse(matrix, other):
-    """Multiplies by the entries of another matrix: finds each entry's position among the sorted
+    """Multiplies by the entries in another matrix: finds each entry's position among the sorted
     positions of the other matrix."""
     if matrix.shape != other.shape:
         text = f"multiply: the sparse matrices have the shapes {matrix.shape} and {other.shape}, but must have the same shape"
@@ -186,7 +186,7 @@ def _by_sparse(matrix, other):
 
 
 def element(matrix, i, j):
-    """Returns the element (i, j): a NumPy scalar, or an array of rank 0 on the device of the matrix."""
+    """Returns the element (i, j): a NumPy scalar, or an array of rank 0 on the matrix's device."""
     row = matrix[i : i + 1]
     xp, (data, indices) = arrays_in_place(row.data, row.indices)
     found = xp.where(indices == j, data, xp.zeros_like(data))

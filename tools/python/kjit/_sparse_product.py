@@ -1,5 +1,5 @@
-"""Products of two sparse matrices, computed in the memory of the matrices: with NumPy for NumPy
-arrays, otherwise with kjit.numpy on the device.
+"""Products of two sparse matrices, computed in the matrices' memory: with NumPy for NumPy arrays,
+otherwise with kjit.numpy on the device.
 
 Each entry of the left matrix is multiplied by the entries in one row of the right matrix. The products are coordinates,
 which `kjit.csr` sorts; it also adds products at the same position. The rows are processed in blocks, which bounds the

@@ -205,7 +205,7 @@ def named_device():
 
 def device():
     """Returns the default device of a call: the thread's current device, or else `named_device()`.
-    None means the device of the arrays."""
+    None means the arrays' device."""
     return _kjit.get_current_device() or named_device()
 
 

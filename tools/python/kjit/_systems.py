@@ -16,9 +16,9 @@ _LEAST, _GREATEST = 2.0**-1022, 2.0**1023
 
 class LinearOperator:
     """A matrix given by functions. `multiply(result, x)` stores the product of the matrix and x in result. result and x
-    are kjit arrays on the device of the solver, with shapes (rows,) and (columns,). `multiply_transposed` does the same
-    for the transposed matrix, for `kjit.lsmr`. The functions must queue their work on the stream of the solver, by
-    default the default stream of the device."""
+    are kjit arrays on the solver's device, with shapes (rows,) and (columns,). `multiply_transposed` does the same for
+    the transposed matrix, for `kjit.lsmr`. The functions must queue their work on the solver's stream, by default the
+    default stream of the device."""
 
     def __init__(self, shape, multiply, multiply_transposed=None):
         self.shape = tuple(shape)

@@ -159,7 +159,7 @@ def converted(x, dtype):
 
 
 def with_kept(made, shape, axis):
-    """Returns the result of a reduction with an axis of extent 1 for each reduced axis. shape is the shape of the array before the
+    """Returns the result of a reduction with an axis of extent 1 for each reduced axis. shape is the array shape before the
     reduction."""
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     kept = {each % len(shape) for each in axes} if shape else set()

@@ -78,7 +78,7 @@ class Ufunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def outer(self, *operands, out=None, **options):
-        """Applies the function to each element of the first operand with each element of the second. The shape of the result is x.shape +
+        """Applies the function to each element of the first operand with each element of the second. The result shape is x.shape +
         y.shape."""
         return map(self._function, *operands, out=out, outer=True, **options)
 
@@ -123,13 +123,13 @@ def _numpy_type(x):
 def vectorize(function=None, signatures=None, **options):
     """Makes a function of elements a function of arrays, which broadcast: `vectorize(f)(x, 2.5, out=r)`. The result has the methods
     `outer`, `reduce`, `accumulate` and `at` of NumPy's ufuncs. The function is compiled for the types of the arguments and runs on the
-    device of the arrays.
+    arrays' device.
 
     With parentheses, as in Numba, `@vectorize()` or `@vectorize(["float32(float32, float32)"], target="cuda")`, the function has Numba's
     number types and conversions. With target "cpu" or "parallel" it runs on the CPU cores, with "cuda" on the first GPU or on the device
     that KJIT_DEVICE names. A call uses the first signature to which all arguments can be converted safely, like NumPy's ufuncs, and the
-    result has the type of this signature. identity is 0 or 1 and is the identity of `reduce`. The options `nopython`, `cache`,
-    `fastmath` and `inline` have no effect.
+    result has this signature's type. identity is 0 or 1 and is the identity of `reduce`. The options `nopython`, `cache`, `fastmath` and
+    `inline` have no effect.
 
     Raises TypeError if the argument is not a function or a signature has no result. The call raises TypeError if no signature fits its
     types.

@@ -83,7 +83,7 @@ class DType:
 
     @property
     def itemsize(self):
-        """The size of an element in bytes."""
+        """An element's size in bytes."""
         return self.dtype.itemsize
 
     @property
@@ -96,7 +96,7 @@ class DType:
 
 
 class ElementType(DType):
-    """The type of the elements of an array, as `x.dtype` returns it. Its text is NumPy's name, "float32"."""
+    """The type of the elements in an array, as `x.dtype` returns it. Its text is NumPy's name, "float32"."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """`import kjit.einops` makes the functions of einops, such as `einops.rearrange`, accept kjit's arrays.
 
-einops chooses its backend by the type of the array, and finds backends among the subclasses of
+einops chooses its backend by the array type, and finds backends among the subclasses of
 AbstractBackend. The functions of `einops.array_api` work without this module; they have no einsum.
 """
 

@@ -28,7 +28,7 @@ DISABLE_CLOSESTHIT, CULL_BACK_FACING_TRIANGLES, CULL_FRONT_FACING_TRIANGLES = 8,
 
 
 class _Word(_Form):
-    """A function whose text calls functions of the kernel IR module `optix`."""
+    """A function whose text calls functions in the kernel IR module `optix`."""
 
     def expand(self, emitter, call):
         emitter.builder.import_module("optix")
@@ -182,7 +182,7 @@ class LaunchParams:
         return described["data"][0], shape
 
     def kernel_attribute(self, emitter, node):
-        """Returns the text of a field in a kernel."""
+        """Returns a field's text in a kernel."""
         if node.attr not in self.fields:
             raise emitter.error(node, f"the launch parameters have no `{node.attr}`; they have {', '.join(self.fields)}")
         symbol = emitter.builder.outside(self.name, self.dtype, self)
@@ -195,7 +195,7 @@ class LaunchParams:
         return [emitter.source.place(node), text]
 
     def check_assignment(self, emitter, target):
-        """Raises an error if a program assigns to a parameter itself, and not to an element of an
+        """Raises an error if a program assigns to a parameter itself, and not to an element in an
         array."""
         base = target
         while not isinstance(base.value, ast.Name):

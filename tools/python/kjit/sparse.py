@@ -63,7 +63,7 @@ class COO:
         return COO(self.data, self.columns, self.rows, self.shape[::-1])
 
     def to_csr(self, **options):
-        """Converts the matrix to `kjit.CSR`. Entries with the same row and column are added, and the columns of each row are sorted."""
+        """Converts the matrix to `kjit.CSR`. Entries with the same row and column are added, and the columns in each row are sorted."""
         from ._products import csr
 
         return csr((self.data, (self.rows, self.columns)), self.shape, **options)

@@ -47,8 +47,8 @@ def _run(made, func, operands):
 
 
 class _Saved:
-    """Saves the operands of a call for the backward pass. PyTorch detects if a saved tensor is
-    changed before the backward pass."""
+    """Saves a call's operands for the backward pass. PyTorch detects if a saved tensor is changed
+    before the backward pass."""
 
     @staticmethod
     def save(ctx, operands):

@@ -40,11 +40,11 @@ def is_of_numpy(thing, name):
 class Operation:
     """An operation that is computed element by element.
 
-    numbers: returns the text of the result from the texts of the operands if all operands are
-    numbers. elements: returns the text if an operand is an array; None means the same text as for
-    numbers. kinds: returns the text of a value that has NumPy's result type, from such texts for
-    the operands. If kinds is None, the operands are converted to NumPy's types first, and the
-    result keeps its type.
+    numbers: returns the result's text from the operands' texts if all operands are numbers.
+    elements: returns the text if an operand is an array; None means the same text as for numbers.
+    kinds: returns the text of a value that has NumPy's result type, from such texts for the
+    operands. If kinds is None, the operands are converted to NumPy's types first, and the result
+    keeps its type.
     """
 
     def __init__(self, operands, numbers, elements=None, kinds=None):
@@ -102,8 +102,8 @@ class Elements:
         return made, self.kind(made, leaves, operation.kinds(*(kind for _, kind, _ in taken))), leaves
 
     def choose(self, node, leaves, of_numbers, of_arrays):
-        """Returns the name of a value: the operation on numbers if all leaves are numbers,
-        otherwise the operation on elements."""
+        """Returns a value's name: the operation on numbers if all leaves are numbers, otherwise the
+        operation on elements."""
         name = f"v{self.count}"
         self.count += 1
         place = self.emitter.source.place(node)
@@ -231,11 +231,11 @@ class Elements:
 
     def loaded(self, symbol):
         """Returns the text of a function value that loads an element. Its last arguments are bound to
-        the leaves of the expression."""
+        the expression's leaves."""
         return f"bind_back({', '.join([symbol, *self.names()])})" if self.leaves else symbol
 
     def shape(self):
-        """Returns (the text of the expression's shape, whether the shapes of the leaves may not
+        """Returns (the text of the expression's shape, whether the leaves' shapes may not
         broadcast)."""
         parts = [f"{self.symbol(texts.SHAPE)}({name})" for name in self.names()] or ["()"]
         result = parts[0]
@@ -306,8 +306,8 @@ def _leaves(elements, node):
 
 def consume(emitter, node, function):
     """Returns a call of a library func, such as a sum, whose operand is an expression of arrays.
-    The func receives a load function and the shape of the expression, so the elements are computed
-    on demand."""
+    The func receives a load function and the expression shape, so the elements are computed on
+    demand."""
     elements = Elements(emitter)
     symbol = elements.function(node)
     consumer = elements.symbol(function)
@@ -323,8 +323,8 @@ def consume(emitter, node, function):
 
 def assign_elements(emitter, node, array, value):
     """Returns (assignment, number). assignment is the text of a call that assigns the elements of
-    an expression to an array. number is the text of the expression for the case that it is a
-    number, or None if the plain expression can be used."""
+    an expression to an array. number is the expression's text for the case that it is a number, or
+    None if the plain expression can be used."""
     elements = Elements(emitter)
     symbol = elements.function(value)
     load = elements.loaded(symbol)

@@ -69,9 +69,9 @@ class ArrayStatements:
         return True
 
     def array_place(self, target):
-        """Returns (array, lvalue, whether the target is certainly an array): the text of the target
-        if it is an array, and the text of the lvalue if it is one element. Returns None if the
-        index certainly selects an element."""
+        """Returns (array, lvalue, whether the target is certainly an array): the target's text if
+        it is an array, and the lvalue's text if it is one element. Returns None if the index
+        certainly selects an element."""
         if isinstance(self.static_value(target.slice), str):
             return None
         if self.is_flat(target.value):
@@ -174,7 +174,7 @@ class ArrayStatements:
     # ---- unpacking ----
 
     def unpack(self, statement, target, value, depth):
-        """Assigns the items of a tuple or array, given as text, to the targets in a tuple, which
+        """Assigns the items in a tuple or array, given as text, to the targets in a tuple, which
         may be nested."""
         for inner in target.elts:
             if isinstance(inner, ast.Starred):
@@ -190,7 +190,7 @@ class ArrayStatements:
 
     def unpacked(self, target, value):
         """Returns the text of a tuple with as many items as the target: the value itself, or the
-        elements of an array."""
+        elements in an array."""
         count = len(target.elts)
         elements = array_expressions.Elements(self)
         unpacks, unpack = elements.symbol(texts.unpacks(count)), elements.symbol(texts.unpack(count))
@@ -206,7 +206,7 @@ class ArrayStatements:
 
     def loop_of_positions(self, statement, depth):
         """Writes a loop over np.ndindex, np.ndenumerate or array.flat, or a loop that unpacks the
-        items of an array. Returns False for other loops."""
+        items in an array. Returns False for other loops."""
         iterated, target = statement.iter, statement.target
         thing = self.static_value(iterated.func) if isinstance(iterated, ast.Call) else None
         is_indices = array_expressions.is_of_numpy(thing, "ndindex") and bool(iterated.args)

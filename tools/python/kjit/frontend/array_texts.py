@@ -2,8 +2,8 @@
 positions and views.
 
 A func that depends on the number of dimensions lists the cases up to the maximum rank of 8, and the
-compiler keeps the case that matches the array's type. In these funcs, `at` is the position of an
-element as in `for at in range(a.shape)`: an integer for one dimension, otherwise a tuple.
+compiler keeps the case that matches the array's type. In these funcs, `at` is an element's position
+as in `for at in range(a.shape)`: an integer for one dimension, otherwise a tuple.
 """
 
 import functools
@@ -346,7 +346,7 @@ STRIDES = Text(
 # ---- views with computed strides ----
 
 
-# A pointer to the first element of an array, or a null pointer if the array is empty: index 0 of an empty array would be out
+# A pointer to the first element in an array, or a null pointer if the array is empty: index 0 of an empty array would be out
 # of bounds in a kernel that checks indices.
 FIRST = Text(
     "array_first",
@@ -417,7 +417,7 @@ func array_imag(a) {
 
 @functools.cache
 def view_as(kind):
-    """Returns a func that views the bytes of an array as elements of another type. If the element
+    """Returns a func that views the bytes in an array as elements of another type. If the element
     size differs, the last dimension must be contiguous."""
     name = f"view_as_{kind}"
 
@@ -439,7 +439,7 @@ def view_as(kind):
     return Text(name, _by_rank(name, "a", "a.ndim", case), (FIRST,))
 
 
-# Whether the bytes of an array can be elements of another size: the strides must be multiples of
+# Whether the bytes in an array can be elements of another size: the strides must be multiples of
 # the size. If the sizes differ, the last dimension must be contiguous and hold a whole number of
 # elements.
 VIEW_FITS = Text(
@@ -459,7 +459,7 @@ func array_view_fits(a, size) {
 
 @functools.cache
 def permuted(axes):
-    """Returns a func that permutes the dimensions of an array."""
+    """Returns a func that permutes an array's dimensions."""
     name = "permuted_" + "_".join(map(str, axes))
     n = len(axes)
     view = _view(n, "dtype(a)", "array_first(a)", [f"a.shape[{k}]" for k in axes], [f"a.strides[{k}]" for k in axes])

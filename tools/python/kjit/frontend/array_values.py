@@ -168,9 +168,9 @@ class ArrayValues:
         return ast.copy_location(ast.Subscript(array, index, ast.Load()), node)
 
     def around_ellipsis(self, node, items):
-        """Returns (value, lvalue) for a[i, ..., j]: the text of its value, and the text of the
-        lvalue for the case that the index selects one element. The dimensions after ... are the
-        first dimensions of the reversed array."""
+        """Returns (value, lvalue) for a[i, ..., j]: its value's text, and the lvalue's text for the
+        case that the index selects one element. The dimensions after ... are the first dimensions
+        of the reversed array."""
         at = [i for i, item in enumerate(items) if not isinstance(item, ast.Slice) and self.static_value(item) is ...]
         if len(at) > 1:
             raise self.error(node, "an index can contain only one ...")

@@ -64,7 +64,7 @@ class Assignments:
         self.store(statement, target.elts, value, depth)
 
     def swapped(self, item, depth):
-        """Returns the text of a value in `x, y = a[i], b[j]`. Records are references, as in NumPy:
+        """Returns a value's text in `x, y = a[i], b[j]`. Records are references, as in NumPy:
         `a[0], a[1] = a[1], a[0]` stores the same record twice, because the first store changes the
         second value before it is read."""
         value = self.expression(item)
@@ -85,7 +85,7 @@ class Assignments:
         return ["(", *items[: -1 if len(value.elts) > 1 else None], ")"]
 
     def store_composed(self, statement, target, depth):
-        """Stores a string as the characters of an array, and copies an array to a field that is an
+        """Stores a string as an array's characters, and copies an array to a field that is an
         array. Returns whether this method has translated the statement."""
         if not isinstance(target, (ast.Subscript, ast.Attribute)):
             return False

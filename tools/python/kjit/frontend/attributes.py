@@ -1,4 +1,4 @@
-"""hasattr and getattr with a name that is known at compile time. The compiler decides them by the type of the value."""
+"""hasattr and getattr with a name that is known at compile time. The compiler decides them by the value type."""
 
 import ast
 import functools

@@ -73,7 +73,7 @@ class Calls:
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
 
     def items_for(self, node, argument):
-        """Returns the items of a tuple whose type is not known yet. The tuple must have an item for each parameter of the called
+        """Returns the items in a tuple whose type is not known yet. The tuple must have an item for each parameter of the called
         function that has no other argument."""
         others = len(node.args) - 1 + len(node.keywords)
         thing = self.static_value(node.func)
@@ -295,8 +295,8 @@ class Calls:
         return [self.source.place(node), self.use(_OF_TYPE), "(", *self.expression(like), ", ", *self.expression(node.args[0]), ")"]
 
     def is_cffi(self, node):
-        """Returns whether the node is an object `cffi.FFI()`, whose from_buffer passes the address
-        of an array to C functions."""
+        """Returns whether the node is an object `cffi.FFI()`, whose from_buffer passes an array's
+        address to C functions."""
         return type(self.static_value(node)).__module__ in ("cffi.api", "_cffi_backend")
 
     def positional(self, node):
@@ -353,7 +353,7 @@ class Calls:
         for name, value in bound.arguments.items():
             if name == spread:
                 continue
-            # if the signature has a type for this parameter, the argument is converted, so the value of a constant is not used
+            # if the signature has a type for this parameter, the argument is converted, so a constant's value is not used
             values[name] = static.UNKNOWN if kinds.get(name) else self.handed_over(value, python)
             if not isinstance(value, ast.AST):
                 continue

@@ -64,7 +64,7 @@ def _names(target):
 
 
 def find(body, names):
-    """Returns the consumers in the body of a function. names: static.Names of the function."""
+    """Returns the consumers in a function's body. names: static.Names of the function."""
     found = Found(names)
     found.new = _new_variables(body, names)
     for statement in body:

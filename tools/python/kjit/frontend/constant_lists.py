@@ -1,5 +1,5 @@
 """Lists of literal numbers that a function only reads, such as `weights = [0.25, 0.5, 0.25]`, are tuples for the compiler. As in
-Numba, all items of a list have one type: `[1, 2.5]` holds two floats."""
+Numba, all items in a list have one type: `[1, 2.5]` holds two floats."""
 
 import ast
 
@@ -23,7 +23,7 @@ def written(body, names):
 
 
 def _found(body, names):
-    """Returns the numbers in each list, by the name of its variable."""
+    """Returns the numbers in each list, by its variable's name."""
     lists, stores, reads, uses = {}, {}, {}, {}
     for node in (n for s in body for n in ast.walk(s)):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

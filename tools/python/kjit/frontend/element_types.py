@@ -36,7 +36,7 @@ OPERATORS = {
     ast.Gt: "greater",
     ast.GtE: "greater_equal",
 }
-# Converts a number to the type of another number.
+# Converts a number to another number's type.
 CAST = words.Text("cast_like", "\nfunc cast_like(a, b) @numba { return dtype(a)(b) }")
 # The common type of two values.
 COMMON = words.Text(

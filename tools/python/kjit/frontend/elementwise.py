@@ -104,7 +104,7 @@ class Expression:
         self.has_division = any(isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) for op in binary)
 
     def layout(self, layouts):
-        """Returns the layout of the result. layouts: for each leaf, "C", "F", "A" or, if it is a number, ""."""
+        """Returns the result layout. layouts: for each leaf, "C", "F", "A" or, if it is a number, ""."""
         return _layout(self.scalar, layouts)
 
 

@@ -1,4 +1,4 @@
-"""Translates the statements of one function to kernel IR text."""
+"""Translates the statements in one function to kernel IR text."""
 
 import ast
 
@@ -35,7 +35,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         self.array_names = None  # the variables that may be arrays; computed when first needed
         self.ranks = {}  # the number of dimensions of each array that the function creates
         self.flags = []  # for each enclosing loop, the variable that is true until a break, or None
-        # the lines of the funcs for expressions; the variables that such funcs declare
+        # the funcs' lines for expressions; the variables that such funcs declare
         self.lifted, self.kept = [], set()
         known = dict(getattr(thing, "known", None) or {})
         self.functions = getattr(thing, "functions", ())  # parameters that take functions with captured variables
@@ -191,8 +191,8 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
     # ---- the declaration ----
 
     def write(self, name, kind, attributes, pointers=()):
-        """Writes the declaration and the body of the function. pointers: the types of parameters
-        that are addresses, by name."""
+        """Writes the declaration and the function body. pointers: the types of parameters that are
+        addresses, by name."""
         self.rules = "".join(f" @{word}" for word in _RULES if f" @{word}" in attributes)
         self.kind = kind
         self.used.add(name)

@@ -9,7 +9,7 @@ from . import static
 
 def names_of(emitter, assigned):
     """Returns the enumeration of each name whose values are all members of that enumeration.
-    assigned: the values of each name, with None for a value that no expression gives."""
+    assigned: each name's values, with None for a value that no expression gives."""
     emitter.enums = {n: s.enumeration for n, s in emitter.shapes.items() if hasattr(s, "enumeration") and n not in assigned}
     is_new = True
     while is_new:
@@ -71,7 +71,7 @@ def attribute(emitter, node, kind):
 
 
 def check(emitter, node, kind):
-    """Raises an error if the members of an enumeration are not numbers."""
+    """Raises an error if an enumeration's members are not numbers."""
     if not all(isinstance(member.value, (bool, int, float, complex)) for member in kind):
         raise emitter.error(node, f"the members of {kind.__name__} are not numbers: a kernel can only compare and pass numbers")
 

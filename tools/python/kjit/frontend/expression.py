@@ -202,7 +202,7 @@ class Expressions(Forms):
         name = self.static_value(node.slice)
         if self.is_captured(self.static_value(node.value)) and isinstance(node.slice, ast.Tuple) and not node.slice.elts:
             return [self.source.place(node), *self.expression(node.value), "[0]"]
-        if isinstance(name, str):  # a field of a record
+        if isinstance(name, str):  # a field in a record
             return [*self.expression(node.value), self.source.place(node), f".{_records.field_name(name)}"]
         if ranges.is_range(self, node.value):
             return ranges.item(self, node)
@@ -216,9 +216,9 @@ class Expressions(Forms):
         return [self.source.place(node), *parts, "]"]
 
     def reference(self, node, parts):
-        """Returns the text of a value for a name or parameter. A record that is an element or field
-        of an array is a reference, as in NumPy, also inside a tuple or a conditional expression.
-        parts: the text of the node."""
+        """Returns a value's text for a name or parameter. A record that is an element or field in
+        an array is a reference, as in NumPy, also inside a tuple or a conditional expression.
+        parts: the node's text."""
         if not self.has_reference(node):
             return parts
         if isinstance(node, ast.Tuple):

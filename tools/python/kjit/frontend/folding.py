@@ -76,7 +76,7 @@ def ends(body):
 
 
 class Folder:
-    """Folds the statements of one function. emitter: the emitter of the function."""
+    """Folds the statements in one function. emitter: the function's emitter."""
 
     def __init__(self, emitter):
         self.emitter, self.static = emitter, emitter.static

@@ -23,8 +23,8 @@ class Forms:
     # ---- separate funcs ----
 
     def lift(self, node, write):
-        """Makes a func and returns its call. write(depth) writes the statements of the func. The
-        parameters of the func are the variables of the expression."""
+        """Makes a func and returns its call. write(depth) writes the statements in the func. The
+        func's parameters are the expression's variables."""
         outer, self.lines = self.lines, []
         write(1)
         body, self.lines = self.lines, outer
@@ -38,7 +38,7 @@ class Forms:
         return [place, f"{symbol}({', '.join(names)})"]
 
     def keep(self, node, depth):
-        """Stores the value of the expression in a new variable, and returns the variable as a node."""
+        """Stores the expression's value in a new variable, and returns the variable as a node."""
         name = self.temporary_name()
         self.put(depth, [self.source.place(node)], f"let {self.local(name)} = ", self.expression(node))
         self.kept.add(name)
@@ -92,7 +92,7 @@ class Forms:
         return ["(", *self.expression(left), " ", place, text, " ", *self.expression(right), ")"]
 
     def membership(self, node, value, items):
-        """Writes whether a value is among the items of a tuple, a list display, an array or a
+        """Writes whether a value is among the items in a tuple, a list display, an array or a
         range."""
         known = self.static_value(items)
         if isinstance(known, str):
@@ -230,7 +230,7 @@ class Forms:
         return symbol
 
     def use_at(self, text, node, kind=None):
-        """Like `use`, for a func that may raise an error, which names the location of the node. kind: the exception class of its `raise`."""
+        """Like `use`, for a func that may raise an error, which names the node's location. kind: the exception class of its `raise`."""
         place = self.source.place(node)
         if kind:
             remember_raise(place, kind)

@@ -25,7 +25,7 @@ _FLOAT_UFUNCS = frozenset(
     """arccos arccosh arcsin arcsinh arctan arctanh cbrt cos cosh deg2rad degrees exp exp2 expm1 log log10 log1p log2 rad2deg radians sin sinh
     sqrt tan tanh""".split()
 )
-# NumPy's functions by the type of their result for an array: the element type or a float.
+# NumPy's functions by their result's type for an array: the element type or a float.
 _OF_ELEMENTS, _OF_FLOATS = frozenset("sum prod max min amax amin dot".split()), frozenset("mean std var".split())
 _SAME_ARRAY = frozenset("copy ravel flatten reshape transpose".split())
 _MADE = frozenset("zeros ones empty full".split())
@@ -56,8 +56,8 @@ def kind_of_value(value):
 
 
 class Joins:
-    """Inserts conversions into the body of a function, which changes in place. names: static.Names of the function. convert(node) returns
-    the call that converts the value of a node."""
+    """Inserts conversions into a function's body, which changes in place. names: static.Names of the function. convert(node) returns the
+    call that converts a node's value."""
 
     def __init__(self, names, convert):
         self.names, self.convert = names, convert
@@ -66,7 +66,7 @@ class Joins:
         self.leaves = []  # for each loop around a statement: its (break or continue, the block around it, kinds there)
 
     def apply(self, body, parameters):
-        """Inserts the conversions. parameters: the kinds of the parameters by name."""
+        """Inserts the conversions. parameters: the parameters' kinds by name."""
         self.is_changing = True
         self._block(body, dict(parameters))
         self._returns(list(self.returned.values()))
@@ -196,8 +196,8 @@ class Joins:
 
     def _choices(self, statement, kinds):
         """If one alternative of a conditional expression in a statement is a float64, converts the other alternative if it is
-        an integer. An alternative of unknown type is converted, too, if the conditional expression is the value of the
-        statement."""
+        an integer. An alternative of unknown type is converted, too, if the conditional expression is the statement's value.
+        """
         changes = []
         for choice in [n for n in _walk(statement) if isinstance(n, ast.IfExp)]:
             converted = (INT, OTHER) if choice is getattr(statement, "value", None) else (INT,)
@@ -275,8 +275,8 @@ class Joins:
         return self._block(body, dict(begin)), self.leaves.pop()
 
     def _loop(self, statement, kinds, around):
-        """Converts the variables of a loop. If a variable is a float64 at the end of one round, it is a float64 at the start of every round. If it is
-        a float64 at a break, or at the end of the last round, it is a float64 after the loop."""
+        """Converts a loop's variables. If a variable is a float64 at the end of one round, it is a float64 at every round's start. If it
+        is a float64 at a break, or at the end of the last round, it is a float64 after the loop."""
         stored, was_changing, begin = _stores(statement) & set(kinds), self.is_changing, dict(kinds)
         if isinstance(statement, ast.For):
             over = self.kind(statement.iter, kinds)
@@ -306,8 +306,8 @@ class Joins:
         return result
 
     def _convert_rounds(self, statement, floats, kinds, end, leaves, around):
-        """Converts variables that are a float64 at the start of each round. The conversions are before the loop and at each end
-        of a round."""
+        """Converts variables that are a float64 at each round's start. The conversions are before the loop and at each end of a
+        round."""
         for name in floats:
             if kinds[name] != FLOAT:
                 around.insert(around.index(statement), self._conversion(name, statement))

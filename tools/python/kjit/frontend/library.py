@@ -478,7 +478,7 @@ def instead(thing, count):
     """Returns the func or built-in that replaces a Python function in a call with `count`
     arguments, or the function itself."""
     if ufuncs.is_ufunc(thing) and count == thing.nin:
-        return element_types.text_of(thing) or thing  # Numba converts the operands to the types of a loop
+        return element_types.text_of(thing) or thing  # Numba converts the operands to a loop's types
     if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:
         return _REDUCTIONS[thing.__name__]
     if count == 2 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _PRODUCTS:

@@ -23,7 +23,7 @@ func keep_part(raw, kinds, part, i, n, value) {
   }
 }""",
 )
-# `acc += x` for all elements of an array.
+# `acc += x` for all elements in an array.
 _INTO = {
     name: words.Text(
         f"{name}_into",

@@ -1,4 +1,4 @@
-"""Translates the loops of one function to kernel IR text."""
+"""Translates the loops in one function to kernel IR text."""
 
 import ast
 
@@ -176,7 +176,7 @@ class Loops:
         self.put(depth, "}")
 
     def loop_head(self, call):
-        """Returns (the text of the object that a loop iterates over, the attribute of the loop)."""
+        """Returns (the text of the object that a loop iterates over, the loop's attribute)."""
         attribute = ""
         kind = self.static_value(call.func) if isinstance(call, ast.Call) else None
         if kind is words.LOOPS["unroll"] or kind is words.LOOPS["static"]:
@@ -192,7 +192,7 @@ class Loops:
                 )
             call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
         word = self.loop_word(call)
-        if word is None:  # the items of a tuple, or the elements along the first dimension of an array
+        if word is None:  # the items in a tuple, or the elements along the first dimension of an array
             return self.items(call), attribute
         if call.keywords or not call.args:
             raise self.error(call, f"{word}() takes one or more numbers")

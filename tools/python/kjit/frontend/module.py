@@ -84,12 +84,12 @@ class Builder:
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records, self.optional, self.nothing, self.nodes, self.results = set(), {}, {}, {}, {}
-        self.result_shapes = {}  # id of a function -> the shape of its result
+        self.result_shapes = {}  # id of a function -> its result's shape
         self.returned = {}  # name of a function -> the shapes of the tuples that it returns; None for other values
         self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
         self.externals = {}  # name of an extern func -> words.External
-        self.has_grid_group = False  # whether threads of the whole grid wait for each other
-        # chains: for the name of each function in the module, the Python functions through which it was reached,
+        self.has_grid_group = False  # whether threads in the whole grid wait for each other
+        # chains: for each function's name in the module, the Python functions through which it was reached,
         # including itself.
         self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
         self.arrays_by = "kjit.local(shape, dtype)"  # for messages: the function that creates arrays
@@ -117,7 +117,7 @@ class Builder:
             self.constants.insert(0, line)
 
     def outside(self, name, dtype, owner):
-        """Returns the name of a variable in constant memory, which keeps its name in the module. The program that loads the code sets its
+        """Returns a variable's name in constant memory, which keeps its name in the module. The program that loads the code sets its
         value."""
         if id(owner) not in self.symbols:
             if name in self.names:
@@ -129,7 +129,7 @@ class Builder:
         return self.symbols[id(owner)]
 
     def record(self, dtype):
-        """Returns the name of the struct for a NumPy dtype with fields and declares the struct. Returns None for other dtypes."""
+        """Returns the struct name for a NumPy dtype with fields and declares the struct. Returns None for other dtypes."""
         from .. import _records
 
         name = _records.name_of(dtype)
@@ -147,7 +147,7 @@ class Builder:
         self.constants.append([_records.declaration(record)])
 
     def function(self, thing, kind="func", where=None, shapes=None):
-        """Returns the name of a function in the module; the function is translated later. where: the source and the node that use it;
+        """Returns a function's name in the module; the function is translated later. where: the source and the node that use it;
         shapes: the shapes of kernel parameters that take tuples."""
         thing = (element_types.text_of(thing) if self.is_typed else ufuncs.text_of(thing)) or thing
         if hasattr(thing, "write_callee"):  # a derivative

@@ -24,7 +24,7 @@ def suspect(body, parameters):
 
 
 def find(emitter):
-    """Returns the names of a function that may be None, and sets `emitter.returns_optional`."""
+    """Returns the names in a function that may be None, and sets `emitter.returns_optional`."""
     assigned = folding.values(emitter.body, emitter.parameters)
     names = emitter.static.optional = set()
     is_new = True
@@ -144,8 +144,8 @@ def assign_all(emitter, statement, target, depth):
 
 
 def _assign(emitter, text, is_there, node, depth):
-    """Assigns the value of an expression to the variable `text`, and whether the value exists to
-    the variable `is_there`."""
+    """Assigns an expression's value to the variable `text`, and whether the value exists to the
+    variable `is_there`."""
     place = [emitter.source.place(node)]
     if emitter.static_value(node) is None:
         return emitter.put(depth, place, f"{is_there} = false")
@@ -183,7 +183,7 @@ def begin(emitter, depth):
 
 
 def give_back(emitter, node, depth):
-    """Writes a return statement of a function that may return None. node: the returned value, or
+    """Writes a return statement in a function that may return None. node: the returned value, or
     None."""
     text, is_there = emitter.local(_RESULT), name_of_flag(emitter, _RESULT)
     if node is None:

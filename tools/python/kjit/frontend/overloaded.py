@@ -70,7 +70,7 @@ def _choose_at_once(emitter, node, form):
 
 
 def _lines(emitter, node, form, given):
-    """Returns the lines of the func that chooses the implementation by the types of its arguments."""
+    """Returns the lines in the func that chooses the implementation by its arguments' types."""
     slots = [_Slot(value, f"p{i}" if _is_passed(value) else None) for i, value in enumerate(given)]
     parameters = [slot.name for slot in slots if slot.name]
     typed = [slot.name for slot in slots if slot.value is _overloading.DYNAMIC]

@@ -39,7 +39,7 @@ class Loop:
 
 class Splitter(WholeArrays, Reductions, Temporaries):
     def __init__(self, function, is_parallel, wrap, known=None):
-        """wrap: makes a function of njit with the options of this function. known: the values of parameters that are constants."""
+        """wrap: makes a function of njit with this function's options. known: the values of parameters that are constants."""
         self.function, self.is_parallel, self.wrap = function, is_parallel, wrap
         self.source = sources.of(function)
         self.node = sources.find(function, self.source)
@@ -176,7 +176,7 @@ class Splitter(WholeArrays, Reductions, Temporaries):
                 raise self.source.error(node, f"{text}: move it to another njit function, which creates no arrays")
 
     def _block(self, body, behind):
-        """Returns the statements of a block with a Loop object in place of each loop to compile.
+        """Returns the statements in a block with a Loop object in place of each loop to compile.
         behind: the statements that follow the block, in order."""
         result = []
         for i, statement in enumerate(body):

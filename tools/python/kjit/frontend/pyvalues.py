@@ -1,4 +1,4 @@
-"""Python's built-in functions and attributes of numbers, tuples and types, as funcs of the kernel
+"""Python's built-in functions and attributes of numbers, tuples and types, as funcs in the kernel
 IR."""
 
 import ast
@@ -10,7 +10,7 @@ from .. import _names
 from . import enums, static, words
 
 CONSTANT = words.Text("constant_behind", "\nfunc constant_behind(v, c) @numba { return c }")
-# Whether a value is among the items of a tuple or the elements of an array.
+# Whether a value is among the items in a tuple or the elements in an array.
 CONTAINS = words.Text(
     "contains",
     """
@@ -131,7 +131,7 @@ func sum_of_items(items, start) @numba {
 _SUM_OF = words.Text("sum_of_all_items", "\nfunc sum_of_all_items(items) @numba { return sum_of_items(items, 0) }", needs=(_SUM,))
 _ANY = words.Text("any_of_items", "\nfunc any_of_items(items) @numba { for item in items { if item { return true } }\n  return false }")
 _ALL = words.Text("all_of_items", "\nfunc all_of_items(items) @numba { for item in items { if not item { return false } }\n  return true }")
-# hash() of numbers and tuples, as CPython computes it: numbers modulo the prime 2**61 - 1, and tuples by xxHash. The hash of a date is its
+# hash() of numbers and tuples, as CPython computes it: numbers modulo the prime 2**61 - 1, and tuples by xxHash. A date's hash is its
 # count, as in Numba.
 _HASH_OF_INTEGER = words.Text(
     "hash_of_integer",

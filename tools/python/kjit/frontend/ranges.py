@@ -44,8 +44,8 @@ _PARTS = {"start": 0, "step": 1, "stop": 3}
 
 
 def names_of(emitter, assigned):
-    """Returns the names whose values are all ranges. assigned: the values of each name, with None
-    for a value that no expression gives."""
+    """Returns the names whose values are all ranges. assigned: each name's values, with None for a
+    value that no expression gives."""
     given = set(emitter.ranged)
     emitter.ranges = set(assigned) | given
     while True:
@@ -68,7 +68,7 @@ def is_range(emitter, node):
 
 
 def value(emitter, node):
-    """Returns the text of a range."""
+    """Returns a range's text."""
     if isinstance(node, ast.Name):
         return [emitter.source.place(node), emitter.local(node.id)]
     if isinstance(node, ast.IfExp):

@@ -1,5 +1,5 @@
-"""Finds the source of functions: the lines and the syntax tree of a file, and the position of a
-function in it."""
+"""Finds the source of functions: the lines and the syntax tree of a file, and a function's position
+in it."""
 
 import ast
 import collections
@@ -22,7 +22,7 @@ def _first_line(node):
 
 
 def _has_line(statement, line):
-    """Returns whether a statement of a file contains the line."""
+    """Returns whether a statement in a file contains the line."""
     if statement.end_lineno < line:
         return False
     decorators = getattr(statement, "decorator_list", None)
@@ -42,8 +42,8 @@ def _nodes_at(tree, line):
 
 
 class Source:
-    """The source of a file. is_fixed: it came with an unpickled function. tree: the syntax tree,
-    for code that was compiled from a tree and never had text."""
+    """A file's source. is_fixed: it came with an unpickled function. tree: the syntax tree, for
+    code that was compiled from a tree and never had text."""
 
     def __init__(self, file, lines, is_fixed=False, tree=None):
         self.file, self.lines, self.is_fixed, self.is_tree = file, lines, is_fixed, tree is not None
@@ -117,7 +117,7 @@ _files: dict = {}  # name -> (time of its last change, its size, its lines)
 
 
 def _lines(file, names):
-    """Returns the current lines of a file. linecache also knows notebook cells and archives, but
+    """Returns the current lines in a file. linecache also knows notebook cells and archives, but
     importing it takes as long as compiling a small function. Unless linecache is already imported,
     this module reads the files itself."""
     if file == "<string>":
@@ -133,7 +133,7 @@ def _lines(file, names):
 
 
 def _read(file):
-    """Returns the lines of a file, or None if it is not a regular file or declares an encoding."""
+    """Returns a file's lines, or None if it is not a regular file or declares an encoding."""
     try:
         status = os.stat(file)
         version = status.st_mtime_ns, status.st_size

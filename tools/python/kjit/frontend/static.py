@@ -62,7 +62,7 @@ _FOLDED = {
 
 
 def _is_special(item):
-    """Returns whether an item of a tuple cannot be an item of a kernel's tuple."""
+    """Returns whether an item in a tuple cannot be an item of a kernel's tuple."""
     return item is None or isinstance(item, str) or callable(item)
 
 
@@ -184,7 +184,7 @@ class Names:
             if isinstance(key, str) and key in _fields_of(base):
                 return base[key]
             if isinstance(base, tuple) and type(key) is int and -len(base) <= key < len(base):
-                return base[key] if any(map(_is_special, base)) else UNKNOWN  # for example the name of a field
+                return base[key] if any(map(_is_special, base)) else UNKNOWN  # for example a field's name
             is_member = isinstance(base, enum.EnumMeta) and isinstance(key, str)
             return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
         if isinstance(node, ast.Call) and node.args and not node.keywords:

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs as funcs of the kernel IR, for all front ends.
+"""NumPy's ufuncs as funcs in the kernel IR, for all front ends.
 
 A kernel that calls `np.maximum(a, b)` gets NumPy's result: NumPy's special values, integer results
 for integers, and float results of math functions for integers. The funcs follow the rules of the

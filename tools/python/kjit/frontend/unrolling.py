@@ -38,7 +38,7 @@ def _is_display(node):
 
 
 def _items_inside(node):
-    """Returns the items of a tuple that is an item of a virtual tuple, or None."""
+    """Returns the items in a tuple that is an item of a virtual tuple, or None."""
     if not isinstance(node, ast.Tuple):
         return None
     expressions = (n for n in ast.walk(node) if isinstance(n, ast.expr))
@@ -46,7 +46,7 @@ def _items_inside(node):
 
 
 def _shared(loop):
-    """Returns the variable of a loop as a list if a loop inside has the same variable, or an empty list."""
+    """Returns a loop's variable as a list if a loop inside has the same variable, or an empty list."""
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return []
     inside = (n.target for s in loop.body for n in ast.walk(s) if isinstance(n, ast.For))
@@ -127,12 +127,12 @@ class _Found:
         return value is None or isinstance(value, str) or value is not UNKNOWN and callable(value)
 
     def value(self, node):
-        """Returns the value of an index, or UNKNOWN."""
+        """Returns an index's value, or UNKNOWN."""
         value = fold_literals(node)
         return self.names.value(node) if value is UNKNOWN else value
 
     def items_of(self, node):
-        """Returns the expressions of the items of a tuple or a list, or None if they are not known."""
+        """Returns the expressions of the items in a tuple or a list, or None if they are not known."""
         if isinstance(node, ast.Name) and node.id in self.displays:
             return self.displays[node.id].elts
         if _is_display(node):

@@ -2,10 +2,10 @@
 several variables of the kernel IR, which have one type each.
 
 Numba gives each assignment its own type, and joins types only where two values of a variable meet:
-after a branch and at the head of a loop. This is static single assignment (Cytron et al., 1991) for
-a syntax tree without jumps. Each assignment is a version of its variable. A meeting (a phi node) is
-a version, too, to which the branches copy their versions. A version that is only copied to a
-meeting is united with the meeting, so variables with a single type are not split.
+after a branch and at a loop's head. This is static single assignment (Cytron et al., 1991) for a
+syntax tree without jumps. Each assignment is a version of its variable. A meeting (a phi node) is a
+version, too, to which the branches copy their versions. A version that is only copied to a meeting
+is united with the meeting, so variables with a single type are not split.
 """
 
 import ast
@@ -258,7 +258,7 @@ class _Versions:
 
     @staticmethod
     def insert(block, before, place, target, value):
-        """Inserts `target = value` before a statement of a block or at its end."""
+        """Inserts `target = value` before a statement in a block or at its end."""
         at = len(block) if before is None else next(i for i, s in enumerate(block) if s is before)
         made = ast.Assign([ast.Name(target, ast.Store())], ast.Name(value, ast.Load()))
         for node in ast.walk(made):

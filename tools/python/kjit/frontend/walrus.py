@@ -82,8 +82,8 @@ class _Expansion:
         return self.operands(target, before)
 
     def loop(self, statement):
-        """Returns a while loop whose condition assigns; the assignment is made at the start of each
-        iteration."""
+        """Returns a while loop whose condition assigns; the assignment is made at each iteration's
+        start."""
         if statement.orelse:
             return statement  # the translation of the expression reports this case as an error
         before = []

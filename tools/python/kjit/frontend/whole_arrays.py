@@ -99,7 +99,7 @@ class WholeArrays:
         is_filling = ufuncs.is_ufunc(thing) and thing.nout > 1 or isinstance(thing, _ufuncs.Attributes)
         if is_filling and len(call.args) > thing.nin:  # NumPy, or a ufunc made by vectorize, fills the result arrays
             return True
-        if library.is_fill(thing, len(call.args)):  # the value of the call is the array that the call fills
+        if library.is_fill(thing, len(call.args)):  # the call's value is the array that the call fills
             return not any(isinstance(node, ast.Expr) and node.value is call for node in ast.walk(self.node))
         is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
         return not is_known and is_of_numpy(thing)

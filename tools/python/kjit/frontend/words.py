@@ -113,8 +113,8 @@ class External(Text):
 
 class Form:
     """A function of a module such as kjit.cuda whose kernel IR text is built from its arguments. parameters: their names, optionally with
-    `=` and the text of a default; text: contains `{name}` for the text of each argument. An argument named `index` is an index or a tuple
-    of indices, whose text is written between the brackets of an array. needs: funcs (Text) that the text calls, each as `{its name}`."""
+    `=` and a default's text; text: contains `{name}` for each argument's text. An argument named `index` is an index or a tuple of
+    indices, whose text is written between an array's brackets. needs: funcs (Text) that the text calls, each as `{its name}`."""
 
     is_group = False  # a group of threads, whose methods are words, too
     is_truth = False  # whether its value is a bool
@@ -132,7 +132,7 @@ class Form:
         return f"{self.name}({', '.join(self.parameters)}): {told}{_names.BUILTINS.get(called, '')}".strip(": ")
 
     def bind(self, call):
-        """Returns for each parameter its node or the text of its default, or a string with the error."""
+        """Returns for each parameter its node or its default's text, or a string with the error."""
         if len(call.args) > len(self.parameters):
             return f"{self.name}() takes {len(self.parameters)} arguments at most"
         bound = dict(zip(self.parameters, call.args))
