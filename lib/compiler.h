@@ -22,7 +22,7 @@ enum { KJ_FACT_WIDTH = 16 };
  * A group of cores usually shares 16 to 32 MiB of this cache, and the inputs need part of it. */
 enum { KJ_LARGE_BYTES = 1 << 25 };
 
-/* Facts that the runtime has checked for the arguments of this call. They are bit positions in
+/* Facts that the runtime has checked for this call's arguments. They are bit positions in
  * kj_argument.facts. */
 enum {
 #define KJ_ARRAY_FACT(NAME, text, in_all, holds) KJ_FACT_AT_##NAME,
@@ -79,8 +79,8 @@ typedef struct kj_signature {
 
 typedef enum kj_target_kind { KJ_TARGET_CPU, KJ_TARGET_NVPTX } kj_target_kind;
 
-/* The processor for which CPU code is compiled: the processor of this machine, or a named level
- * that several processors have. */
+/* The processor for which CPU code is compiled: this machine's processor, or a named level that
+ * several processors have. */
 typedef enum kj_cpu_level {
   KJ_CPU_OWN,
 #define KJ_CPU_LEVEL(NAME, text, cpu, has_avx, has_avx2, has_avx512, vector_bytes) KJ_CPU_##NAME,
@@ -183,8 +183,8 @@ typedef struct kj_parameter {
   uint8_t size_bytes;
   uint32_t offset; /* offset in the parameter block */
   bool may_write;  /* POINTER: the code can write to the array */
-  /* SCALAR, if it is a component of an aggregate: 1 + the offset of the component in bytes; 0 means
-   * the whole value */
+  /* SCALAR, if it is a component of an aggregate: 1 + the component's offset in bytes; 0 means the
+   * whole value */
   uint32_t part;
   kj_number_limit least, most; /* SCALAR, if it is an untyped integer */
 } kj_parameter;
@@ -206,7 +206,7 @@ typedef struct kj_shared_array {
  * time, each with its own scratch. */
 typedef struct kj_cpu_grid kj_cpu_grid;
 
-/* If the blocks or warps of a kernel wait for each other, each runs as a fiber. A fiber is a call
+/* If the blocks or warps in a kernel wait for each other, each runs as a fiber. A fiber is a call
  * of the kernel, for one block or one warp, on a stack of its own. The fibers take turns. */
 typedef enum kj_cpu_fibers { KJ_FIBERS_NONE, KJ_FIBERS_BLOCKS, KJ_FIBERS_WARPS } kj_cpu_fibers;
 /* The event for which a fiber waits, or which it signals. The comments say which of id, count,
@@ -214,13 +214,13 @@ typedef enum kj_cpu_fibers { KJ_FIBERS_NONE, KJ_FIBERS_BLOCKS, KJ_FIBERS_WARPS }
 typedef enum kj_cpu_wait {
   /* waits for all fibers of the block that have not ended; returns the sum of their values */
   KJ_WAIT_BLOCK,
-  /* waits until `count` threads of the block have reached named barrier `id` */
+  /* waits until `count` threads in the block have reached named barrier `id` */
   KJ_WAIT_NAMED,
   KJ_WAIT_NAMED_ARRIVE,   /* arrives at named barrier `id` and does not wait */
   KJ_WAIT_CLUSTER_ARRIVE, /* arrives at the cluster's barrier and does not wait */
   KJ_WAIT_CLUSTER,        /* waits until all fibers of the cluster have arrived */
   KJ_WAIT_GRID,           /* waits for all fibers of the grid */
-  /* waits until the top bit of the word at `address` differs from `value` */
+  /* waits until the top bit in the word at `address` differs from `value` */
   KJ_WAIT_PHASE,
   /* like KJ_WAIT_PHASE, but if no other fiber can run, returns 0 without waiting; otherwise returns
    * 1 */
@@ -230,10 +230,10 @@ typedef enum kj_cpu_wait {
 struct kj_cpu_grid {
   uint32_t grid[3], block[3];
   uint64_t dynamic_shared_bytes;
-  uint32_t cluster[3]; /* number of blocks of a cluster in x, y and z; 1 if there are no clusters */
+  uint32_t cluster[3]; /* number of blocks in a cluster in x, y and z; 1 if there are no clusters */
   /* only for kernels with fibers */
   uint32_t warp; /* WARPS: the number of the fiber's warp within its block */
-  /* distance in bytes between the scratch memory of adjacent blocks of a cluster */
+  /* distance in bytes between the scratch memory of adjacent blocks in a cluster */
   uint64_t scratch_stride;
   uint64_t (*wait)(const kj_cpu_grid *part, uint32_t what, uint32_t id, uint32_t count,
                    const void *address, uint64_t value);
@@ -247,14 +247,13 @@ struct kj_cpu_grid {
 /* Each launch of interruptible code has a number, which is larger than the numbers of earlier
  * launches. The launch also has the address of a kj_interrupt_word, and is interrupted if up_to >=
  * base + number. Outside of graphs, base is 0. A launch in a graph has the number 0. Instead, each
- * launch of the whole graph writes its own number to base, in stream order. */
+ * launch in the whole graph writes its own number to base, in stream order. */
 typedef struct kj_interrupt_word {
   _Alignas(16) uint64_t up_to;
   uint64_t base;
 } kj_interrupt_word;
 
-/* The argument of a CPU func that polls, after the failure record. The base of the word is always
- * 0. */
+/* The argument of a CPU func that polls, after the failure record. The word's base is always 0. */
 typedef struct kj_interruptible_call {
   kj_cpu_grid grid; /* only the field `leave` is used */
   const kj_interrupt_word *word;
@@ -320,7 +319,7 @@ enum { KJ_MAP_MOST_BOX = 256, KJ_MAP_MOST_EXTENT = INT32_MAX - (KJ_MAP_MOST_BOX 
 typedef struct kj_tensor_map {
   uint16_t argument;
   uint8_t rank, swizzle_bytes;
-  uint32_t box[KJ_MAP_RANK]; /* the extents of the box, in the order of the array's dimensions */
+  uint32_t box[KJ_MAP_RANK]; /* the box extents, in the order of the array's dimensions */
 } kj_tensor_map;
 
 /* The GPU math library on which the code depends. */
@@ -330,7 +329,7 @@ typedef enum kj_math_library {
   KJ_MATH_LIBCLC     /* libclc, from the compiler library or from kjit_config.libdevice_path */
 } kj_math_library;
 
-/* The result of a compilation. The disk cache stores the bytes of this struct: a new string or
+/* The result of a compilation. The disk cache stores the bytes in this struct: a new string or
  * other pointer needs a line in runtime/code/disk_entry.c, and every field needs a line in
  * runtime/code/code_fields.def. */
 typedef struct kj_code {
@@ -342,7 +341,7 @@ typedef struct kj_code {
   /* Digest of the sources, if the disk cache is allowed to store the code. 0 means that it is not
    * known. */
   uint64_t made_from[2];
-  char *entry; /* allocated with malloc: the name of the kernel in the code */
+  char *entry; /* allocated with malloc: the kernel name in the code */
   /* allocated with malloc: a list of the facts on which the code relies */
   char *facts;
   kj_parameter *parameters; /* malloc'd */
@@ -408,7 +407,7 @@ typedef struct kj_code {
    * part. */
   bool is_range_only;
   /* The number of elements that a thread of the first vectorized grid_range processes at once; 0
-   * means that the kernel has no such loop. The number is a hint for the size of the grid. */
+   * means that the kernel has no such loop. The number is a hint for the grid size. */
   uint32_t elements_a_thread;
   uint32_t max_threads; /* @launch_bounds; 0 means none */
   kjit_type result;     /* result type of a func */
@@ -419,7 +418,7 @@ typedef struct kj_code {
    * code. GPU: the stack size of a thread if there is recursion; 0 means that the driver computes
    * it. */
   uint32_t stack_bytes;
-  /* the kernel uses grid_sync, so all blocks of the grid must be resident at the same time */
+  /* the kernel uses grid_sync, so all blocks in the grid must be resident at the same time */
   bool is_cooperative;
   uint32_t cluster[3]; /* @cluster; 0 means none */
   uint64_t infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns;

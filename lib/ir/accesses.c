@@ -91,8 +91,8 @@ static void walk_index(walk *w, const ki_expr *expr, word *set)
   add(w, set, base);
 }
 
-/* Visits the lvalue of an assignment. Its indices are read. The element itself is read only if
- * is_read is set, for operators such as `+=`. */
+/* Visits an assignment's lvalue. Its indices are read. The element itself is read only if is_read
+ * is set, for operators such as `+=`. */
 static void walk_place(walk *w, const ki_expr *place, bool is_read)
 {
   word *base = new_set(w);
@@ -418,7 +418,7 @@ static bool is_func(const ki_decl *decl)
   return decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel;
 }
 
-/* Analyzes the function, or all funcs of the module if function is NULL. If functions are
+/* Analyzes the function, or all funcs in the module if function is NULL. If functions are
  * recursive, the first analysis can be incomplete, so it is repeated with the effects found so far
  * until it finds nothing new. */
 static void find_all_effects(finder *f, const ki_function *function)

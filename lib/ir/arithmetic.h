@@ -37,7 +37,7 @@ kjit_type ki_operator_type(kjit_op op, kjit_type a, kjit_type b);
  * operand. */
 kjit_type ki_joined_type(kjit_type a, kjit_type b);
 /* Returns the type in which an integer power, base ** exponent, is computed. The type represents
- * every exponent, and the low bits of products in it are the same as in the type of the base. */
+ * every exponent, and the low bits of products in it are the same as in the base type. */
 kjit_type ki_power_type(kjit_type base, kjit_type exponent);
 
 /* ---- values ---- */
@@ -81,8 +81,8 @@ typedef enum ki_outcome {
   KJ_NEGATIVE_EXPONENT, /* a weak integer has a negative exponent */
 } ki_outcome;
 
-/* x and y must have the type of the result, except that y can have any integer type in shifts and
- * integer powers. */
+/* x and y must have the result type, except that y can have any integer type in shifts and integer
+ * powers. */
 ki_outcome ki_compute_binary(kjit_op op, ki_value x, ki_value y, ki_value *result);
 ki_outcome ki_compute_unary(kjit_op op, ki_value x, ki_value *result);
 /* Compares two integers of any types by their mathematical values, or two floats of the same

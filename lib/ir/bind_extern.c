@@ -24,9 +24,9 @@
  * therefore contains the number of the binding among all bindings of this name in the module. The
  * disk cache's key maps the names in the canonical text (printer.c) to these symbols.
  *
- * If GPU code is given as text, the symbol contains the digest of the text, so funcs that are bound
- * to the same function have the same symbol. Functions in linked code keep their names, because
- * this code can be binary and cannot be changed. */
+ * If GPU code is given as text, the symbol contains the text's digest, so funcs that are bound to
+ * the same function have the same symbol. Functions in linked code keep their names, because this
+ * code can be binary and cannot be changed. */
 
 bool ki_has_bound_extern(const kjit_module *module)
 {
@@ -265,7 +265,7 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
                             .code = device_code,
                             .size_bytes = size_bytes };
   if (device_code) {
-    /* a caller can include the terminating 0 byte of a text in the size */
+    /* a caller can include the terminating 0 byte in a text in the size */
     while (size_bytes && ((const char *)device_code)[size_bytes - 1] == 0) size_bytes--;
     given.kind = find_kind(device_code, size_bytes);
     if (given.kind != KJ_CODE_BITCODE) given.size_bytes = size_bytes;

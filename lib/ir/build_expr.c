@@ -1,4 +1,4 @@
-/* The expressions of the builder. Each public call creates one node. */
+/* The builder's expressions. Each public call creates one node. */
 #include <math.h>
 #include <string.h>
 
@@ -368,9 +368,9 @@ kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit
 
 /* ---- calls and selections ---- */
 
-/* Returns an expression for the name of a function. If the current function has a func parameter or
- * type parameter with this name, the expression refers to that parameter. Otherwise the name is
- * resolved by ki_finish_module, so the func can be built later. */
+/* Returns an expression for a function's name. If the current function has a func parameter or type
+ * parameter with this name, the expression refers to that parameter. Otherwise the name is resolved
+ * by ki_finish_module, so the func can be built later. */
 static ki_expr *make_name(kjit_builder *builder, const char *name, size_t length)
 {
   const ki_function *function = builder->function;

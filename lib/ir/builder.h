@@ -25,7 +25,7 @@ typedef enum ki_frame_kind {
 /* An open block. */
 typedef struct ki_open_block {
   ki_frame_kind kind;
-  ki_stmt *stmt; /* NULL means that the block is the body of the function */
+  ki_stmt *stmt; /* NULL means that the block is the function body */
   ki_stmts *body;
 } ki_open_block;
 

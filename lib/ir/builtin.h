@@ -21,7 +21,7 @@ typedef enum ki_builtin_id {
 /* flags */
 enum {
   KJ_PURE = 1,      /* no side effects, and the result depends only on the arguments */
-  KJ_BARRIER = 2,   /* synchronizes the threads of a block; splits thread loops on the CPU */
+  KJ_BARRIER = 2,   /* synchronizes the threads in a block; splits thread loops on the CPU */
   KJ_WARP = 4,      /* exchanges data within a warp; the CPU runs it on KJ_WARP_THREADS lanes */
   KJ_PLACE = 8,     /* the first argument is an lvalue */
   KJ_TYPE_ARG = 16, /* the first argument is a type */
@@ -29,7 +29,7 @@ enum {
   KJ_NAME = 32,
   KJ_XYZ = 64,          /* has .x .y .z */
   KJ_UNEVALUATED = 128, /* uses only the types of the arguments, for example dtype and sizeof */
-  KJ_THREAD = 256,      /* the result can differ between the threads of a block (positions) */
+  KJ_THREAD = 256,      /* the result can differ between the threads in a block (positions) */
   KJ_ORDER = 512,       /* atomic operation; a memory order can follow the arguments */
   /* the first argument is an element that the built-in loads itself: an lvalue in the typed IR, but
    * an ordinary value in the source */

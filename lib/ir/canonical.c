@@ -113,7 +113,7 @@ static bool hides_type(const ki_naming *naming, const ki_decl *decl)
   return decl->is_type && is_type;
 }
 
-/* Returns whether decl is an item of a tuple parameter that is printed as a tuple. The item is then
+/* Returns whether decl is an item in a tuple parameter that is printed as a tuple. The item is then
  * named like `t[1]`. */
 static bool is_item(const ki_decl *decl)
 {
@@ -189,7 +189,7 @@ static void walk_exprs(ki_naming *naming, const ki_exprs *list)
 }
 
 /* Visits a type. In a type after a colon, only the operands are looked up in the scopes. In an
- * expression, the name of the type is looked up as well. */
+ * expression, the type name is looked up as well. */
 static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expression)
 {
   if (!type) return;
@@ -355,7 +355,7 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
  *
  * These functions find the used declarations by searching the printed text for names, instead of
  * visiting the tree. The canonical text names every dependency, so the search finds all of them,
- * for all kinds of nodes. If a local name is also the name of a declaration in the module, that
+ * for all kinds of nodes. If a local name is also a declaration's name in the module, that
  * declaration is added unnecessarily, which is harmless. */
 
 typedef struct reacher {

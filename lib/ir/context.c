@@ -397,7 +397,7 @@ static uint64_t number_of_thread(void)
 }
 
 /* Returns the record for the calling thread's pthread_t, or NULL. Only this thread accesses the
- * contents of the record; the lock protects the list. */
+ * record's contents; the lock protects the list. */
 static ki_thread_record *find_place(kjit_context *context)
 {
   pthread_mutex_lock(&context->mutex);

@@ -82,8 +82,8 @@ static inline bool ki_trusts_nobody(const kjit_context *context)
  * true for it, so every call that checks for forks rejects such an object. */
 extern kjit_context ki_ended_context;
 
-/* Returns the context of an object for a public function that returns it: NULL if the context has
- * been destroyed. */
+/* Returns an object's context for a public function that returns it: NULL if the context has been
+ * destroyed. */
 static inline kjit_context *ki_told_context(kjit_context *context)
 {
   return context == &ki_ended_context ? NULL : context;
@@ -125,8 +125,8 @@ kjit_status ki_read_limits(kjit_context *context, const char *call,
 ki_types *ki_context_types(kjit_context *context);
 
 /* Ends a public call and returns diagnostics->status. Passes every message to on_diagnostic. If the
- * call failed, moves its messages to the record of this thread; otherwise the record is not
- * changed. diagnostics is empty afterwards. */
+ * call failed, moves its messages to this thread's record; otherwise the record is not changed.
+ * diagnostics is empty afterwards. */
 kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
 
 /* Reports an error that has no source location, for public calls that fail: return

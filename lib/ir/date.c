@@ -1,5 +1,5 @@
-/* Units of dates: their names, common units and ratios. Type inference uses them to convert the
- * operands of an operator on dates to one unit. */
+/* Units of dates: their names, common units and ratios. Type inference uses them to convert an
+ * operator's operands on dates to one unit. */
 #include "ir/date.h"
 
 #include <stdio.h>

@@ -12,11 +12,11 @@
  * Modules are immutable, because any thread can use them. Binding, linking and replacing constants
  * therefore always create a new module.
  *
- * Texts and data in the arena of another module are not copied; the copy retains that module
- * instead. Several nodes can refer to a declaration. The copier therefore copies each declaration
- * only once, and finds the copy by the declaration's index. Expressions need no such table, because
- * each expression has only one parent. An open declaration (an extern func without code) is
- * replaced by the declaration that provides its code. */
+ * Texts and data in another module's arena are not copied; the copy retains that module instead.
+ * Several nodes can refer to a declaration. The copier therefore copies each declaration only once,
+ * and finds the copy by the declaration's index. Expressions need no such table, because each
+ * expression has only one parent. An open declaration (an extern func without code) is replaced by
+ * the declaration that provides its code. */
 
 typedef struct copier {
   kj_arena *arena;
@@ -422,7 +422,7 @@ kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size
                 diagnostics, linked);
 }
 
-/* ---- linking: replaces `extern` declarations by declarations of another module ---- */
+/* ---- linking: replaces `extern` declarations by declarations in another module ---- */
 
 static bool takes(const ki_function *function, size_t count)
 {

@@ -1,6 +1,6 @@
 /* kjit_derive: creates a func that is the derivative of another func, for example `jvp_f` for
- * `jvp(f)`. The body of the new func is a call of the derivative, and its parameters are the
- * arguments of this call. The adjoint of a kernel is created in the same way, as a kernel. */
+ * `jvp(f)`. The body of the new func is a call of the derivative, and its parameters are this
+ * call's arguments. The adjoint of a kernel is created in the same way, as a kernel. */
 #include <string.h>
 
 #include "ir/context.h"
@@ -58,7 +58,7 @@ static bool may_vary(const ki_types *types, const ki_decl *param)
   return is_value(param) && (!info || holds_float(types, info));
 }
 
-/* If the body of the func is a single call of a derivative, as add_body makes it, returns the call,
+/* If the func body is a single call of a derivative, as add_body makes it, returns the call,
  * otherwise NULL. */
 static const ki_expr *derivative_call(const ki_function *function)
 {

@@ -6,7 +6,7 @@
 
 /* Returns a new leaf with height 1. */
 ki_expr *ki_new_expr(kj_arena *arena, ki_expr_kind kind, kj_location location);
-/* Computes, stores and returns the height. The heights of the children must be known. */
+/* Computes, stores and returns the height. The children's heights must be known. */
 uint32_t ki_measure_expr(ki_expr *expr);
 uint32_t ki_measure_type(const ki_type_expr *type);
 /* Returns a type in the form in which the source would contain it. type is a scalar, an array as a

@@ -132,7 +132,7 @@ static void ask_host(importer *in, const ki_import *import)
 
 /* ---- files ---- */
 
-/* Joins a folder and a name to a path. If the length of the folder is 0, the path is the name. */
+/* Joins a folder and a name to a path. If the folder length is 0, the path is the name. */
 static const char *join(importer *in, const char *folder, size_t length, const char *name)
 {
   if (length == 0 || name[0] == '/') return name;
@@ -355,7 +355,7 @@ typedef struct parse_call {
   kj_diagnostics *diagnostics;
 } parse_call;
 
-/* Parses the text of a call, and reports errors to its diagnostics. data is the parse_call. */
+/* Parses a call's text, and reports errors to its diagnostics. data is the parse_call. */
 static void run_parse_call(void *data)
 {
   const parse_call *call = data;

@@ -52,8 +52,8 @@ static const char *skip_unread(const char *at, const char *end)
   return at < end ? at + 1 : end;
 }
 
-/* Returns the next word and moves *from to its end. At the end of the text, the length of the word
- * is 0. Numbers are treated as words; no declaration has such a name. */
+/* Returns the next word and moves *from to its end. At the end of the text, the word length is 0.
+ * Numbers are treated as words; no declaration has such a name. */
 static word next_word(const char **from, const char *end)
 {
   const char *at = *from;
@@ -163,7 +163,7 @@ static void note_names(reacher *r)
 
 /* ---- headers ---- */
 
-/* Returns whether the func ends within the first bytes of its text. Comments that belong to the
+/* Returns whether the func ends within the first bytes in its text. Comments that belong to the
  * next declaration can follow it. */
 static bool is_short(const kj_library_declaration *d)
 {
@@ -178,9 +178,9 @@ static bool is_short(const kj_library_declaration *d)
 }
 
 /* Returns the end of the part of a declaration that is parsed for the module. In a partial module
- * (partial.c), this is only the header of a func, without its block. A short func, such as an
- * operator or the load of an element, is parsed completely. Short funcs are often passed to other
- * funcs, and the analysis of accesses then needs the bodies of the passed funcs. */
+ * (partial.c), this is only a func's header, without its block. A short func, such as an operator
+ * or an element's load, is parsed completely. Short funcs are often passed to other funcs, and the
+ * analysis of accesses then needs the bodies of the passed funcs. */
 static const char *find_end(const reacher *r, const kj_library_declaration *d)
 {
   const char *at = start_of(d), *end = end_of(d);
@@ -212,7 +212,7 @@ static int compare_places(const void *a, const void *b)
   return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Parses the reached declarations of one source in their original order. */
+/* Parses the reached declarations in one source in their original order. */
 static void parse(reacher *r, const kj_library_source *source, kj_diagnostics *diagnostics)
 {
   ki_part *parts = KJ_NEW_ARRAY(r->arena, ki_part, r->reached.count + 1);

@@ -8,8 +8,8 @@
 
 #define KJ_NO_OP KJIT_OP_COUNT
 
-/* Punctuation: X(NAME, "text", binary operator, assignment operator). If one text is the prefix of
- * another text, the longer text must come first. */
+/* Punctuation: X(NAME, "text", binary operator, assignment operator). If one text is another text's
+ * prefix, the longer text must come first. */
 #define KJ_PUNCTUATION(X) \
   X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_OP_POW) \
   X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_OP_FLOORDIV) \
@@ -140,7 +140,7 @@ typedef struct ki_lexer {
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
-  bool has_no_locations; /* the location of every token is 0 */
+  bool has_no_locations; /* every token's location is 0 */
   bool is_expression;    /* the text is a single expression, without comments and directives */
   /* The text is a formula: an expression in which names are columns. Of all keywords, only
    * operators and literals are reserved, and a name in backticks can contain any characters. */
@@ -171,7 +171,7 @@ _Noreturn void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status sta
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Returns whether a string is UTF-8. */
 bool ki_is_utf8(const char *text);
-/* Returns whether the text of a source is UTF-8 and contains no 0 bytes. Reports the first invalid
+/* Returns whether a source's text is UTF-8 and contains no 0 bytes. Reports the first invalid
  * byte. */
 bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
 /* Returns whether the string is a valid name in the source and not a keyword. */

@@ -1,6 +1,6 @@
-/* Modules that are linked when they are compiled. If the code of a kernel is in the disk cache, a
- * launch needs only the text of the module, so the module need not be linked. The base module can
- * be a partial module (partial.c). */
+/* Modules that are linked when they are compiled. If a kernel's code is in the disk cache, a launch
+ * needs only the module's text, so the module need not be linked. The base module can be a partial
+ * module (partial.c). */
 #include <string.h>
 
 #include "ir/module.h"
@@ -37,8 +37,8 @@ static void add_library(kjit_module *made, kjit_module *library)
   made->hands_over_writer |= library->hands_over_writer;
 }
 
-/* Sets the contents of the module. Its sources get the same numbers as in the linked module, so
- * that locations in compiled code are also valid in this module. */
+/* Sets the module's contents. Its sources get the same numbers as in the linked module, so that
+ * locations in compiled code are also valid in this module. */
 static void fill(kjit_module *made, kjit_module *base, const ki_meaning *meanings, size_t count)
 {
   ki_later *later = KJ_NEW(&made->arena, ki_later);

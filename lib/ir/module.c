@@ -264,7 +264,7 @@ static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
 }
 
 /* Rejects a built-in that modifies its arguments. The analysis of the arrays that a kernel writes
- * considers the funcs of the module and the built-ins that the module itself passes, but not a
+ * considers the funcs in the module and the built-ins that the module itself passes, but not a
  * built-in that a launch passes. */
 const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason)
 {

@@ -20,7 +20,7 @@ typedef struct ki_named_type {
 typedef struct ki_expression {
   const char *function; /* name of the func */
   const char *const *names;
-  /* the type of each name, KJIT_ANY for a name without a type; NULL if no name has a type */
+  /* each name's type, KJIT_ANY for a name without a type; NULL if no name has a type */
   const kjit_type *types;
   size_t count;
   /* The names are columns and can contain any characters. The tree is parsed but not verified:
@@ -78,13 +78,13 @@ void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
  * module. */
 void ki_parse_expression(kjit_module *module, uint32_t file, const ki_expression *expression,
                          kj_diagnostics *diagnostics);
-/* The text of a declaration in a source, and the number of its first line. */
+/* A declaration's text in a source, and the number of its first line. */
 typedef struct ki_part {
   const char *start, *end;
   uint32_t line;
 } ki_part;
-/* Parses only the given declarations of a source of lib/library. In a partial module, the text of a
- * func is only its header. */
+/* Parses only the given declarations of a source of lib/library. In a partial module, a func's text
+ * is only its header. */
 void ki_parse_parts(kjit_module *module, uint32_t file, const ki_part *parts, size_t count,
                     kj_diagnostics *diagnostics);
 /* import.c: returns whether a source is the module of lib/library with this name. */
@@ -123,10 +123,10 @@ uint64_t ki_parse_time(const kjit_module *module);
 void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
 /* Appends the canonical text of the module. */
 void ki_print_module(const kjit_module *module, kj_buffer *buffer);
-/* Appends the canonical text of the roots, which are different functions of the module. It contains
+/* Appends the canonical text of the roots, which are different functions in the module. It contains
  * each root in order, followed by all functions, constants and structs that they use directly or
  * indirectly. A comment marks each declaration that is guest code. The text does not depend on the
- * comments, layout, order and unrelated declarations of the source. */
+ * comments, layout, order and unrelated declarations in the source. */
 void ki_print_reachable(const kjit_module *module, const ki_decl *const *roots, size_t count,
                         kj_buffer *buffer);
 /* Parses a type annotation. dtype() and static extents are errors. The name of a struct refers to a
@@ -165,8 +165,8 @@ enum { KI_MOST_MEANINGS = 16 };
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
-/* derive_module.c: gives a new function of the module the parameters of another function, but not
- * their defaults. */
+/* derive_module.c: gives a new function of the module another function's parameters, but not their
+ * defaults. */
 void ki_copy_parameters(kjit_module *module, const ki_function *from, ki_function *to);
 /* derived_func.c: creates a module with one additional kernel, *name, which is the adjoint of a
  * kernel with respect to the given parameters. If count is 0, the kernel is differentiated with
@@ -178,7 +178,7 @@ kjit_status ki_derive_kernel(kjit_module *module, const ki_function *kernel,
  * module. */
 bool ki_has_bound_extern(const kjit_module *module);
 /* Appends the symbol of the function to which an extern func is bound: the function in its GPU code
- * if is_gpu, otherwise its C function. Two funcs of a module have the same symbol only if they are
+ * if is_gpu, otherwise its C function. Two funcs in a module have the same symbol only if they are
  * bound to the same function of the same GPU code. */
 void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer *text);
 /* Checks that the module has an extern func with this name, and that all its declarations have the
@@ -190,7 +190,7 @@ kjit_status ki_bind_given(kjit_module *module, const char *name, const ki_bound_
                           kjit_module **bound);
 /* bind_linked.c: replaces symbol and linked by copies in the arena. */
 void ki_copy_linked(kj_arena *arena, ki_bound_extern *given);
-/* Appends the suffix that kjit adds to the name of each function in this GPU code. */
+/* Appends the suffix that kjit adds to each function's name in this GPU code. */
 void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text);
 /* link_later.c: modules that are linked when they are compiled. */
 struct ki_later {

@@ -82,7 +82,7 @@ static void refuse_type_first(ki_parser *parser, const ki_token *name)
 
 static void add_parameter(ki_parser *parser, ki_decl *param);
 
-/* Accepts the word `type`, which is not reserved, as the type of a parameter. */
+/* Accepts the word `type`, which is not reserved, as a parameter's type. */
 static bool accept_type_word(ki_parser *parser)
 {
   if (!ki_at(parser, KJ_TOKEN_NAME) || strcmp(parser->lexer.token.name->key, KJ_TYPE_WORD) != 0)

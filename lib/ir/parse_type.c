@@ -119,8 +119,8 @@ static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32
   return array;
 }
 
-/* Interns the type of an array. Must be called after the rest of the type is parsed, because the
- * array type also depends on a preceding `const`. */
+/* Interns an array's type. Must be called after the rest of the type is parsed, because the array
+ * type also depends on a preceding `const`. */
 static void fix_array(ki_parser *parser, ki_type_expr *array)
 {
   array->type =
@@ -289,8 +289,8 @@ typedef struct type_reader {
   const kjit_module *scope;
 } type_reader;
 
-/* Like ki_find_struct, but searches the structs of a module. After linking, a module can have
- * several structs with the same name. */
+/* Like ki_find_struct, but searches a module's structs. After linking, a module can have several
+ * structs with the same name. */
 static kjit_type find_declared(const kjit_module *scope, const char *name, bool of_library,
                                bool *is_ambiguous)
 {
@@ -307,8 +307,8 @@ static kjit_type find_declared(const kjit_module *scope, const char *name, bool 
   return found;
 }
 
-/* Finds a struct by name: first among the structs of the module, then among all structs of this
- * context, which other modules and kjit_create_struct have created. */
+/* Finds a struct by name: first among the module's structs, then among all structs of this context,
+ * which other modules and kjit_create_struct have created. */
 static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
 {
   ki_parser *parser = &r->parser;

@@ -32,10 +32,9 @@ typedef struct ki_parser {
   uint32_t declaration_line; /* first line of the declaration that is being parsed */
   /* default attributes for the kernels and funcs that follow in this source */
   ki_attributes defaults;
-  /* `_` is accepted as the type of an item, because the item belongs to a tuple parameter of a
-   * kernel */
+  /* `_` is accepted as an item's type, because the item belongs to a tuple parameter of a kernel */
   bool takes_any;
-  bool has_headers; /* the text of a func can end after the header, without a body */
+  bool has_headers; /* a func's text can end after the header, without a body */
   /* an integer literal that fits into its type only if it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;
@@ -51,8 +50,8 @@ void ki_open_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
 void ki_close_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
 /* Describes the lookahead for messages, in quotes. The string is in the module's arena. */
 const char *ki_describe_token(ki_parser *parser);
-/* Returns the location for an error about the lookahead: the location of the lookahead, or the end
- * of the previous token if the line or text ends there. */
+/* Returns the location for an error about the lookahead: the lookahead's location, or the end of
+ * the previous token if the line or text ends there. */
 kj_location ki_found_at(const ki_parser *parser);
 _Noreturn void ki_fail_parse(ki_parser *parser, kj_location location, kjit_status status,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));

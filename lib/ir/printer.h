@@ -13,7 +13,7 @@
 typedef struct ki_naming {
   const ki_types *types;
   kj_arena *arena;
-  /* maps the address of a declaration to its new name; other declarations keep their names */
+  /* maps a declaration's address to its new name; other declarations keep their names */
   kj_map changed;
   /* maps each name that the module uses to the last suffix number that was tried for it */
   kj_map taken;
@@ -47,7 +47,7 @@ typedef struct ki_printer {
   const ki_naming *naming; /* NULL means that declarations are printed with their own names */
   kj_buffer *buffer;
   int indent;
-  /* print line directives, so that parsing the text restores the locations of the nodes */
+  /* print line directives, so that parsing the text restores the nodes' locations */
   bool has_places;
   /* the location that a parser will give the next token; line 0 means the token's own location */
   kj_location place;

@@ -1,5 +1,5 @@
 /* Struct declarations. The verifier gives each struct its type before it visits other declarations.
- * In these declarations, the name of a struct is then a type like the name of a scalar. */
+ * In these declarations, a struct's name is then a type like a scalar's name. */
 #include <string.h>
 
 #include "ir/arithmetic.h"
@@ -21,8 +21,7 @@ typedef struct evaluator {
   /* number of constants that are being evaluated: the value of each uses the next one */
   uint32_t depth;
   /* Number of evaluations of constants so far, which is limited. In a chain of constants, each of
-   * which uses the previous one twice, the number grows exponentially with the length of the
-   * chain. */
+   * which uses the previous one twice, the number grows exponentially with the chain length. */
   uint32_t constants;
 } evaluator;
 
@@ -33,7 +32,7 @@ static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
  * NULL. */
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
 
-/* Evaluates an item of a tuple constant, such as `T[1]` or `T[-1]`. */
+/* Evaluates an item in a tuple constant, such as `T[1]` or `T[-1]`. */
 static const ki_expr *find_item(evaluator *e, const ki_expr *expr, const ki_type_expr **type)
 {
   ki_value at;
@@ -179,7 +178,7 @@ static void refuse_field(ki_verifier *v, const ki_decl *field)
                    field->name);
 }
 
-/* Returns the type of a field, or KJIT_ANY after reporting an error. */
+/* Returns a field's type, or KJIT_ANY after reporting an error. */
 static kjit_type field_type(ki_verifier *v, const ki_decl *field)
 {
   size_t errors = v->diagnostics->error_count;

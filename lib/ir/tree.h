@@ -41,7 +41,7 @@ typedef enum ki_type_expr_kind {
   KJ_TYPE_STATIC_ARRAY,
   KJ_TYPE_TUPLE,    /* .items */
   KJ_TYPE_POINTER,  /* .element*, if the type .element is not FIXED: dtype(A)* */
-  KJ_TYPE_NAMED,    /* the name of a struct, .name; the verifier replaces it by FIXED */
+  KJ_TYPE_NAMED,    /* a struct's name, .name; the verifier replaces it by FIXED */
   KJ_TYPE_PARAMETER /* the type that the caller passes for the type parameter .decl */
 } ki_type_expr_kind;
 
@@ -72,20 +72,20 @@ typedef enum ki_expr_kind {
   KJ_EXPR_NAME,   /* .name that is not resolved yet; does not occur in a finished module */
   /* a built-in used as a name: .builtin (threadIdx, laneid, pi, grid before its call) */
   KJ_EXPR_BUILTIN,
-  /* .type_expr: a type that is the callee of a cast, the argument of zero, or an operand of
-   * `dtype(x) == f32` */
+  /* .type_expr: a type that is a cast's callee, the argument of zero, or an operand of `dtype(x) ==
+   * f32` */
   KJ_EXPR_TYPE,
   KJ_EXPR_UNARY,  /* .op .x */
   KJ_EXPR_BINARY, /* .op .x .y; also comparisons, `and` and `or` */
   KJ_EXPR_COND,   /* .x ? .y : .z */
   /* .x callee (a DECL of a function or func parameter, a BUILTIN or a TYPE); .args */
   KJ_EXPR_CALL,
-  KJ_EXPR_INDEX,    /* .x [ .args ]; each argument can be a SLICE */
-  KJ_EXPR_SLICE,    /* .x : .y : .z, each may be NULL */
-  KJ_EXPR_FIELD,    /* .x . .name */
-  KJ_EXPR_TUPLE,    /* .args */
-  KJ_EXPR_AGGREGATE /* .args: a list in braces, `{ 1, 2 }`, which can be nested; only in the value
-                     * of a constant */
+  KJ_EXPR_INDEX, /* .x [ .args ]; each argument can be a SLICE */
+  KJ_EXPR_SLICE, /* .x : .y : .z, each may be NULL */
+  KJ_EXPR_FIELD, /* .x . .name */
+  KJ_EXPR_TUPLE, /* .args */
+  /* .args: a list in braces, `{ 1, 2 }`, which can be nested; only in a constant's value */
+  KJ_EXPR_AGGREGATE
 } ki_expr_kind;
 
 /* Limits for the height of expressions and for the nesting of blocks, which bound the recursion of
@@ -182,14 +182,14 @@ struct ki_function {
   bool is_expression;
   ki_decls params;
   /* How the source groups the parameters into tuples: one KI_SHAPE_ARGUMENT for each parameter,
-   * with parentheses around the items of a tuple, for example "-(--(-))()". The parser sets it for
+   * with parentheses around the items in a tuple, for example "-(--(-))()". The parser sets it for
    * functions that have tuple parameters. */
   KJ_LIST(char) shape;
   bool has_tuples;
   /* the kernel's parameters in the source that are tuples, without nested tuples; the printer needs
    * their names */
   ki_decls tuples;
-  /* all LET, VAR, SHARED, LOCAL and LOOP declarations of the body, in order */
+  /* all LET, VAR, SHARED, LOCAL and LOOP declarations in the body, in order */
   ki_decls locals;
   ki_type_expr *result; /* annotation or NULL */
   ki_attributes attributes;
@@ -199,7 +199,7 @@ struct ki_function {
   /* extern: the code that kjit_bind_extern has attached, or NULL */
   const struct ki_bound_extern *bound;
   /* The built-in, if this object is the application's handle of a built-in; of the other fields,
-   * only .decl and .module are then set. NULL for the functions of a module. */
+   * only .decl and .module are then set. NULL for the functions in a module. */
   const ki_builtin *builtin;
 };
 
@@ -243,7 +243,7 @@ typedef struct ki_bound_extern {
   const char *code;            /* followed by a 0 byte; LINKED: NULL */
   size_t size_bytes;
   uint64_t digest[2]; /* digest of the GPU code */
-  /* LINKED: the name of the function in the linked files, and these files */
+  /* LINKED: the function name in the linked files, and these files */
   const char *symbol;
   const ki_linked_code *linked;
   size_t linked_count;
@@ -301,8 +301,8 @@ struct ki_stmt {
 typedef struct ki_import {
   const char *name;
   kj_location location;
-  /* index of the importing source. The location of the import can be in another source, if a front
-   * end generated the text. */
+  /* index of the importing source. The import's location can be in another source, if a front end
+   * generated the text. */
   uint32_t importer;
 } ki_import;
 
@@ -320,7 +320,7 @@ struct kjit_module {
   /* imports that ki_read_imports has not processed yet; empty in a finished module */
   KJ_LIST(ki_import) imports;
   /* functions, constants and structs in source order; the declarations of an importing source
-   * precede the declarations of its imports */
+   * precede its imports' declarations */
   ki_decls decls;
   uint64_t parse_time_ns;
   _Atomic uint32_t references;
@@ -355,7 +355,7 @@ struct kjit_module {
   /* In the arena; NULL means that the module has the bodies of all its funcs. The partial module of
    * an algorithm has only the headers of the funcs of lib/library that its own text names. */
   ki_partial *partial;
-  /* Allocated with malloc. A string that determines the contents of the module for a given build of
+  /* Allocated with malloc. A string that determines the module's contents for a given build of
    * libkjit, or NULL if there is none. Keys of the disk cache contain it instead of the canonical
    * text of the declarations that a kernel uses. */
   char *recipe;

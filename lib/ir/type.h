@@ -35,7 +35,7 @@ typedef enum ki_type_class {
   KJ_CLASS_POINTER
 } ki_type_class;
 
-/* The kind of memory in which an array is. VALUE: the array is part of a value, as a field of a
+/* The kind of memory in which an array is. VALUE: the array is part of a value, as a field in a
  * struct with static extents. GENERIC: the program accesses the array through a pointer, so the
  * array can be in any memory. */
 typedef enum ki_space {
@@ -83,7 +83,7 @@ typedef struct ki_type_info {
   bool is_own; /* see ki_struct_layout */
 } ki_type_info;
 
-/* An item of a struct, vector or complex number. */
+/* An item in a struct, vector or complex number. */
 typedef struct ki_component {
   uint32_t index;
   kjit_type type;
@@ -115,7 +115,7 @@ kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes);
 bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes);
 extern const char ki_no_vector[]; /* an error message that lists the vectors that exist */
 kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only);
-/* Properties that determine the layout of a struct in memory. */
+/* Properties that determine a struct's layout in memory. */
 typedef struct ki_struct_layout {
   bool is_packed; /* no padding, alignment 1 */
   /* minimum alignment from @align; 0 means that the fields determine the alignment */
@@ -150,11 +150,11 @@ uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
  * less than the number of components. */
 uint32_t ki_component_count(const ki_types *types, kjit_type type);
 ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index);
-/* Like the two functions above, but if a field of a struct is an array, each of its elements is a
+/* Like the two functions above, but if a field in a struct is an array, each of its elements is a
  * component. */
 uint32_t ki_value_part_count(const ki_types *types, kjit_type type);
 ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index);
-/* Returns the number of elements of an array with static extents, for example a VALUE array. */
+/* Returns the number of elements in an array with static extents, for example a VALUE array. */
 uint64_t ki_element_count(const ki_type_info *array);
 /* Returns the type of a global array without static extents, as parameters have. */
 kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
@@ -163,11 +163,11 @@ kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_
  * computes the size and alignment of a VALUE array. */
 kjit_type ki_intern(ki_types *types, const ki_type_info *wanted);
 void ki_lay_out_array(const ki_types *types, ki_type_info *array);
-/* Prints the type in the syntax of the source. For shared, local and const arrays, the space comes
+/* Prints the type in the source's syntax. For shared, local and const arrays, the space comes
  * first: "shared f32[16, 17]". */
 void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer);
 /* Prints a type with names for its structs from the caller, because several structs can have the
- * same name. put_struct appends the name of a struct. */
+ * same name. put_struct appends a struct's name. */
 typedef struct ki_type_printer {
   const ki_types *types;
   kj_buffer *buffer;

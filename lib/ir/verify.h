@@ -1,4 +1,4 @@
-/* Declarations that the files of the module verifier share. ki_finish_module runs the verifier
+/* Declarations that the files in the module verifier share. ki_finish_module runs the verifier
  * (verifier.c) over a parsed or built module. The verifier resolves names, determines which
  * expressions are types, and reports errors that do not depend on the types of arguments. */
 #ifndef KJ_IR_VERIFY_H
@@ -30,7 +30,7 @@ typedef struct ki_verifier {
   kj_arena *arena; /* the module's */
   /* map each name to its ki_decl; the declarations of lib/library have their own map */
   kj_map decls, library_decls;
-  ki_summary *summaries; /* the summary of each declaration; indexed by declaration */
+  ki_summary *summaries; /* each declaration's summary; indexed by declaration */
   bool is_text;          /* the module was parsed, so every name comes from the source */
   ki_decl *decl;         /* the declaration that is being verified */
   ki_function *function; /* the function that is being verified, or NULL */
@@ -42,14 +42,14 @@ typedef struct ki_verifier {
   /* whether each local declaration is visible; indexed by declaration */
   bool *visible;
   KJ_LIST(uint32_t) shown;
-  /* the type of a parameter is being verified, which can refer to all parameters */
+  /* a parameter's type is being verified, which can refer to all parameters */
   bool in_parameters;
   /* state of each declaration; indexed by declaration; used only by struct_decl.c */
   uint8_t *struct_states;
   uint32_t struct_depth;
 } ki_verifier;
 
-/* The role of an expression, which determines whether it can be a value, a type or a func. */
+/* An expression's role, which determines whether it can be a value, a type or a func. */
 typedef enum ki_role {
   KJ_ROLE_VALUE,
   KJ_ROLE_CALLEE,

@@ -1,4 +1,4 @@
-/* Verifies the types in the source and the constants of a module. */
+/* Verifies the types in the source and a module's constants. */
 #include <string.h>
 
 #include "ir/foreign_syntax.h"
@@ -7,7 +7,7 @@
 
 /* ---- types ---- */
 
-/* Resolves the name of a type parameter. The type of a parameter can refer to a later parameter. */
+/* Resolves the name of a type parameter. A parameter's type can refer to a later parameter. */
 static bool find_type_parameter(ki_verifier *v, ki_type_expr *type)
 {
   for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++) {
@@ -293,7 +293,7 @@ static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *height
 
 static uint32_t larger(uint32_t x, uint32_t y) { return x > y ? x : y; }
 
-/* Returns the height of an expression. level is the depth of this recursive call. */
+/* Returns an expression's height. level is the depth of this recursive call. */
 static uint32_t measure(ki_verifier *v, const ki_expr *expr, uint32_t *heights, uint32_t level)
 {
   if (!expr) return 0;

@@ -195,7 +195,7 @@ static void convert_type(ki_verifier *v, ki_expr *call)
 }
 
 /* Converts the first argument of `view(`, for example `f32[n, m]`, from an index expression to a
- * type. The extents of the type are values. */
+ * type. The type extents are values. */
 static void convert_to_array_type(ki_verifier *v, ki_expr *expr)
 {
   if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {

@@ -49,7 +49,7 @@ void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, boo
   else ki_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared%s", name, hint);
 }
 
-/* Finds a parameter of the function. The type of a parameter can refer to a later parameter. */
+/* Finds a parameter of the function. A parameter's type can refer to a later parameter. */
 static ki_decl *find_parameter(const ki_verifier *v, const char *name)
 {
   for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++)
@@ -96,8 +96,8 @@ static const ki_expr *find_root(const ki_expr *expr)
 
 /* ---- names ---- */
 
-/* Replaces the name of a struct by its type. If the struct has errors, these have been reported
- * already, and the name is not replaced. */
+/* Replaces a struct's name by its type. If the struct has errors, these have been reported already,
+ * and the name is not replaced. */
 static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
 {
   KJ_ASSERT(decl->kind == KJ_DECL_STRUCT);

@@ -52,7 +52,7 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
   bool has_index = false;
   for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
     has_index |= root->kind == KJ_EXPR_INDEX;
-  /* an item of a tuple cannot be assigned to; the elements of an item that is an array can */
+  /* an item in a tuple cannot be assigned to; the elements of an item that is an array can */
   bool is_item = root->kind == KJ_EXPR_TUPLE && place->x == root;
   if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
@@ -224,7 +224,7 @@ static const char *range_name(const ki_stmt *stmt)
   return ki_range_names[stmt->range];
 }
 
-/* Returns whether the expression cannot be a tuple, whatever the types of its operands. */
+/* Returns whether the expression cannot be a tuple, whatever its operands' types. */
 static bool is_number(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_UNARY ||

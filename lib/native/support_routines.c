@@ -94,8 +94,7 @@ static void free_watch(void *watch)
 
 static void make_watch_key(void) { pthread_key_create(&parallel_watches.key, free_watch); }
 
-/* Returns the data of this thread. NULL means that there is no memory, so accesses are not
- * tracked. */
+/* Returns this thread's data. NULL means that there is no memory, so accesses are not tracked. */
 static parallel_watch *get_parallel_watch(void)
 {
   if (own_watch) return own_watch;

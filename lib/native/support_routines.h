@@ -48,7 +48,7 @@ typedef struct kn_print_port {
 
 /* ---- CPU ---- */
 
-/* The lines of a launch until they are delivered. For each line, `words` contains the number of the
+/* A launch's lines until they are delivered. For each line, `words` contains the number of the
  * block, the header and the values. */
 typedef struct kn_print_sink kn_print_sink;
 struct kn_print_sink {
@@ -71,7 +71,7 @@ void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const u
 _Noreturn void kn_report_fact(const char *fact, uint64_t value);
 
 /* These functions check that the iterations of a loop that is marked as parallel are independent.
- * Code calls kn_begin_iteration at the start of each iteration, with its number (starting at 0). It
+ * Code calls kn_begin_iteration at each iteration's start, with its number (starting at 0). It
  * calls kn_note_parallel_access before each access that is marked as independent of other
  * iterations. `how` contains KJ_PARALLEL_STORE for a write, and KJ_PARALLEL_FREE if the access can
  * be moved across other accesses of its iteration. A thread runs only one such loop at a time. */

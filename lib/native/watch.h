@@ -1,7 +1,7 @@
-/* The checks for uninitialized memory and races on the CPU. A watch monitors the memory of a block:
- * it records which bytes of the shared and local arrays the threads have written, and detects races
- * in shared memory. CPU code calls these functions. One worker thread runs all threads of a block,
- * one after the other.
+/* The checks for uninitialized memory and races on the CPU. A watch monitors a block's memory: it
+ * records which bytes of the shared and local arrays the threads have written, and detects races in
+ * shared memory. CPU code calls these functions. One worker thread runs all threads in a block, one
+ * after the other.
  *
  * Two accesses to a byte race if all of the following is true: they come from different threads, at
  * least one access is a write, at least one access is not atomic, and no synchronization orders the
@@ -49,7 +49,7 @@ typedef struct kn_watch {
   uint32_t time, block, barrier;
   uint32_t threads; /* number of threads in a block */
   /* Number of threads in a unit. A unit is a warp or, if the kernel has a barrier that only some
-   * threads of a block may reach, the whole block. Only barriers of the whole block order threads
+   * threads in a block may reach, the whole block. Only barriers of the whole block order threads
    * of different units. */
   uint32_t unit;
   bool is_exhausted; /* memory is exhausted, so races are no longer reported */

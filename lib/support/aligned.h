@@ -1,6 +1,6 @@
-/* Memory that is aligned to cache lines, inside of a larger malloc block. The address of the block
- * is stored before the memory. aligned_alloc would be slower: malloc keeps a cache of ordinary
- * blocks for each thread, but splits and merges an aligned block at each call. */
+/* Memory that is aligned to cache lines, inside of a larger malloc block. The block address is
+ * stored before the memory. aligned_alloc would be slower: malloc keeps a cache of ordinary blocks
+ * for each thread, but splits and merges an aligned block at each call. */
 #ifndef KJ_SUPPORT_ALIGNED_H
 #define KJ_SUPPORT_ALIGNED_H
 

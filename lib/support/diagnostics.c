@@ -80,7 +80,7 @@ static kjit_phrase_code find_phrase(const char *name, size_t length)
   return KJIT_PHRASE_NONE;
 }
 
-/* Returns the size of the message for a format that is cut off at this point. */
+/* Returns the message size for a format that is cut off at this point. */
 static uint32_t measure_message(const char *format, va_list list)
 {
   va_list copy;
@@ -118,8 +118,8 @@ static void read_marks(const char *format, va_list list, marked_format *to)
   }
 }
 
-/* Removes the marks from the format of a message. Returns false when out of memory. A format
- * without marks is not copied. */
+/* Removes the marks from a message's format. Returns false when out of memory. A format without
+ * marks is not copied. */
 static bool remove_marks(const char *format, va_list list, marked_format *marked)
 {
   size_t count = 0;

@@ -41,12 +41,12 @@ typedef struct kj_source {
   size_t size_bytes;
   const char *shown;
   size_t shown_bytes;
-  bool is_guest;  /* the declarations in the source belong to a guest (untrusted code) */
-  uint32_t rules; /* KJIT_RULE_...: the attributes that kernels and funcs of the source have by
-                   * default */
-  bool is_named;  /* the source has no text; directives in another source refer to it */
-  /* The module of lib/library whose source this is, or NULL. The name of the source does not
-   * identify such a module, because a source of the application can have the same name. */
+  bool is_guest; /* the declarations in the source belong to a guest (untrusted code) */
+  /* KJIT_RULE_...: the attributes that kernels and funcs in the source have by default */
+  uint32_t rules;
+  bool is_named; /* the source has no text; directives in another source refer to it */
+  /* The module of lib/library whose source this is, or NULL. The source name does not identify such
+   * a module, because a source of the application can have the same name. */
   const struct kj_library_source *library;
   bool is_algorithm; /* written by runtime/algorithm */
 } kj_source;

@@ -1,5 +1,5 @@
-/* Interaction with the process of the application: forks, objects that are released late, signals
- * that are raised by writes, and the clock. */
+/* Interaction with the application's process: forks, objects that are released late, signals that
+ * are raised by writes, and the clock. */
 #ifndef KJ_SUPPORT_HOST_PROCESS_H
 #define KJ_SUPPORT_HOST_PROCESS_H
 
@@ -11,8 +11,8 @@
 
 /* ---- fork ----
  *
- * A child process has the memory of its parent, but neither its threads nor its GPU. A context
- * therefore works only in the process that created it. */
+ * A child process has its parent's memory, but neither its threads nor its GPU. A context therefore
+ * works only in the process that created it. */
 
 /* Number of forks between the process that created the first context and this process. The child
  * process increments it. */
@@ -25,9 +25,8 @@ void kj_watch_forks(void);
 extern const kjit_diagnostic kj_forked_diagnostic;
 
 /* An object that the application has not released when its context is destroyed. Destroying the
- * context frees the resources of the object but not its memory, because releasing the object
- * accesses that memory. The memory is freed when the object is released or the library is
- * unloaded. */
+ * context frees the object's resources but not its memory, because releasing the object accesses
+ * that memory. The memory is freed when the object is released or the library is unloaded. */
 typedef struct kj_remains {
   struct kj_remains *previous, *next;
   void *memory;
@@ -36,8 +35,8 @@ typedef struct kj_remains {
 /* Registers an object. remains is a field of the object `memory`, which must come from malloc.
  * Returns kj_forks, which must be passed to kj_drop_remains. */
 uint32_t kj_keep_remains(kj_remains *remains, void *memory);
-/* Frees the memory of the object. Called when the application releases the object. Has no effect in
- * a child process that was forked after kj_keep_remains. */
+/* Frees the object's memory. Called when the application releases the object. Has no effect in a
+ * child process that was forked after kj_keep_remains. */
 void kj_drop_remains(kj_remains *remains, uint32_t forks);
 /* Returns the number of registered objects, for tests. */
 size_t kj_count_remains(void);

@@ -11,7 +11,7 @@ enum { UNIT_BYTES = 16 };
 typedef struct step {
   const void *item; /* writing: the struct in memory */
   char *copy;       /* reading: its copy in the arena */
-  size_t place;     /* writing: the offset of its bytes */
+  size_t place;     /* writing: its bytes' offset */
   const kj_outline *outline;
 } step;
 

@@ -19,7 +19,7 @@ typedef enum kj_field_kind {
   KJ_FIELD_ITEMS,
   KJ_FIELD_TEXT,  /* pointer to a 0-terminated string */
   KJ_FIELD_TEXTS, /* pointer to an array of such pointers */
-  /* pointer to bytes that contain no pointers; .size_bytes is the size of an element */
+  /* pointer to bytes that contain no pointers; .size_bytes is an element's size */
   KJ_FIELD_BYTES,
   KJ_FIELD_ROW,    /* pointer to a row of the static table .rows */
   KJ_FIELD_NUMBER, /* 32-bit number that differs between processes (kj_pack_numbers) */
@@ -34,9 +34,9 @@ typedef struct kj_static_rows {
 typedef struct kj_field {
   kj_field_kind kind;
   size_t offset;
-  /* The number of elements of an array. The number is either a field of the struct, given by the
-   * offset and the size of that field, or the result of `measure`, which can use the fields that
-   * precede this field. */
+  /* The number of elements in an array. The number is either a field in the struct, given by the
+   * offset and that field's size, or the result of `measure`, which can use the fields that precede
+   * this field. */
   size_t count_offset, count_bytes;
   size_t (*measure)(const void *item, const void *user);
   size_t size_bytes;

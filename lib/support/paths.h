@@ -18,11 +18,11 @@ typedef struct kj_paths {
 /* Stands for the folder of kj_append_own_folder at the beginning of a pattern. */
 #define KJ_OWN_FOLDER "$ORIGIN"
 
-/* Finds the paths that match an absolute pattern. The components of the pattern can contain `*`, as
- * for glob(3). Names that begin with a dot do not match, and folders that cannot be read are
- * treated as empty. When out of memory or of file descriptors, returns false, and items is empty.
- * Call kj_free_paths in both cases. (glob itself is not used: in glibc 2.39 it frees memory twice
- * if an allocation fails.) */
+/* Finds the paths that match an absolute pattern. The pattern's components can contain `*`, as for
+ * glob(3). Names that begin with a dot do not match, and folders that cannot be read are treated as
+ * empty. When out of memory or of file descriptors, returns false, and items is empty. Call
+ * kj_free_paths in both cases. (glob itself is not used: in glibc 2.39 it frees memory twice if an
+ * allocation fails.) */
 bool kj_find_paths(kj_paths *paths, const char *pattern);
 void kj_free_paths(kj_paths *paths);
 

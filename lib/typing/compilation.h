@@ -1,5 +1,5 @@
 /* One compilation of a kernel: its request, the data that the steps share, the limits of its work,
- * and the reports of its errors. */
+ * and its errors' reports. */
 #ifndef KJ_TYPING_COMPILATION_H
 #define KJ_TYPING_COMPILATION_H
 
@@ -75,7 +75,7 @@ struct kt_compilation {
   uint32_t least_ptx;
   uint32_t ptx;     /* PTX version of the generated code, set by target/nvptx.c */
   bool has_cluster; /* the kernel uses built-ins for clusters; set by pass/launch_needs.c */
-  /* CPU: there is a barrier that only some threads of a block may reach; set by pass/simt.c */
+  /* CPU: there is a barrier that only some threads in a block may reach; set by pass/simt.c */
   bool has_part_barrier;
   /* Set by inference: the name of the last barrier in control flow that can differ between threads.
    * It can also be the name of a called function that has a barrier. NULL means that there is no
@@ -100,7 +100,7 @@ struct kt_compilation {
  * the current instance. */
 _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Like kt_fail, with the arguments of the format as a list. */
+/* Like kt_fail, with the format's arguments as a list. */
 _Noreturn void kt_fail_list(kt_compilation *c, kj_location location, kjit_status status,
                             const char *format, va_list list);
 /* Like kt_fail, with an error code. */
@@ -133,8 +133,7 @@ static inline void kt_poll(kt_compilation *c, kj_location location)
   c->budget->until_look = CALLS;
   kt_look(c, location);
 }
-/* Begins a step of the compilation, and calls kt_look. `step` is the name of the step in
- * messages. */
+/* Begins a step of the compilation, and calls kt_look. `step` is the step name in messages. */
 void kt_begin_step(kt_compilation *c, const char *step);
 /* Notifies the observer of the compilation that a stage begins. */
 void kt_begin_stage(const kt_compilation *c, kjit_stage stage);
@@ -160,8 +159,7 @@ void kt_print_typed(const kt_compilation *c, kj_buffer *buffer);
  * its location. */
 void kt_verify_typed(kt_compilation *c);
 /* lib/typing/infer_kernel.c: kt_most_shared_bytes returns the maximum number of bytes of shared
- * memory in a block. kt_target_text returns the name of the target for messages about this
- * limit. */
+ * memory in a block. kt_target_text returns the target name for messages about this limit. */
 uint32_t kt_most_shared_bytes(const kj_target *target);
 const char *kt_target_text(const kt_compilation *c);
 

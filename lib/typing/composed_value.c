@@ -90,7 +90,7 @@ uint64_t kt_count_parts(const kt_compilation *c, kjit_type type)
 
 enum { MOST_PARTS = 1024 };
 
-/* Rejects types with too many components, because each element of an array inside a struct becomes
+/* Rejects types with too many components, because each element in an array inside a struct becomes
  * a separate expression. */
 static void check_parts(kt_scope *s, kjit_type type, kj_location location)
 {
@@ -137,7 +137,7 @@ static kt_expr *load_elements(kt_scope *s, kt_expr *array, kjit_type type, kj_lo
   return kt_make_composed(s, type, &parts, location);
 }
 
-/* Appends the items of a tuple as the elements of an array. If the array has several dimensions,
+/* Appends the items in a tuple as the elements in an array. If the array has several dimensions,
  * the tuple is nested. */
 static void add_items(kt_scope *s, kt_exprs *parts, kt_expr *value, const ki_type_info *array,
                       uint32_t dimension, const char *what, kj_location location)
@@ -248,7 +248,7 @@ kt_expr *kt_make_zero(kt_scope *s, kjit_type type, kj_location location)
 
 /* ---- vectors and complex numbers ----
  *
- * Operators and element-wise built-ins apply to each lane of a vector. This section has types,
+ * Operators and element-wise built-ins apply to each lane in a vector. This section has types,
  * conversions, construction and lanes; operators_lanes.c has the operators. */
 
 bool kt_has_parts(const kt_compilation *c, kjit_type type)

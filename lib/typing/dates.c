@@ -14,7 +14,7 @@ typedef struct operand {
   ki_date date;
 } operand;
 
-/* Data that the functions of this file share while they build one operator. */
+/* Data that the functions in this file share while they build one operator. */
 typedef struct making {
   kt_scope *s;
   kj_location at;
@@ -156,7 +156,7 @@ static kt_expr *scale(const making *m, kt_expr *count, ki_date from, ki_date to)
   return count;
 }
 
-/* Converts a count to the unit of another date. The count must be in a temporary. */
+/* Converts a count to another date's unit. The count must be in a temporary. */
 static kt_expr *convert_count(const making *m, kt_expr *count, ki_date from, ki_date to)
 {
   if (from.unit == KI_UNIT_GENERIC || (from.unit == to.unit && from.multiple == to.multiple))

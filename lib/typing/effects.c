@@ -95,8 +95,8 @@ static const kt_effects everything = { .reads = KJ_MEMORY_ANY,
                                        .has_positions = true,
                                        .has_loops = true };
 
-/* Adds the effects of a call. They are stored in the instance and recomputed after pass/checks.c
- * has run. Accesses to local arrays of the called func are not effects of the call. */
+/* Adds a call's effects. They are stored in the instance and recomputed after pass/checks.c has
+ * run. Accesses to local arrays of the called func are not effects of the call. */
 static void add_call(const search *s, kt_instance *instance)
 {
   kt_known_effects *known = &instance->effects;

@@ -132,8 +132,8 @@ static bool has_attribute(const ki_function *function, ki_attribute_id id)
   return ki_get_attribute(&function->attributes, id) != NULL;
 }
 
-/* Returns the modes of a function, given the modes of its caller. The code of a built-in depends on
- * the rounding of each operation, so it is strict except under @fastmath. */
+/* Returns a function's modes, given its caller's modes. The code of a built-in depends on the
+ * rounding of each operation, so it is strict except under @fastmath. */
 static kt_modes modes_of(const ki_function *function, kt_modes caller)
 {
   bool is_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT) ||

@@ -1,5 +1,5 @@
-/* Functions that infer the types of the source: of modules, functions, statements and expressions.
- * Only the files of type inference and lib/derive use this header. Other parts of the compiler use
+/* Functions that infer the source types: of modules, functions, statements and expressions. Only
+ * the files of type inference and lib/derive use this header. Other parts of the compiler use
  * typing/typed.h. */
 #ifndef KJ_TYPING_INFER_H
 #define KJ_TYPING_INFER_H
@@ -45,7 +45,7 @@ bool kt_is_bind_back(const ki_expr *expr);
  * or a type. */
 void kt_capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr **place);
 kt_callee kt_bind_back(kt_scope *s, const ki_expr *call);
-/* If a callee is passed to a func, appends its captured values to the arguments of that call. */
+/* If a callee is passed to a func, appends its captured values to that call's arguments. */
 void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments);
 /* Converts a callee that was passed for the parameter decl. The result refers to the parameters of
  * the called instance that receive the captured values. */
@@ -61,7 +61,7 @@ bool kd_is_derivative(const ki_expr *expr);
 kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr);
 /* Infers a call of a derivative. */
 kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee);
-/* Emits the statements of a loop with `@interleave` (derive/interleave.c). Variables with an index
+/* Emits the statements in a loop with `@interleave` (derive/interleave.c). Variables with an index
  * below `outer` exist outside of the loop. Emits nothing and returns false if the iterations depend
  * on each other, or if the body has no inner loop that all iterations execute. Rejects a number of
  * iterations that is not constant or is too large. */
@@ -73,7 +73,7 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record);
 
 /* Sets is_recursive, and completes the other properties of recursive functions. These are
  * incomplete because a recursive function is called before its own inference has finished. Must be
- * called before instances are renumbered, while instance->id is the index of the record. */
+ * called before instances are renumbered, while instance->id is the record index. */
 void kt_find_recursion(kt_inference *inference);
 
 /* Initializes a scope without variables, for expressions outside of functions. */
@@ -97,7 +97,7 @@ void kt_report_messages(kt_inference *inference, const kt_inferred *record);
 
 /* ---- infer_kernel.c ---- */
 
-/* Binds the parameters of the kernel to the arguments of the request. */
+/* Binds the kernel's parameters to the request's arguments. */
 kt_bound *kt_bind_signature(kt_inference *inference, const ki_function *kernel);
 /* Evaluates @block. Must be called before the kernel's body is inferred, because the body can use
  * its values through blockDim. */
@@ -146,8 +146,8 @@ void kt_each_guess(const kt_scope *s,
 
 /* ---- infer_expr.c ---- */
 
-/* Infers the value of an expression: a scalar, which can be weak, an array, or a tuple. Reports an
- * error if the expression has no value. */
+/* Infers an expression's value: a scalar, which can be weak, an array, or a tuple. Reports an error
+ * if the expression has no value. */
 kt_expr *kt_infer_expr(kt_scope *s, const ki_expr *expr);
 /* Like kt_infer_expr, but also accepts a call without a result. */
 kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr);
@@ -200,7 +200,7 @@ kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value);
 bool kt_holds_array(const kt_compilation *c, kjit_type type);
 /* Returns the value that a var has before its first assignment. */
 kt_expr *kt_make_unset(kt_scope *s, kjit_type type, kj_location location);
-/* Skips the current statement in this round because the type of the var is unknown. */
+/* Skips the current statement in this round because the var type is unknown. */
 _Noreturn void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location);
 /* Calls run, which infers statements or expressions. If run needs a type that is not known yet,
  * restores the scope and returns false. The next round infers them again. */
@@ -227,8 +227,8 @@ bool kt_as_callee(kt_scope *s, const ki_expr *expr, kt_callee *callee);
 /* Maximum size of the local arrays of an instance. */
 enum { KJ_LOCAL_BYTES_LIMIT = 64 * 1024 };
 void kt_declare_storage(kt_scope *s, const ki_decl *decl);
-/* Converts a scalar or array to the type of an annotation, or reports an error if that is not
- * allowed. `what` describes the value in the message, for example "argument `x`". */
+/* Converts a scalar or array to an annotation's type, or reports an error if that is not allowed.
+ * `what` describes the value in the message, for example "argument `x`". */
 kt_expr *kt_fit_annotation(kt_scope *s, kt_expr *value, kjit_type annotation, const char *what,
                            kj_location location);
 /* Returns whether an array of type `from` can be passed as type `to`. */
@@ -254,7 +254,7 @@ const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr);
  * extents are those of `a.x`. The field must not be an array, and the array must have at most
  * most_rank dimensions. Returns any other expr unchanged. */
 const ki_expr *kt_array_of_fields(kt_scope *s, const ki_expr *expr, uint32_t most_rank);
-/* Reads the field from one element of the array that kt_array_of_fields has returned. */
+/* Reads the field from one element in the array that kt_array_of_fields has returned. */
 kt_expr *kt_read_fields(kt_scope *s, const ki_expr *field, kt_expr *element);
 /* If a let's value is a field of all elements in an array of structs, makes the let an alias of
  * this field. Returns false for any other value, and if the array is a variable that can be
@@ -271,14 +271,14 @@ void kt_receive_fields(kt_scope *s, const ki_decl *param, const ki_expr *fields,
  * this property of the array. Returns NULL for any other expr. */
 const ki_expr *kt_move_property(kt_scope *s, const ki_expr *expr);
 /* Returns a view of the field with this name in all elements of an array of structs. Returns NULL
- * if the array has no such field, or if the size of the struct is not a multiple of the field's
- * size. kt_view_of_named_fields does the same for a chain of fields. */
+ * if the array has no such field, or if the struct size is not a multiple of the field's size.
+ * kt_view_of_named_fields does the same for a chain of fields. */
 kt_expr *kt_view_of_field(kt_scope *s, kt_expr *array, const char *name, kj_location location);
 kt_expr *kt_view_of_named_fields(kt_scope *s, const ki_expr *fields);
 
 /* ---- infer_index.c ---- */
 
-/* Infers x[...], which is an element or a view of an array, a component of a value, or an item of a
+/* Infers x[...], which is an element or a view of an array, a component of a value, or an item in a
  * tuple. */
 kt_expr *kt_infer_index(kt_scope *s, const ki_expr *expr);
 /* Like kt_infer_index, for an x that has been evaluated. If the result is an element in memory, it
@@ -300,7 +300,7 @@ kt_expr *kt_infer_property(kt_scope *s, const ki_expr *expr, kt_expr *array);
 /* Returns a component (a field, an item or a lane) of the only element of an array of rank 0. The
  * result is an array, too. */
 kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_location location);
-/* Returns all lanes of a vector as a one-dimensional array. The vector is the only element of an
+/* Returns all lanes in a vector as a one-dimensional array. The vector is the only element of an
  * array of rank 0. */
 kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location);
 kt_expr *kt_new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location);
@@ -317,9 +317,9 @@ kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr);
 /* Returns a component of a value. If the value is in memory, only this component is read. */
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location);
-/* Returns a lane of a vector. The index is not known at compile time. */
+/* Returns a lane in a vector. The index is not known at compile time. */
 kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location location);
-/* Returns the array that a pointer points to. The extent of the array is unknown. */
+/* Returns the array that a pointer points to. The array extent is unknown. */
 kt_expr *kt_make_pointed(kt_scope *s, kt_expr *pointer, kj_location location);
 
 /* ---- infer_place.c ---- */
@@ -340,8 +340,8 @@ typedef struct kt_place {
   /* the path from the variable, or from the element in memory, to the lvalue; empty if the lvalue
    * is the whole variable or element */
   KJ_LIST(kt_path_step) steps;
-  /* Type of the values that are stored. It is weak if the type of the var is not known yet. For an
-   * array inside a struct in memory, this is its type as a value. */
+  /* Type of the values that are stored. It is weak if the var type is not known yet. For an array
+   * inside a struct in memory, this is its type as a value. */
   kjit_type type;
   bool is_array; /* the lvalue is the whole array */
   kj_location location;
@@ -400,7 +400,7 @@ void kt_keep_place(kt_scope *s, kt_place *place);
 typedef struct kt_slice {
   bool is_index; /* an index, which removes the dimension from the view */
   bool is_whole; /* the whole dimension */
-  /* the index, which has any integer type; or the start of the slice, an i64 */
+  /* the index, which has any integer type; or the slice's start, an i64 */
   kt_expr *start;
   kt_expr *extent, *step; /* only for a slice, i64; a NULL step means 1 */
 } kt_slice;
@@ -408,7 +408,7 @@ kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,
                         uint32_t dimension);
 /* Returns the element at the indices as an array of rank 0. */
 kt_expr *kt_make_only(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location);
-/* For @record_copies: returns a reference to a struct that is an element of an array. The reference
+/* For @record_copies: returns a reference to a struct that is an element in an array. The reference
  * is an array of rank 0, whose fields are lvalues in the element. Returns any other value
  * unchanged. */
 kt_expr *kt_refer(kt_scope *s, kt_expr *value, kj_location location);
@@ -489,7 +489,7 @@ const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl);
 /* Returns the value of a scalar constant, or the array of an array constant. If the type of the
  * elements is not known, the result is weak until it is used. */
 kt_expr *kt_make_constant(kt_scope *s, const ki_decl *decl, kj_location location);
-/* If the elements of an array expression are weak, returns the constant to which the expression
+/* If the elements in an array expression are weak, returns the constant to which the expression
  * refers, otherwise NULL. */
 const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array);
 /* Returns the element type of a constant array if no use of the array determines it. */

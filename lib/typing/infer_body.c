@@ -50,8 +50,8 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
   }
 }
 
-/* Converts a scalar parameter of a kernel to the type of its annotation at the start of the body.
- * The application can pass a number of another type. */
+/* Converts a scalar parameter of a kernel to its annotation's type at the body's start. The
+ * application can pass a number of another type. */
 static void convert_entry(kt_scope *s, const ki_decl *decl, size_t index)
 {
   kjit_type annotation = kt_infer_annotation(s->inference, s->function, s->record->bounds, index);

@@ -14,8 +14,8 @@ enum { MOST_COPIES = 1024 };
 
 /* ---- guesses of copies ---- */
 
-/* Returns the maximum of `end` and the highest index of these declarations plus 1. The declarations
- * of a function are numbered in source order. */
+/* Returns the maximum of `end` and the highest index of these declarations plus 1. A function's
+ * declarations are numbered in source order. */
 static uint32_t end_of_decls(const ki_decls *decls, uint32_t end)
 {
   for (size_t i = 0; i < decls->count; i++)
@@ -436,7 +436,7 @@ void kt_infer_static_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *val
   infer_copies(s, stmt, &items);
 }
 
-/* ---- loops over the indices of an array, in row-major order ---- */
+/* ---- loops over an array's indices, in row-major order ---- */
 
 static void name_position(kt_scope *s, const ki_stmt *stmt, const kt_exprs *position)
 {

@@ -45,7 +45,7 @@ kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_l
   return member;
 }
 
-/* Returns a one-dimensional array of all lanes of a vector. The vector is the only element of the
+/* Returns a one-dimensional array of all lanes in a vector. The vector is the only element in the
  * array `only`. */
 kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location)
 {
@@ -204,7 +204,7 @@ kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location 
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location)
 {
-  /* if checks need not watch single lanes, one access loads all lanes of a vector */
+  /* if checks need not watch single lanes, one access loads all lanes in a vector */
   bool is_part_of_memory =
     value->kind == KJ_T_LOAD && (!kt_is_vector(s->c, value->type) || watches_lanes(s));
   return is_part_of_memory ? read_member(s, value->x, &value->args, component, location)

@@ -113,8 +113,8 @@ static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type anno
     b->bounds[index].type = read_only_type(s, value->type);
 }
 
-/* The key of an instance contains each literal that is passed to a generic parameter. A weak value
- * that is known only at run time stays weak and is passed like an untyped number from the
+/* An instance's key contains each literal that is passed to a generic parameter. A weak value that
+ * is known only at run time stays weak and is passed like an untyped number from the
  * application. */
 
 /* Limits recursion in which each call has a different literal: from this depth on, one instance of

@@ -115,7 +115,7 @@ typedef struct indexing {
   const ki_expr *expr;
   kt_expr *base;
   kt_exprs indices;
-  /* for each dimension, the slice if its index is a slice; the start of a slice is in `indices` */
+  /* for each dimension, the slice if its index is a slice; a slice's start is in `indices` */
   kt_slice slices[KJ_MAX_RANK];
   uint32_t slice_count;
 } indexing;
@@ -315,7 +315,7 @@ static kt_order begin_index_of(kt_scope *s, const kt_expr *value)
   return order;
 }
 
-/* Infers a lane of a vector, `v[i]` or `v[-1]`. If the index is known at compile time, the result
+/* Infers a lane in a vector, `v[i]` or `v[-1]`. If the index is known at compile time, the result
  * is an ITEM node. */
 static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 {

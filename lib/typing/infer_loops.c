@@ -177,7 +177,7 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   emit_loop(s, stmt, loop, outer);
 }
 
-/* Checks that all threads of the grid (or block) reach the loop with the same extents. */
+/* Checks that all threads in the grid (or block) reach the loop with the same extents. */
 static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *extents)
 {
   bool is_grid = stmt->range == KJ_GRID_RANGE;

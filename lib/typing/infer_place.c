@@ -93,7 +93,7 @@ static void read_tuple(kt_scope *s, target *t)
   *t = (target){ .value = kt_load_place(s, &t->place) };
 }
 
-/* Infers an indexed part of a vector or of an array inside a struct. A lane of a vector in memory
+/* Infers an indexed part of a vector or of an array inside a struct. A lane in a vector in memory
  * becomes an element in memory, so that a store to it does not write the other lanes. */
 static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, target *t)
 {
@@ -300,7 +300,7 @@ static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr 
                given == 1 ? "index" : "indices");
 }
 
-/* Returns the type of a value that consists of all elements of the array. */
+/* Returns the type of a value that consists of all elements in the array. */
 static kjit_type value_type(kt_scope *s, kjit_type array)
 {
   ki_type_info info = *ki_type(s->c->types, array);

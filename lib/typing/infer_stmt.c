@@ -1,4 +1,4 @@
-/* Type inference of statements. For each statement of the source, appends typed statements to the
+/* Type inference of statements. For each statement in the source, appends typed statements to the
  * current list (kt_scope.out). Statements after a jump are not inferred, because they are never
  * executed. */
 #include "typing/infer.h"
@@ -44,7 +44,7 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
 
 /* ---- assignment ---- */
 
-/* Infers the value of an assignment before its lvalue. */
+/* Infers an assignment's value before its lvalue. */
 static kt_expr *infer_value_and_place(kt_scope *s, const ki_stmt *stmt, kt_place *place)
 {
   kt_order order = { 0 };
@@ -249,7 +249,7 @@ static void infer_raise(kt_scope *s, const ki_stmt *stmt)
   kt_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
 }
 
-/* Adds an operand of the asserted comparison to the report of a failure. */
+/* Adds an operand of the asserted comparison to a failure's report. */
 static void report_operand(kt_scope *s, kt_stmt *failure, kt_expr **operand)
 {
   *operand = kt_keep_value(s, *operand);

@@ -242,7 +242,7 @@ static void read_extents(kt_scope *s, const ki_exprs *extents, const char *word,
   info->rank = (uint32_t)extents->count;
 }
 
-/* Returns the size of an array in bytes. If it overflows, returns a number above every limit. */
+/* Returns an array's size in bytes. If it overflows, returns a number above every limit. */
 static uint64_t bytes_of(kt_scope *s, const ki_type_info *info)
 {
   uint64_t bytes = ki_type(s->c->types, info->element)->size_bytes;

@@ -1,5 +1,5 @@
 /* Type inference of temporaries, `let` and `var`. A value that is needed more than once is kept in
- * a temporary. A `let` has the type of its value. A `var` without an annotation has the type of its
+ * a temporary. A `let` has its value's type. A `var` without an annotation has the type of its
  * first value. If this first value is a literal, an array, or a number in a function with Numba's
  * types, the `var` has the common type of all values that are assigned to it. */
 #include "typing/infer.h"
@@ -98,7 +98,7 @@ static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
 }
 
 /* Keeps a weak expression as a tree. Each use gets a copy and determines the copy's type. The
- * checks of the expression are executed only once, here. */
+ * expression's checks are executed only once, here. */
 static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   kt_expr *tree = freeze(s, value, name, at);
@@ -180,8 +180,8 @@ static void bind_joined(kt_scope *s, const ki_decl *decl, kt_var *var, kjit_type
   s->meanings[decl->index].annotation = annotation;
 }
 
-/* Converts an assigned value to the type of its var. This happens only in the last round, because
- * before it, further assignments can still change the type. */
+/* Converts an assigned value to its var's type. This happens only in the last round, because before
+ * it, further assignments can still change the type. */
 static kt_expr *give_joined_type(kt_scope *s, kt_expr *value, kjit_type type)
 {
   return s->is_changed || ki_is_weak(type) ? value : kt_give_type(s, value, type);
@@ -293,16 +293,16 @@ static kt_level level_of_load(const kt_scope *s, const kt_expr *expr)
                                     : KJ_LEVEL_GRID;
 }
 
-/* Returns the level of a call. If the function is still being inferred, its result is assumed to
- * differ between threads. */
+/* Returns a call's level. If the function is still being inferred, its result is assumed to differ
+ * between threads. */
 static kt_level level_of_call(const kt_scope *s, const kt_expr *expr)
 {
   const kt_inferred *record = s->inference->records.items[expr->instance->id];
   return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 
-/* Returns the level of an expression. A load is assumed to return the same value in all threads if
- * its index is the same in all of them. Otherwise the program would have a data race. */
+/* Returns an expression's level. A load is assumed to return the same value in all threads if its
+ * index is the same in all of them. Otherwise the program would have a data race. */
 kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
 {
   if (!expr) return KJ_LEVEL_GRID;
@@ -314,7 +314,7 @@ kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
   case KJ_FROM_MEMORY: level = level_of_load(s, expr); break;
   case KJ_FROM_BUILTIN:
     level = level_of_builtin(expr->builtin);
-    /* a vote at a barrier returns the same result to all threads of the block */
+    /* a vote at a barrier returns the same result to all threads in the block */
     if (expr->builtin->flags & KJ_BARRIER) return level;
     break;
   case KJ_FROM_CALL: level = level_of_call(s, expr); break;

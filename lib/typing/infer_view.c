@@ -139,8 +139,8 @@ static kt_expr *size_of_step(kt_scope *s, const kt_expr *step, kj_location locat
 
 /* Returns the number of elements of a slice: (span - 1) // |step| + 1, computed without overflow.
  * It is 0 for an empty span and for a step of 0. It is never negative, because with a negative
- * extent no index would fail the bounds check. If the slice has no bounds, `all` is the extent of
- * the dimension, otherwise NULL. */
+ * extent no index would fail the bounds check. If the slice has no bounds, `all` is the dimension
+ * extent, otherwise NULL. */
 static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr *stop,
                                const kt_expr *step, const kt_expr *all, kj_location location)
 {
@@ -351,8 +351,8 @@ kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type)
 
 /* ---- alignment of the start of an array ---- */
 
-/* Computes the offset of the view from the start of its array, in bytes. Returns false if the
- * offset is not known at compile time. */
+/* Computes the view's offset from its array's start, in bytes. Returns false if the offset is not
+ * known at compile time. */
 static bool find_offset(kt_scope *s, const kt_expr *view, uint32_t *bytes)
 {
   const ki_type_info *info = ki_type(s->c->types, view->x->type);

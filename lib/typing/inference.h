@@ -1,7 +1,7 @@
 /* The state of type inference: the meanings of names, the guesses about them, the instances of
  * functions, and the scope of the function that is being inferred.
  *
- * The body of a function is inferred in rounds, each of which infers the whole body. A round uses
+ * A function's body is inferred in rounds, each of which infers the whole body. A round uses
  * guesses and can change them: the type of a `var` that depends on its assignments
  * (variable_type.c), the result type, and which variables differ between threads. Each guess can
  * only change in one direction, so the number of rounds is finite. The last round changes no guess;
@@ -13,7 +13,7 @@
 #include "typing/typed.h"
 
 /* The scope in which a value is the same in all threads: the whole grid, a block, or only a single
- * thread. The level of an expression is the highest level of its operands. */
+ * thread. An expression's level is the highest level of its operands. */
 typedef enum kt_level { KJ_LEVEL_GRID, KJ_LEVEL_BLOCK, KJ_LEVEL_THREAD } kt_level;
 
 static inline kt_level kt_higher_level(kt_level a, kt_level b) { return a > b ? a : b; }
@@ -240,7 +240,7 @@ struct kt_scope {
   /* A call of `pointer` whose result is only converted to an integer. It may return the address of
    * a field that is not aligned. */
   const ki_expr *address_call;
-  KJ_LIST(kt_level) levels; /* the level of each variable; indexed by variable */
+  KJ_LIST(kt_level) levels; /* each variable's level; indexed by variable */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;
 };

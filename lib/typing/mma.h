@@ -1,4 +1,4 @@
-/* Matrix products of a warp (mma.def): the types of their fragments, and the positions of fragment
+/* Matrix products of a warp (mma.def): their fragments' types, and the positions of fragment
  * elements in the matrix. */
 #ifndef KJ_TYPING_MMA_H
 #define KJ_TYPING_MMA_H
@@ -8,7 +8,7 @@
 typedef struct kt_mma_element {
   const char *ptx;
   kjit_type type; /* type of the fragment's elements */
-  /* size of a matrix element; less than the size of the type if a value of the type holds several
+  /* size of a matrix element; less than the type size if a value of the type holds several
    * elements */
   uint32_t bits;
   char constraint; /* constraint letter of a register in inline PTX */
@@ -33,7 +33,7 @@ const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit
 /* Returns row i of the built-in, or NULL after the last row. Error messages list these rows. */
 const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i);
 /* Returns the number of elements in one thread's fragment of a matrix with `count` elements, which
- * the 32 threads of a warp divide among themselves. The fragment is a vector with this number of
+ * the 32 threads in a warp divide among themselves. The fragment is a vector with this number of
  * lanes, or a scalar if the number is 1. */
 uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 

@@ -127,7 +127,7 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
 static void check_extents(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
-  /* an array without values has the rank of its type */
+  /* an array without values has its type's rank */
   const uint32_t measured = constant->rank;
   if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)

@@ -2,9 +2,9 @@
  *
  * All operands have a type, because weak values get their type where they occur in the source
  * (kt_infer_effect). For each pair of operand types, numba.def gives the types to which Numba
- * converts the operands and the type of the result. An operator on the converted operands then
- * follows the rules of kernel IR. Operands that the table does not contain, for example vectors or
- * bf16, follow the rules of kernel IR without such a conversion. */
+ * converts the operands and the result type. An operator on the converted operands then follows the
+ * rules of kernel IR. Operands that the table does not contain, for example vectors or bf16, follow
+ * the rules of kernel IR without such a conversion. */
 #include "typing/values.h"
 
 typedef enum numba_key {

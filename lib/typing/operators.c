@@ -77,8 +77,7 @@ static kt_expr *new_binary(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, 
   return expr;
 }
 
-/* Makes an arithmetic operation. The operands must have the type of the result, which can be
- * weak. */
+/* Makes an arithmetic operation. The operands must have the result type, which can be weak. */
 static kt_expr *make_arithmetic(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, kt_expr *y,
                                 kj_location location)
 {

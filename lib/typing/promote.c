@@ -2,10 +2,10 @@
  *
  * A weak value is a literal, or an expression tree whose leaves are literals and untyped numbers.
  * It stays a tree until another operand determines its type. This type is then applied to the
- * leaves of the tree: `c ? 1 : 0.5` times an f32 is computed in f32. There are three kinds of
- * leaves that are known only at run time. A VAR of weak type is an untyped number from the
- * application. A CONVERT to a weak type is an i64 or f64 value that is treated like a literal. A
- * LOAD is from a constant array whose element type is not known. */
+ * tree's leaves: `c ? 1 : 0.5` times an f32 is computed in f32. There are three kinds of leaves
+ * that are known only at run time. A VAR of weak type is an untyped number from the application. A
+ * CONVERT to a weak type is an i64 or f64 value that is treated like a literal. A LOAD is from a
+ * constant array whose element type is not known. */
 #include <math.h>
 
 #include "typing/infer.h"
@@ -241,7 +241,7 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
     kt_fail_number(s->c, value->location, value->type, "expected a number, got %s%s", text,
                    kt_is_array(s->c, value->type) ? "; index it" : "");
   }
-  /* a weak integer in a tree of weak floats stays an integer until the type of the tree is known */
+  /* a weak integer in a tree of weak floats stays an integer until the tree type is known */
   if (ki_is_weak(type)) return value;
   return ki_is_weak(value->type) ? give_type(s, value, type)
                                  : new_convert(s, value, type, location);

@@ -2,8 +2,8 @@
  * in NumPy's record arrays.
  *
  * In NumPy, a.x is a view of the field in all elements. In kernel IR, strides are multiples of the
- * element size, and the size of a struct is not always a multiple of the field's size. The indices
- * are therefore applied to the array of structs, and the field is read from the selected element.
+ * element size, and a struct's size is not always a multiple of the field's size. The indices are
+ * therefore applied to the array of structs, and the field is read from the selected element.
  * `len(a.x)`, `a.x.shape` and loops over a.x use the array of structs in the same way. If a.x is
  * passed to a function, the function gets the array of structs, and its parameter is an alias of
  * the field. Everywhere else, for example in `a.x[1:]`, a.x is a view, or an error if the strides
@@ -46,7 +46,7 @@ static bool has_property(const kt_scope *s, const ki_expr *field)
   return false;
 }
 
-/* Returns the name of the first field of the chain. */
+/* Returns the name of the first field in the chain. */
 static const char *first_field(const kt_scope *s, const ki_expr *expr)
 {
   expr = unfold(s, expr);
@@ -55,7 +55,7 @@ static const char *first_field(const kt_scope *s, const ki_expr *expr)
 }
 
 /* Returns the number of indices that are moved from the field to the array of structs, which is the
- * rank of the array. Returns 0 if the base is not an array of structs with this field. */
+ * array rank. Returns 0 if the base is not an array of structs with this field. */
 static uint32_t count_moved(kt_scope *s, const ki_expr *field)
 {
   const ki_expr *base = base_of(s, field);
@@ -264,7 +264,7 @@ static kjit_type type_of_field_view(kt_scope *s, const ki_type_info *from, ki_co
   return is_view ? kt_intern_array(s, &view) : KJIT_ANY;
 }
 
-/* Appends the extents and the strides of the view. */
+/* Appends the extents and the view strides. */
 static void add_dimensions(kt_scope *s, kt_expr *view, const kt_expr *array, const kt_expr *member)
 {
   const ki_type_info *from = ki_type(s->c->types, array->type),

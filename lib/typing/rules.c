@@ -460,7 +460,7 @@ static void check_synchronization(kt_scope *s, const kt_operands *o)
   s->instance->has_warp |= is_warp;
 }
 
-/* Returns whether the rule is applied to each lane of a vector. Other rules accept a vector as a
+/* Returns whether the rule is applied to each lane in a vector. Other rules accept a vector as a
  * whole. */
 static bool takes_lanes(const ki_builtin *builtin)
 {

@@ -11,7 +11,7 @@ typedef struct kt_operands {
   const ki_builtin *builtin;
   kj_location location;
   /* KJ_TYPE_ARG: the type argument; for `f32[n, m]`, the element type. If the built-in does not
-   * evaluate its operand, the type of the operand. */
+   * evaluate its operand, the operand type. */
   kjit_type type_argument;
   kt_exprs extents;    /* extents of a type argument such as `f32[n, m]` */
   kt_place place;      /* KJ_PLACE: the lvalue */
@@ -53,8 +53,8 @@ kt_expr *kt_take_group_count(kt_scope *s, const kt_operands *o, int most);
 
 /* Converts an integer operand to the type. Reports an error for any other operand. */
 kt_expr *kt_take_integer(kt_scope *s, const kt_operands *o, kt_expr *value, kjit_type type);
-/* Return the address of an lvalue in shared memory as i64. kt_take_shared_address gets the lvalue
- * as a LOAD. `what` is the name of the operation in messages. */
+/* Return an lvalue's address in shared memory as i64. kt_take_shared_address gets the lvalue as a
+ * LOAD. `what` is the operation name in messages. */
 kt_expr *kt_make_shared_address(kt_scope *s, const char *what, const kt_place *place);
 kt_expr *kt_take_shared_address(kt_scope *s, const char *what, const kt_expr *load);
 /* Returns whether the array is a view of the shared memory of another block. */

@@ -96,8 +96,8 @@ static void check_results(kt_scope *s, const kt_operands *o)
               kt_type_text(s->c, o->type_argument));
 }
 
-/* Checks that the value of an operand can be written into the PTX text as a number, and returns the
- * bit that stands for the operand. */
+/* Checks that an operand's value can be written into the PTX text as a number, and returns the bit
+ * that stands for the operand. */
 static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
 {
   size_t results = count_results(s, o);

@@ -156,8 +156,8 @@ static void check_viewed(kt_scope *s, const kt_operands *o, const kt_expr *array
             given);
 }
 
-/* Checks that the view fits into its array. If the size of the array is unknown, the view must fit
- * into a block's shared memory or a thread's local memory. */
+/* Checks that the view fits into its array. If the array size is unknown, the view must fit into a
+ * block's shared memory or a thread's local memory. */
 static void check_room(kt_scope *s, kt_expr *view)
 {
   const ki_type_info *from = ki_type(s->c->types, view->x->type),
@@ -315,7 +315,7 @@ static ki_space space_of(kt_scope *s, const kt_expr *array)
   return ki_type(s->c->types, array->type)->space;
 }
 
-/* Returns the source of a copy: an element, given as a LOAD node, of the destination's type. */
+/* Returns a copy's source: an element, given as a LOAD node, of the destination's type. */
 static kt_expr *take_source(kt_scope *s, const kt_operands *o)
 {
   kt_expr *source = o->values.items[0];

@@ -94,7 +94,7 @@ static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most
   return kt_make_concrete(s, value);
 }
 
-/* Exchanges the items of a tuple one at a time. */
+/* Exchanges the items in a tuple one at a time. */
 static kt_expr *exchange_items(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = { 0 }, items = { 0 };

@@ -24,7 +24,7 @@ enum {
 #include "typing/nodes.def"
 };
 
-/* The input of an expression in addition to its operands (nodes.def). */
+/* An expression's input in addition to its operands (nodes.def). */
 typedef enum kt_source_of_value {
   KJ_FROM_OPERANDS,
   KJ_FROM_VARIABLE,
@@ -63,14 +63,14 @@ typedef struct kt_view_dimension {
    * .x, and its elements can have another type (kt_has_new_shape). */
   int source;
   int extent; /* KJ_VIEW_SAME: the extent of the source dimension */
-  int step;   /* factor for the stride of the source, which can be negative; KJ_VIEW_SAME means 1 */
+  int step;   /* factor for the source stride, which can be negative; KJ_VIEW_SAME means 1 */
 } kt_view_dimension;
 
-/* Value of .dimension in a MEMBER node that stands for all lanes of a vector in memory. */
+/* Value of .dimension in a MEMBER node that stands for all lanes in a vector in memory. */
 enum { KJ_ALL_LANES = INT32_MAX };
 
-/* Accesses in a loop whose checks are hoisted out of the loop: they cannot fail if the conditions
- * of the loop are true (kt_stmt.hoisted). */
+/* Accesses in a loop whose checks are hoisted out of the loop: they cannot fail if the loop's
+ * conditions are true (kt_stmt.hoisted). */
 typedef struct kt_loop_checks {
   kt_exprs exprs;
   kt_stmts stores;
@@ -185,7 +185,7 @@ typedef struct kt_effects {
    * memory. */
   bool acts;
   bool may_fail; /* the node contains a check that can fail and that the request enables */
-  /* the value depends on the thread's position, so it can differ between the threads of a block */
+  /* the value depends on the thread's position, so it can differ between the threads in a block */
   bool has_positions;
   /* the node itself refers to a local array; a reference in a called func does not count */
   bool has_locals;
@@ -250,9 +250,9 @@ struct kt_var {
   const kt_expr *below;
   /* set by pass/simt.c, for the CPU only: */
   /* the variable is used after a synchronization, so it is an array with an element for each thread
-   * of the block */
+   * in the block */
   bool is_slot;
-  /* all threads of a block have the same value, which is computed outside of thread loops */
+  /* all threads in a block have the same value, which is computed outside of thread loops */
   bool is_uniform;
   struct kp_simt_variable *simt; /* used by pass/simt.c only */
   void *lowered;                 /* used by lowering only */
@@ -310,7 +310,7 @@ struct kt_stmt {
   bool is_checked, is_left_out, is_watched; /* STORE: as in kt_expr */
   kt_proof proof;
   /* FOR, GRID_FOR, BLOCK_FOR: the checks that cannot fail if all conditions in .indices are true at
-   * the start of the loop. Set by pass/loop_versions.c, for GPUs and C functions. */
+   * the loop's start. Set by pass/loop_versions.c, for GPUs and C functions. */
   const kt_loop_checks *hoisted;
   bool is_guarded;
   /* set by pass/simt.c for a statement that deactivates threads: a number that identifies the
@@ -413,8 +413,8 @@ kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind,
 
 /* ---- operands and walks: only these functions know in which fields a node has operands ---- */
 
-/* The operands of an expression are .x, .y, .z, .indices and .args, in this order. An operand is
- * NULL if the kind does not use the field. */
+/* An expression's operands are .x, .y, .z, .indices and .args, in this order. An operand is NULL if
+ * the kind does not use the field. */
 static inline size_t kt_operand_count(const kt_expr *expr)
 {
   return 3 + expr->indices.count + expr->args.count;
@@ -433,7 +433,7 @@ kt_expr *kt_stmt_operand(const kt_stmt *stmt, size_t index);
 /* Calls visit for *expr and every expression in it. Operands precede the expressions that contain
  * them. visit can replace the expression. */
 void kt_walk_texpr(kt_expr **expr, void (*visit)(void *data, kt_expr **expr), void *data);
-/* Calls visit_expr for every expression and visit_stmt for every statement of the list and its
+/* Calls visit_expr for every expression and visit_stmt for every statement in the list and its
  * nested lists, in order. A statement precedes its expressions and bodies. Each function can be
  * NULL. */
 void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stmt),
@@ -465,7 +465,7 @@ typedef kt_var *(*kt_map_var)(void *data, kt_var *var);
 kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, void *data);
 /* Returns the number of nodes in an expression, which can be NULL, but at most the limit. */
 size_t kt_count_nodes(const kt_expr *expr, size_t limit);
-/* Returns the kinds of memory, as KJ_MEMORY bits, that can hold the elements of an array. */
+/* Returns the kinds of memory, as KJ_MEMORY bits, that can hold the elements in an array. */
 uint8_t kt_memory_of(const ki_types *types, kjit_type array);
 /* Add the effects of evaluating an expression, which can be NULL, or of executing a statement and
  * its bodies. */

@@ -18,7 +18,7 @@ kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location loca
 kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
 /* Returns whether the result of an operator stays weak, because one operand is an integer and the
  * other is a var to which only float literals have been assigned. If the result is combined with a
- * float later, the result gets the type of that float; otherwise it becomes f64. */
+ * float later, the result gets that float's type; otherwise it becomes f64. */
 bool kt_stays_open(const kt_scope *s, const kt_expr *x, const kt_expr *y);
 /* Converts a number to bool. */
 kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
@@ -36,7 +36,7 @@ kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y,
  * chain of functions that each put their argument into a tuple twice would create huge types. */
 kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_location location);
 kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location);
-/* Returns an item of a tuple. If the tuple is a TUPLE node, returns the item's expression
+/* Returns an item in a tuple. If the tuple is a TUPLE node, returns the item's expression
  * itself. */
 kt_expr *kt_make_item(kt_scope *s, kt_expr *tuple, uint32_t index, kj_location location);
 /* Returns whether an item of a TUPLE node can be used without evaluating the other items. */
@@ -69,7 +69,7 @@ bool kt_is_value_array(const kt_compilation *c, kjit_type type);
 /* Returns whether the type is a struct, an array in a struct, a vector, a complex number or a
  * pointer. */
 bool kt_is_composed(const kt_compilation *c, kjit_type type);
-/* Finds a component by name: a field of a struct, a lane .x .y .z .w of a vector, .real or
+/* Finds a component by name: a field in a struct, a lane .x .y .z .w of a vector, .real or
  * .imag. */
 bool kt_find_component(const kt_compilation *c, kjit_type type, const char *name,
                        ki_component *component);
@@ -119,7 +119,7 @@ kjit_type kt_promote_parts(kt_scope *s, kjit_type a, kjit_type b, kj_location lo
 /* Infers the construction of a vector or complex number: `f32x4(v.xy, 0, 1)`, `c64(re, im)`. */
 kt_expr *kt_construct_parts(kt_scope *s, const kt_exprs *values, kjit_type type,
                             kj_location location);
-/* Infers `v.xyz`, a selection of lanes by letters. Returns NULL if the letters are not lanes of the
+/* Infers `v.xyz`, a selection of lanes by letters. Returns NULL if the letters are not lanes in the
  * vector. */
 kt_expr *kt_infer_swizzle(kt_scope *s, const ki_expr *expr, kt_expr *vector);
 
@@ -140,7 +140,7 @@ kjit_type kt_join_dates(kt_scope *s, kjit_type a, kjit_type b);
 /* Converts a date to the unit of a date type, or an integer to a date that has this count. Returns
  * NULL for any other value. Reports an error if the units cannot be converted. */
 kt_expr *kt_convert_date(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
-/* Returns the count of a date, converted to the number type. */
+/* Returns a date's count, converted to the number type. */
 kt_expr *kt_count_date(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
 
 /* ---- operators_lanes.c ---- */
@@ -150,7 +150,7 @@ kt_expr *kt_make_binary_parts(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
                               kj_location location);
 kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 /* Implements kt_apply_rule for vectors and complex numbers. takes_lanes: the rule is applied to
- * each lane of a vector separately. Returns NULL if the rule itself accepts vectors and complex
+ * each lane in a vector separately. Returns NULL if the rule itself accepts vectors and complex
  * numbers. */
 kt_expr *kt_apply_rule_parts(kt_scope *s, const struct kt_operands *operands, bool takes_lanes);
 
@@ -193,7 +193,7 @@ kjit_type kt_join(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* Converts any number, including a weak expression, to a scalar type. */
 kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
 /* Converts a value in order to store it. All conversions are allowed, except those of floats to
- * integers. `what` describes the target of the store, for example "element of `x`". */
+ * integers. `what` describes the store's target, for example "element of `x`". */
 kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
                            kj_location location);
 /* Converts a weak value to i32, i64 or f64, because nothing else determines its type. In a tuple,
