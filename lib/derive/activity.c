@@ -1,6 +1,6 @@
 /* Activity analysis: finds the variables of the prepared body (prepare.c) that need a derivative.
  * The chosen parameters are those with respect to which the func is differentiated. A variable
- * needs a derivative if it depends on a chosen parameter, and if the result or an element of an
+ * needs a derivative if it depends on a chosen parameter, and if the result or an element in an
  * array parameter depends on the variable. */
 #include "derive/derive.h"
 

@@ -1,12 +1,12 @@
-/* Makes the adjoint of a kernel. Let y be a number that depends on the kernel's outputs. The inputs
- * of the adjoint are the derivatives of y with respect to the elements that the kernel stores. The
- * adjoint computes the derivatives of y with respect to the elements and scalars that the kernel
- * loads, and adds them to the arrays of derivatives.
+/* Makes the adjoint of a kernel. Let y be a number that depends on the kernel's outputs. The
+ * adjoint's inputs are the derivatives of y with respect to the elements that the kernel stores.
+ * The adjoint computes the derivatives of y with respect to the elements and scalars that the
+ * kernel loads, and adds them to the arrays of derivatives.
  *
- * The adjoint runs the grid loops of the kernel in reverse order. Each loop has one or more parts
+ * The adjoint runs the grid loops in the kernel in reverse order. Each loop has one or more parts
  * (adjoint.h). The first part runs the loop again: each iteration executes the body forward and
  * then propagates derivatives backward through it. If the derivatives with respect to an array are
- * gathered, a separate loop over the elements of the array computes them (adjoint_gather.c).
+ * gathered, a separate loop over the elements in the array computes them (adjoint_gather.c).
  * slice.c removes the statements that a part does not need.
  *
  * A kernel without a grid loop has one part, its whole body (adjoint_threads.c).

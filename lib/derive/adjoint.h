@@ -46,7 +46,7 @@ typedef struct kd_index {
   int64_t least, most;
   bool is_exact; /* the offset has the same value in all iterations */
   bool is_round; /* the index is this sum modulo the extent of the grid loop */
-  /* The extent of the array, if a negative index counts from the end; otherwise NULL. */
+  /* The array extent, if a negative index counts from the end; otherwise NULL. */
   const kt_expr *period;
 } kd_index;
 
@@ -64,7 +64,7 @@ typedef struct kd_site {
   kd_index indices[KJ_MAX_RANK];
 } kd_site;
 
-/* How an adjoint kernel computes the derivatives with respect to the elements of an array. D is the
+/* How an adjoint kernel computes the derivatives with respect to the elements in an array. D is the
  * array of these derivatives. Most values apply either to the loads from the array or to the stores
  * to it. */
 typedef enum kd_way {
@@ -100,7 +100,7 @@ typedef struct kd_gather_offset {
 typedef struct kd_array_plan {
   const kt_var *array;
   kd_way loads;   /* how D is computed for the loads in all loops */
-  kd_way *stores; /* how D is computed for the stores of each loop; indexed by loop */
+  kd_way *stores; /* how D is computed for each loop's stores; indexed by loop */
   uint32_t first; /* number of the first grid loop that loads from the array */
   /* ADDED, GATHERED: for each variable of the grid loop, the array dimension that it indexes */
   uint32_t dimension[KD_MOST_GRID];
@@ -158,7 +158,7 @@ struct kd_part {
    * the whole body and has no variables. */
   bool is_by_threads;
   bool has_shared; /* only if is_by_threads: elements of shared arrays have derivatives */
-  /* only if is_by_threads; indexed by variable: the value may differ between threads of a block */
+  /* only if is_by_threads; indexed by variable: the value may differ between threads in a block */
   bool *differs;
   /* the loops whose bodies are emitted a second time, the outermost first */
   KJ_LIST(const kt_stmt *) reruns;
@@ -230,7 +230,7 @@ void kd_own_statements(kd_part *part, size_t first);
  * plan. */
 typedef KJ_LIST(const kd_site *) kd_sites;
 bool kd_plan_gather(const kd_part *part, kd_array_plan *plan, const kd_sites *loads);
-/* Emits a loop over the elements of an array. Each iteration sums the contributions to its
+/* Emits a loop over the elements in an array. Each iteration sums the contributions to its
  * element. */
 void kd_emit_gather(kd_part *first, const kd_array_plan *plan);
 /* Emits code that adds t, the derivative with respect to a loaded value, to the sum of the element
@@ -256,7 +256,7 @@ void kd_add_copies(kd_part *part, kt_var *lanes);
 /* Checks a kernel without a grid loop and plans its arrays. Its body has been prepared, and
  * activity.c has found the variables with derivatives. */
 void kd_start_threads(kd_part *part);
-/* Returns whether the value can differ between the threads of a block. */
+/* Returns whether the value can differ between the threads in a block. */
 bool kd_differs(const kd_part *part, const kt_expr *e);
 /* Returns whether all stores write to the same element and only one thread executes them. */
 bool kd_is_one_thread_element(kd_part *part, const kd_sites *stores);
@@ -281,7 +281,7 @@ void kd_check_stale(kd_part *part);
 
 void kd_add_atomically(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *t,
                        const char *name, kj_location location);
-/* GPU: emits a sum over all lanes of the warp. The first lane receives the result. */
+/* GPU: emits a sum over all lanes in the warp. The first lane receives the result. */
 void kd_sum_lanes(kd_derivation *d, kt_var *sum, kt_var *lanes);
 /* GPU: returns whether the thread is the first one of its warp. */
 kt_expr *kd_is_first_lane(kd_derivation *d);
@@ -289,7 +289,7 @@ kt_expr *kd_is_first_lane(kd_derivation *d);
 /* Adds t to the derivative with respect to the element that the node loads. */
 void kd_adjoint_load(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* Returns the derivative with respect to the element that a store writes. place holds the array and
- * the indices of this element, stored in variables. */
+ * this element's indices, stored in variables. */
 kt_expr *kd_adjoint_store(kd_derivation *d, const kd_node *place);
 /* Emits the variables that each iteration needs for the arrays that it stores to. */
 void kd_begin_iteration(kd_part *part);

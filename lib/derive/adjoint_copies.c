@@ -1,7 +1,7 @@
 /* Adjoint kernels: thread-local sums. An inner loop can load the same few elements in every
- * iteration of the grid loop, for example the weights of a filter. Atomic additions to these
- * elements would then be slow. Each thread therefore sums their derivatives in a local array, the
- * copy, and adds the copy to memory once. */
+ * iteration of the grid loop, for example a filter's weights. Atomic additions to these elements
+ * would then be slow. Each thread therefore sums their derivatives in a local array, the copy, and
+ * adds the copy to memory once. */
 #include "derive/adjoint.h"
 
 /* ---- plans ---- */

@@ -26,7 +26,7 @@ static const char *describe_way(kd_part *part, const kd_array_plan *plan)
 /* ---- facts ---- */
 
 /* Returns the location of the first access to the array in a grid loop. If no grid loop accesses
- * the array, returns the location of its declaration. */
+ * the array, returns its declaration's location. */
 static kj_location first_access(const kd_plan *plan, const kt_var *array)
 {
   for (size_t k = 0; k < plan->firsts.count; k++) {

@@ -1,4 +1,4 @@
-/* Adjoint kernels: gathered arrays. A loop runs over the elements of an array that the kernel loads
+/* Adjoint kernels: gathered arrays. A loop runs over the elements in an array that the kernel loads
  * from. For each element, a thread runs all iterations that can have loaded it and sums their
  * contributions. The adjoint has a part for each of these iterations, which differ in their offset
  * from the element's index. */
@@ -40,8 +40,8 @@ static bool add_offset(const kd_part *part, kd_array_plan *plan, const kd_gather
   return plan->offsets.count <= KD_MOST_GATHERED;
 }
 
-/* Adds each combination of offsets that the indices of a site can have, for the variables with
- * number v and higher. Returns false if there are too many. */
+/* Adds each combination of offsets that a site's indices can have, for the variables with number v
+ * and higher. Returns false if there are too many. */
 static bool add_offsets(const kd_part *part, kd_array_plan *plan, const kd_site *site, size_t v,
                         kd_gather_offset offset)
 {
@@ -326,8 +326,7 @@ static kt_expr *make_seen_before(kd_part *part, const kd_site *site)
 /* ---- sums ---- */
 
 /* If the index at the site is exact, the site's offset alone tells whether the iteration loads the
- * gathered element. Otherwise the emitted code compares the index with the position of the
- * element. */
+ * gathered element. Otherwise the emitted code compares the index with the element's position. */
 void kd_add_gathered(kd_part *part, const kd_node *node, const kd_site *site, kt_expr *t)
 {
   kd_derivation *d = &part->d;

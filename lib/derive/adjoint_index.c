@@ -226,8 +226,8 @@ static bool is_wide_integer(const kd_part *part, kjit_type type)
   return kt_is_integer(part->d.c, type) && ki_type(part->d.c->types, type)->size_bytes >= 4;
 }
 
-/* Handles indices that may be negative as in Python: the extent of the array is added to an index
- * below 0. */
+/* Handles indices that may be negative as in Python: the array extent is added to an index below
+ * 0. */
 static kd_index wrapped_index(kd_part *part, const kt_expr *e)
 {
   kd_index index = kd_index_of(part, e->z);

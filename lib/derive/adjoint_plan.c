@@ -323,8 +323,8 @@ static bool is_gathered(kd_array_plan *made, const all_sites *all)
   return true;
 }
 
-/* Plans the loads of an array. If several loops load from it, plain additions are not possible,
- * because iterations of different loops can run at the same time. */
+/* Plans an array's loads. If several loops load from it, plain additions are not possible, because
+ * iterations of different loops can run at the same time. */
 static void plan_loads(kd_array_plan *made, const all_sites *all)
 {
   const loop_sites *first = NULL;

@@ -1,5 +1,5 @@
 /* Adjoint kernels without a grid loop (adjoint_threads.c): shared arrays, and loops over a
- * block_range. The derivatives with respect to the elements of a shared array are stored in another
+ * block_range. The derivatives with respect to the elements in a shared array are stored in another
  * shared array. In the reverse pass, a load becomes an atomic addition to the derivative of its
  * element. A store reads the derivative of its element and sets it to 0. */
 #include "derive/adjoint.h"
@@ -109,7 +109,7 @@ void kd_check_shared(kd_part *part)
   }
 }
 
-/* Emits loops that set the elements to 0. The threads of the block divide the iterations among
+/* Emits loops that set the elements to 0. The threads in the block divide the iterations among
  * themselves. */
 void kd_clear_shared(kd_derivation *d, kt_var *other)
 {

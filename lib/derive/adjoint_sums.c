@@ -103,7 +103,7 @@ static kt_expr *to_i32(kd_derivation *d, kt_expr *x)
   return kt_convert(d->s, x, KJIT_I32, d->location);
 }
 
-/* Emits a variable with the number of threads in the warp. The last warp of a block can have fewer
+/* Emits a variable with the number of threads in the warp. The last warp in a block can have fewer
  * than 32. */
 static kt_var *count_lanes(kd_derivation *d)
 {

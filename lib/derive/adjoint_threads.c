@@ -11,7 +11,7 @@
  * shared arrays and loops over a block_range. */
 #include "derive/adjoint.h"
 
-/* ---- values that differ between the threads of a block ---- */
+/* ---- values that differ between the threads in a block ---- */
 
 static bool differs_here(void *data, const kt_expr *e)
 {
@@ -191,7 +191,7 @@ static walk condition_of(kd_part *part, const kt_stmt *store)
   return w;
 }
 
-/* Rejects a store by which all threads of a block write to the same element: in the adjoint, each
+/* Rejects a store by which all threads in a block write to the same element: in the adjoint, each
  * of these threads would read the derivative of the element. */
 static void check_store(kd_part *part, const kt_stmt *store)
 {

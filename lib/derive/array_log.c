@@ -1,18 +1,18 @@
 /* Reverse derivatives: logs of arrays that a loop both reads and changes.
  *
  * The reverse pass runs the body of a loop again before it propagates derivatives backward through
- * the body. The body must then read the elements that the arrays had at the start of this
- * iteration. A store to such an array therefore first saves the overwritten element and its indices
- * in the log of the array. In the reverse pass, an iteration first undoes all stores that were
- * executed since it started, from the last to the first.
+ * the body. The body must then read the elements that the arrays had at this iteration's start. A
+ * store to such an array therefore first saves the overwritten element and its indices in the log
+ * of the array. In the reverse pass, an iteration first undoes all stores that were executed since
+ * it started, from the last to the first.
  *
  * An array has two logs: one for the first run of the func, and one for bodies that run again.
  * Bodies that run again never overwrite entries of the first log. Undoing a store exchanges the
  * saved element with the array's element. The stores can therefore be repeated at the end of the
  * reverse pass, which restores the contents that the func has stored to the caller's arrays.
  *
- * Guarantee: after the reverse statements of a loop, every logged array has the contents that it
- * had at the start of the loop. */
+ * Guarantee: after the reverse statements in a loop, every logged array has the contents that it
+ * had at the loop's start. */
 #include "derive/array_log.h"
 
 static kt_expr *integer(kd_derivation *d, int64_t value)

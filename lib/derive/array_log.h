@@ -11,8 +11,8 @@ typedef struct kd_kept_values {
   kt_var *array;
 } kd_kept_values;
 
-/* The variables that hold the entries of a log. An entry describes one store: the indices of the
- * store, and the element that the store overwrote. */
+/* The variables that hold the entries of a log. An entry describes one store: the store indices,
+ * and the element that the store overwrote. */
 typedef struct kd_log_memory {
   /* depth: the current number of entries. places: the indices that each store wrote to; NULL if the
    * entries need no indices */
@@ -39,7 +39,7 @@ typedef struct kd_entries {
   bool is_sure;  /* the structure of the loops guarantees the maximum */
 } kd_entries;
 
-/* Returns the position of a store in a log, or -1 if the log is NULL or does not contain the store.
+/* Returns a store's position in a log, or -1 if the log is NULL or does not contain the store.
  * */
 int kd_find_store(const kd_log *log, const kt_stmt *stmt);
 kd_entries kd_count_entries(kd_derivation *d, const kd_log *log, const kt_stmts *stmts);

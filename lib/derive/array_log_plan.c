@@ -107,8 +107,8 @@ static void plan_store(plan *p, const kt_stmt *stmt)
   }
 }
 
-/* Plans the stores of a block. A loop that is not inside another loop marks the arrays that it
- * reads. All stores to these arrays in the loop or after it are saved. */
+/* Plans a block's stores. A loop that is not inside another loop marks the arrays that it reads.
+ * All stores to these arrays in the loop or after it are saved. */
 static void plan_block(plan *p, const kt_stmts *stmts, bool is_in_loop)
 {
   for (size_t i = 0; i < stmts->count; i++) {

@@ -30,7 +30,7 @@ kjit_type kd_wide_type(kd_derivation *d, kjit_type type)
   return is_vector ? kt_with_part(d->s, type, KJIT_F32) : KJIT_F32;
 }
 
-/* Returns the number of items of a tuple or struct, or the number of lanes of a vector. */
+/* Returns the number of items in a tuple or struct, or the number of lanes in a vector. */
 static uint32_t item_count(const kt_compilation *c, kjit_type type)
 {
   const ki_type_info *info = ki_type(c->types, type);

@@ -44,7 +44,7 @@ static kt_var *copy_param(kd_derivation *d, const kt_var *param, const char *nam
   return made;
 }
 
-/* Adds the parameters of the func, followed by the derivatives of the chosen parameters. */
+/* Adds the func's parameters, followed by the derivatives of the chosen parameters. */
 static void add_params(kd_derivation *d, const kt_exprs *values)
 {
   const kt_instance *primal = d->primal->instance;

@@ -56,8 +56,7 @@ typedef struct kd_derivation {
  * memory outside of the thread, and the derivation does not emit these changes again. */
 static inline bool kd_has_run(const kd_derivation *d) { return d->is_recomputed || d->adjoint; }
 
-/* Returns the name of the attribute by which a func can specify a custom rule for this
- * derivative. */
+/* Returns the attribute name by which a func can specify a custom rule for this derivative. */
 static inline const char *kd_rule_word(const kd_derivation *d)
 {
   return d->kind == KJ_BUILTIN_JVP ? "jvp" : "vjp";
@@ -86,7 +85,7 @@ kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
 /* ---- derive.c ---- */
 
 /* Returns the derivative of an instance with respect to some of its parameters. values: the
- * derivatives of these parameters, from the arguments of the call. */
+ * derivatives of these parameters, from the call's arguments. */
 kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
                             const kt_exprs *values, kj_location location);
 
@@ -152,7 +151,7 @@ kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
  * variable to the indices. Statements that are emitted afterwards belong to the loop until the
  * caller restores d->s->out. */
 void kd_begin_loop(kd_derivation *d, int64_t extent, kt_exprs *indices);
-/* Emits loops over all elements of an array with static extents. Their body comes from make(d,
+/* Emits loops over all elements in an array with static extents. Their body comes from make(d,
  * indices, data). */
 void kd_for_elements(kd_derivation *d, kjit_type array,
                      void (*make)(kd_derivation *d, const kt_exprs *indices, void *data),
@@ -164,7 +163,7 @@ kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
 
 /* Records a fact about the derivative. about: see kt_derivative_fact. The arena owns the text. */
 void kd_note_fact(kd_derivation *d, kj_location location, const kt_var *about, const char *text);
-/* Records the fact that a tape holds the values of a variable in each iteration of the loop.
+/* Records the fact that a tape holds a variable's values in each iteration of the loop.
  * is_unrolled: the loop is unrolled in both directions, so the tape needs no memory. */
 void kd_note_tape(kd_derivation *d, const kt_stmt *loop, const kt_var *of, const kt_var *tape,
                   bool is_unrolled);
@@ -246,8 +245,8 @@ bool kd_has_rule(const ki_function *function);
  * is none. A reverse derivative uses the rule for `vjp` or, if there is none, the rule for
  * `jvp`. */
 const ki_function *kd_own_rule(kd_derivation *d, const ki_function *function, kj_location location);
-/* Calls the rule of an instance. values and derivatives have an item for each run-time parameter;
- * the derivative of a parameter without floats is NULL. */
+/* Calls an instance's rule. values and derivatives have an item for each run-time parameter; the
+ * derivative of a parameter without floats is NULL. */
 kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
                       const kt_exprs *values, const kt_exprs *derivatives, kj_location location);
 /* Rejects a rule unless it returns a value and its derivative, both of this type. */
@@ -321,14 +320,14 @@ bool kd_is_positive_counter(const kd_derivation *d, const kt_expr *e);
 
 /* ---- arrays that loops read and change: array_log*.c ---- */
 
-/* The entries that the iterations of one loop add to one log. The depth of a log is its current
- * number of entries. */
+/* The entries that the iterations of one loop add to one log. A log's depth is its current number
+ * of entries. */
 typedef struct kd_mark {
   kd_log *log;
   uint64_t most;    /* maximum number of entries that an iteration adds */
   bool is_exact;    /* each iteration adds exactly this number */
   bool is_straight; /* all stores are directly in the loop's body */
-  /* the depth at the start of each iteration; NULL if the depth can be computed */
+  /* the depth at each iteration's start; NULL if the depth can be computed */
   kt_var *tape;
   kt_var *start; /* the depth at the start of the iteration that is being undone */
   kt_var *end;   /* the depth at the end of the loop; NULL if no stores follow the loop */
@@ -347,8 +346,8 @@ void kd_log_store(kd_derivation *d, const kt_stmt *stmt, const kt_expr *array,
 /* Like kd_log_store, for a store of the prepared body whose array, indices and value are not copied
  * yet. */
 void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt);
-/* Forward pass: call the first function before the loop, the second at the start of an iteration,
- * and the third after the loop. */
+/* Forward pass: call the first function before the loop, the second at an iteration's start, and
+ * the third after the loop. */
 void kd_begin_marks(kd_derivation *d, const kt_stmt *loop, uint32_t trips, kd_marks *marks);
 void kd_mark_iteration(kd_derivation *d, const kd_marks *marks, kt_expr *at);
 void kd_mark_end(kd_derivation *d, const kd_marks *marks);
@@ -358,9 +357,8 @@ void kd_mark_end(kd_derivation *d, const kd_marks *marks);
 void kd_undo_later(kd_derivation *d, const kd_marks *marks);
 void kd_undo_iteration(kd_derivation *d, kd_marks *marks, const kt_stmt *loop, kt_expr *at);
 void kd_undo_again(kd_derivation *d, const kd_marks *marks, const kt_stmt *loop, bool is_inner);
-/* kd_end_logs records the depths of the logs at the end of the func's first run. kd_redo_stores,
- * which is called last, repeats the stores to the caller's arrays that the reverse pass has
- * undone. */
+/* kd_end_logs records the logs' depths at the end of the func's first run. kd_redo_stores, which is
+ * called last, repeats the stores to the caller's arrays that the reverse pass has undone. */
 void kd_end_logs(kd_derivation *d);
 void kd_redo_stores(kd_derivation *d);
 

@@ -82,8 +82,8 @@ static bool is_handed_over(const kt_bound *bound)
   return bound->kind == KJ_BOUND_VALUE || bound->kind == KJ_BOUND_WEAK;
 }
 
-/* Begins the argument list of a rule's call with the arguments of the func. values has an item for
- * each run-time parameter. */
+/* Begins the argument list of a rule's call with the func's arguments. values has an item for each
+ * run-time parameter. */
 static rule_call begin_call(kd_derivation *d, const kt_inferred *of, const kt_exprs *values)
 {
   const ki_decls *params = &of->instance->function->params;

@@ -119,7 +119,7 @@ static kt_expr *choose(const terms *k, kt_expr *condition, kt_expr *x, kt_expr *
   return kt_make_cond(k->d->s, condition, x, y, k->location);
 }
 
-/* Returns the condition under which the base of a power has a logarithm. */
+/* Returns the condition under which a power's base has a logarithm. */
 static kt_expr *has_log(const terms *k, kt_expr *x)
 {
   bool is_complex = kt_is_complex(k->d->c, x->type);

@@ -1,10 +1,10 @@
-/* Prepares the body of a func for differentiation: copies the body into the new instance, inlines
- * the called funcs, and removes jumps.
+/* Prepares a func's body for differentiation: copies the body into the new instance, inlines the
+ * called funcs, and removes jumps.
  *
  * Guarantees about the prepared body: Every array value is a parameter, a thread-local array, or a
- * view or member of such an array. The indices of a view are evaluated where the view is created.
- * There is no RETURN or CONTINUE, and a BREAK occurs only in an IF at the end of a loop. The only
- * calls are calls of extern funcs, of funcs with custom rules, and of recursive funcs. */
+ * view or member of such an array. A view's indices are evaluated where the view is created. There
+ * is no RETURN or CONTINUE, and a BREAK occurs only in an IF at the end of a loop. The only calls
+ * are calls of extern funcs, of funcs with custom rules, and of recursive funcs. */
 #include "derive/derive.h"
 
 #include <string.h>
@@ -168,7 +168,7 @@ static frame new_frame(preparer *p, const kt_instance *instance)
   return made;
 }
 
-/* Copies the body of p->frame. The parameters of the frame must be bound. */
+/* Copies the body of p->frame. The frame's parameters must be bound. */
 static void copy_body(preparer *p)
 {
   const kt_instance *instance = p->frame->instance;

@@ -18,7 +18,7 @@ static bool is_varying_array(void *data, const kt_expr *e)
   return e->kind == KJ_T_VAR && kt_is_array(d->c, e->type) && varies_var(d, e->var);
 }
 
-/* Returns whether elements of the array depend on a chosen parameter. The expression can select one
+/* Returns whether elements in the array depend on a chosen parameter. The expression can select one
  * of several arrays; one that depends is enough. */
 static bool array_varies(kd_derivation *d, const kt_expr *array)
 {

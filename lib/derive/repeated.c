@@ -6,7 +6,7 @@
 
 enum { MOST_NODES = 256 };
 
-/* The subexpressions of a statement. A parent precedes its children. */
+/* A statement's subexpressions. A parent precedes its children. */
 typedef struct repeats {
   kd_derivation *d;
   kt_expr **places[MOST_NODES];

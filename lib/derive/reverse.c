@@ -1,4 +1,4 @@
-/* Reverse derivatives of statements. The statements of the body run forward, and each value that a
+/* Reverse derivatives of statements. The statements in the body run forward, and each value that a
  * derivative needs is stored in a separate variable. Then the derivative with respect to the result
  * is propagated backward through the statements. */
 #include "derive/adjoint.h"

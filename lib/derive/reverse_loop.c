@@ -24,7 +24,7 @@ typedef struct loop {
    * assigns it */
   bool *reads, *assigns;
   KJ_LIST(tape) tapes; /* variables that the loop changes */
-  /* variables that the loop only reads, with their values at the start of the loop */
+  /* variables that the loop only reads, with their values at the loop's start */
   KJ_LIST(tape) entry;
   kd_marks marks; /* logged arrays */
 } loop;

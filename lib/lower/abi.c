@@ -4,9 +4,9 @@
  * each extent and, if its type does not determine the layout, an i64 for each stride in elements. A
  * function that kjit_call_function calls has hidden parameters, which precede all others. If the
  * function may fail, the first hidden parameter is the address of a kj_failure_record. If the
- * result is an aggregate, the next hidden parameter is the address of the result. Such a function
- * takes aggregate arguments by address, and small floats as their bits. In other GPU functions,
- * small floats and complex numbers are passed and returned as in CUDA C++. */
+ * result is an aggregate, the next hidden parameter is the result address. Such a function takes
+ * aggregate arguments by address, and small floats as their bits. In other GPU functions, small
+ * floats and complex numbers are passed and returned as in CUDA C++. */
 #include <string.h>
 
 #include "lower/instruction.h"

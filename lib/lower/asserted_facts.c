@@ -9,7 +9,7 @@
 #include "native/support_routines.h"
 
 /* Returns whether the code asserts facts. Code for other processes does not assert facts, because
- * those processes may not contain the functions of kjit that report a failure. */
+ * those processes may not contain kjit's functions that report a failure. */
 bool kl_asserts_facts(const kl_lowering *l)
 {
   const kj_compile_request *request = l->c->request;

@@ -23,7 +23,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
   return function;
 }
 
-/* Returns the size in bytes of the memory of a block. */
+/* Returns the size in bytes of a block's memory. */
 static LLVMValueRef size_of_memory(kl_lowering *l)
 {
   return kl_add(l, kl_const64(l, (int64_t)kl_cpu(l)->scratch_bytes),
@@ -116,7 +116,7 @@ static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_val
 }
 
 /* Monitors the access to each component of an element separately, because the access does not
- * include the padding between the fields of a struct. */
+ * include the padding between the fields in a struct. */
 static void watch_parts(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, kjit_type type, uint32_t offset, uint32_t how)
 {
@@ -170,8 +170,8 @@ static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
   return kl_inbounds_gep(l, l->i8, record, &at, 1);
 }
 
-/* Adds the position of the thread. The code reads the position only when a check fails, because
- * failures are rare. */
+/* Adds the thread's position. The code reads the position only when a check fails, because failures
+ * are rare. */
 static void add_position(kl_lowering *l, LLVMValueRef *args)
 {
   const kl_lower_target *target = l->target;
@@ -258,7 +258,7 @@ static LLVMValueRef get_writer(kl_lowering *l)
 static void describe_site(kl_lowering *l, const kl_failure *failure)
 {
   kj_failure_site site;
-  /* initializes the padding as well, because the disk cache stores all bytes of the struct */
+  /* initializes the padding as well, because the disk cache stores all bytes in the struct */
   memset(&site, 0, sizeof site);
   site.kind = failure->kind;
   site.location = failure->location;

@@ -1,8 +1,8 @@
 /* Generates debug information: source lines and, on request, variables.
  *
- * Lines: every instruction has the location of its statement. A function that is inlined by kjit
- * has its own scope with the location of the call. On a GPU the lines become .loc directives, on
- * the CPU a line table.
+ * Lines: every instruction has its statement's location. A function that is inlined by kjit has its
+ * own scope with the call's location. On a GPU the lines become .loc directives, on the CPU a line
+ * table.
  *
  * Variables (KJIT_DEBUG_FULL): the stack frame has memory for each variable, which only the
  * debugger reads; every assignment also writes the value to this memory. For a variable in a slot,

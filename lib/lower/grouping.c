@@ -91,8 +91,7 @@ static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, cons
   if (load) KJ_PUSH(s->l->c->arena, &s->loads, load);
 }
 
-/* Returns whether a math function has no branches. Branches would separate the loads of the
- * copies. */
+/* Returns whether a math function has no branches. Branches would separate the copies' loads. */
 static bool is_straight_math(ki_builtin_id id)
 {
   return ki_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
@@ -113,7 +112,7 @@ static bool calls_library(const ki_builtin *builtin)
 }
 
 /* Returns whether an atomic is relaxed and becomes a single instruction. Compare-and-swap loops and
- * fences would separate the loads of the copies. */
+ * fences would separate the copies' loads. */
 static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
 {
   if (kl_lower_table[expr->builtin->id] != kl_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||

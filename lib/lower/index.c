@@ -157,11 +157,11 @@ LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dim
 
 /* ---- addresses ---- */
 
-/* Returns index * stride in the type of the index. */
+/* Returns index * stride in the index type. */
 static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValueRef index,
                            uint32_t dimension)
 {
-  /* the stride of a view is missing if no access needs it */
+  /* a view's stride is missing if no access needs it */
   if (LLVMIsAConstantInt(index) && LLVMIsNull(index)) return index;
   LLVMValueRef stride = array->strides[dimension];
   KJ_ASSERT(stride); /* parameter.c has found that the kernel needs this stride */
@@ -178,11 +178,11 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
   return kl_inbounds_gep(l, type, pointer, &offset, 1);
 }
 
-/* Returns the address of an element. 32-bit offsets are added to each other first, and their sum to
- * the address, which takes half as many instructions. Each partial sum is the offset of an element
- * [i, .., 0, ..], so it does not wrap. 64-bit offsets are added to the address one dimension at a
- * time, starting with the outermost. LLVM can then hoist the additions that are invariant in an
- * inner loop. */
+/* Returns an element's address. 32-bit offsets are added to each other first, and their sum to the
+ * address, which takes half as many instructions. Each partial sum is the offset of an element [i,
+ * .., 0, ..], so it does not wrap. 64-bit offsets are added to the address one dimension at a time,
+ * starting with the outermost. LLVM can then hoist the additions that are invariant in an inner
+ * loop. */
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {
@@ -225,8 +225,8 @@ static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_sm
   return kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
 }
 
-/* Returns the address of the element in the current copy of a vectorized body. The form of the
- * computation lets LLVM recognize that adjacent copies have adjacent addresses. */
+/* Returns the element address in the current copy of a vectorized body. The form of the computation
+ * lets LLVM recognize that adjacent copies have adjacent addresses. */
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {
   KJ_ASSERT(l->vector_variable && l->vector_step < l->vector_count);
@@ -361,7 +361,7 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
                        LLVMValueRef first, LLVMValueRef extent)
 {
   if (kept->extent == KJ_VIEW_SAME) return;
-  KJ_ASSERT(!view->is_left_out); /* pass/prove.c never omits the check of a slice */
+  KJ_ASSERT(!view->is_left_out); /* pass/prove.c never omits a slice's check */
   kl_checked_slice slice = { .location = view->location,
                              .first = first ? first : kl_const64(l, 0),
                              .extent = extent };
@@ -390,8 +390,8 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
   return exact_pointer(l, array, &view->args, values);
 }
 
-/* Returns the size of an array in bytes, modulo 2^64. Sets *overflows to whether the actual size is
- * 2^64 or more. */
+/* Returns an array's size in bytes, modulo 2^64. Sets *overflows to whether the actual size is 2^64
+ * or more. */
 static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
                                 LLVMValueRef *overflows)
 {

@@ -7,8 +7,8 @@
 
 /* ---- loops in two versions (pass/loop_versions.c) ----
  *
- * The first version omits the checks that are hoisted to the start of the loop; the second version
- * has them.
+ * The first version omits the checks that are hoisted to the loop's start; the second version has
+ * them.
  *
  * Both versions are lowered from the same tree. While the unchecked version is lowered, the marks
  * of its hoisted checks (is_checked) are removed. Functions that are not inlined are lowered after
@@ -250,9 +250,9 @@ static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl
 }
 
 /* If the loop does not poll in each iteration, divides it into chunks and sets *b to the bounds of
- * a chunk. No chunks are needed if the span of a chunk does not fit into the counter's type,
- * because the loop then has fewer iterations than a chunk. Returns the block to which the loop
- * branches when it reaches its stop. */
+ * a chunk. No chunks are needed if a chunk's span does not fit into the counter's type, because the
+ * loop then has fewer iterations than a chunk. Returns the block to which the loop branches when it
+ * reaches its stop. */
 static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
                                       LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
 {

@@ -51,7 +51,7 @@ size_t kl_dynamic_number(kl_lowering *l, const kt_var *var);
 /* Returns the variable's offset in bytes from the start of dynamic shared memory, an i64. */
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var);
 /* Returns the array at a pointer with its extents and strides. Does not set the extent if the
- * launch determines the size of the array. */
+ * launch determines the array size. */
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer);
 /* Returns the number of elements, an i64, of the array whose size the launch determines. */
 LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes);
@@ -134,13 +134,13 @@ void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, L
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);
-/* A loop over chunks of the range [first, stop). Call kl_begin_chunks. Then build a loop that runs
+/* A loop over chunks in the range [first, stop). Call kl_begin_chunks. Then build a loop that runs
  * from .first to .stop and branches to .end after its last iteration. Finally call kl_end_chunks in
  * the block .end, with the .first of the next chunk. `leave` is the block after all chunks. span is
- * the size of a chunk in units of the counter. The caller must set is_signed and other_type before
- * the first call. other_type is the type of .other, another value that is passed from chunk to
- * chunk; NULL means that there is no such value. kl_end_chunks returns the block from which the
- * next chunk begins. */
+ * a chunk's size in units of the counter. The caller must set is_signed and other_type before the
+ * first call. other_type is the type of .other, another value that is passed from chunk to chunk;
+ * NULL means that there is no such value. kl_end_chunks returns the block from which the next chunk
+ * begins. */
 typedef struct kl_chunks {
   bool is_signed;
   LLVMTypeRef other_type;
@@ -159,7 +159,7 @@ bool kl_asserts_facts(const kl_lowering *l);
 /* Asserts a fact. holds is an i1. value is an i64 that the error message shows if the fact is not
  * true. fact is a clause such as "a value is in 0..9". */
 void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact);
-/* Attaches the location of the statement to the access as metadata, for assertions that are added
+/* Attaches the statement's location to the access as metadata, for assertions that are added
  * later. */
 #define KJ_PLACE_METADATA "kjit.place"
 void kl_note_place(kl_lowering *l, LLVMValueRef access);
@@ -217,8 +217,8 @@ void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t objec
  * because iterations depend on each other through atomics. If all accesses of a loop had this id,
  * the vectorizer would replace atomic accesses by plain ones. */
 void kl_annotate_atomic(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
-/* Get and set the value of a variable. The variable is a scalar or tuple, in a register, in memory
- * or in a slot. */
+/* Get and set a variable's value. The variable is a scalar or tuple, in a register, in memory or in
+ * a slot. */
 LLVMValueRef kl_get_variable(kl_lowering *l, const kt_var *var);
 void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value);
 /* for a narrow variable: the i32 itself */
@@ -248,7 +248,7 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop);
 
 /* A counted loop, whose body the caller builds: for (i = first; i < stop; i += step). step must be
  * positive, and i + step must not overflow as an unsigned number. kl_begin_loop moves the builder
- * into the body; kl_end_loop moves it after the loop. `id` holds the properties of the loop. */
+ * into the body; kl_end_loop moves it after the loop. `id` holds the loop's properties. */
 typedef struct kl_counted_loop {
   kl_loop loop; /* continue branches to next, and break to leave */
   LLVMBasicBlockRef header;
@@ -266,7 +266,7 @@ void kl_end_loop(kl_lowering *l, kl_counted_loop *loop);
 
 /* ---- grouping.c ---- */
 
-/* How a thread processes adjacent elements of a range at once. */
+/* How a thread processes adjacent elements in a range at once. */
 typedef struct kl_grouping {
   uint32_t count; /* number of elements in a group; 1 means that the loop is not vectorized */
   bool is_reduction, has_branches;
@@ -299,7 +299,7 @@ enum {
   KJ_LARGE_PARAMETER_PTX = 81
 };
 void kl_check_parameters(kl_lowering *l);
-/* Appends a parameter with the given alignment. Returns the offset of the parameter in bytes. */
+/* Appends a parameter with the given alignment. Returns the parameter's offset in bytes. */
 uint32_t kl_add_parameter(kl_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment);
 

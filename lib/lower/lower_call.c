@@ -173,9 +173,9 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
           (l->target->context_has_positions && instance->uses_positions));
 }
 
-/* Returns whether the function checks the depth of the stack. This needs a failure record, because
- * a thread fails if its recursion is too deep. Functions that call a recursive function, directly
- * or indirectly, pass the limit on, so that all calls of the recursive function have the same
+/* Returns whether the function checks the stack's depth. This needs a failure record, because a
+ * thread fails if its recursion is too deep. Functions that call a recursive function, directly or
+ * indirectly, pass the limit on, so that all calls of the recursive function have the same
  * limit. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
@@ -310,8 +310,8 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   else LLVMBuildRetVoid(kl_next(l));
 }
 
-/* Lowers the bodies of the functions in l->pending. Lowering a body can append further functions to
- * this list. */
+/* Lowers the functions' bodies in l->pending. Lowering a body can append further functions to this
+ * list. */
 void kl_lower_pending(kl_lowering *l)
 {
   for (size_t i = 0; i < l->pending.count; i++) lower_function(l, l->pending.items[i]);

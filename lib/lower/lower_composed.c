@@ -205,7 +205,7 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 }
 
 /* Stores an array to memory, so that an element with a run-time index can be accessed. Returns the
- * address of the element. */
+ * element address. */
 static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place,
                           LLVMTypeRef element, LLVMValueRef *memory)
 {
@@ -248,7 +248,7 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_MEMBER);
   kl_array_value array = kl_lower_array(l, expr->x);
-  /* with KJ_ALL_LANES, the offset is 0: the lanes start at the address of the vector */
+  /* with KJ_ALL_LANES, the offset is 0: the lanes start at the vector address */
   ki_component part = { 0 };
   if (expr->dimension != KJ_ALL_LANES)
     part = ki_get_component(l->c->types, kl_type_info(l, array.type)->element, expr->dimension);

@@ -4,7 +4,7 @@
 
 /* ---- values as bits ----
  *
- * The lanes of a warp exchange and compare values as bits, and bitcast converts between values as
+ * The lanes in a warp exchange and compare values as bits, and bitcast converts between values as
  * bits. A value of n bytes is an integer of 8 * n bits, laid out as in memory. The padding of a
  * struct is 0. */
 
@@ -227,8 +227,8 @@ static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef b
 }
 
 /* Computes a power with a float base and an integer exponent. The lowest bit of the exponent
- * determines the sign of the result, so it is read before the exponent is rounded to the type of
- * the computation. */
+ * determines the sign of the result, so it is read before the exponent is rounded to the
+ * computation type. */
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent)
 {

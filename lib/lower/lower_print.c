@@ -1,5 +1,5 @@
-/* Lowers print. The text of a line is in kj_code.prints, so the generated code sends only the
- * values of the line, as 64-bit words. How the words are sent depends on the target.
+/* Lowers print. A line's text is in kj_code.prints, so the generated code sends only the line's
+ * values, as 64-bit words. How the words are sent depends on the target.
  *
  * Tuples, vectors, structs and complex numbers are split here into their scalars and the text
  * around them. */

@@ -28,13 +28,13 @@ struct kl_lower_target {
   /* Called at the end of the kernel's body, with the builder at that point. */
   void (*end_kernel)(kl_lowering *l);
   /* Called instead of begin_kernel if a func is compiled as a C function, with the builder at the
-   * start of the func. Can be NULL. */
+   * func's start. Can be NULL. */
   void (*begin_entry)(kl_lowering *l);
   /* Returns THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0 to 2), THREAD_RANK, WARP_RANK
    * or LANEID as a non-negative i32 or as an i64. */
   LLVMValueRef (*position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
   /* Returns THREAD_IDX or BLOCK_IDX of a failing thread. The emitted code reads the position only
-   * after a failure, so that no register holds it from the start of the kernel. If this function is
+   * after a failure, so that no register holds it from the kernel's start. If this function is
    * NULL, `position` is used. */
   LLVMValueRef (*failing_position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
   /* Returns the memory of a variable with is_slot for the current thread. It has the variable's
@@ -65,8 +65,7 @@ struct kl_lower_target {
    * block. */
   bool has_plain_shared_atomics;
   /* Builds a relaxed atomic operation other than SUB as a single instruction if LLVM would change
-   * the scope of the operation. Returns the old value or its bits, or NULL if it has emitted no
-   * code. */
+   * the operation's scope. Returns the old value or its bits, or NULL if it has emitted no code. */
   LLVMValueRef (*scoped_atomic)(kl_lowering *l, ki_combine op, kjit_type type,
                                 ki_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
   /* Builds a relaxed compare-and-swap of 16 bits that does not access neighbouring bytes, and
@@ -162,7 +161,7 @@ struct kl_lower_target {
    * target has no such products. */
   void (*finish_products)(kl_lowering *l);
   /* All failure sites of a function can branch to a common block, because the code of leave_kernel
-   * and the position of the thread are the same everywhere in an LLVM function. */
+   * and the thread's position are the same everywhere in an LLVM function. */
   bool shares_failures;
   /* thread_context returns a pointer that describes the thread. An LLVM function has this pointer
    * as its first argument if its instance has may_fail or polls, or if context_has_positions is set

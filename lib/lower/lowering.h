@@ -22,8 +22,8 @@
 /* ---- values ---- */
 
 /* An object is the memory to which an access belongs. The object of an array argument is 1 + the
- * index of the argument in the signature. UNKNOWN is memory about which nothing is known. APART is
- * memory that belongs to no argument and through which threads do not communicate between two
+ * argument index in the signature. UNKNOWN is memory about which nothing is known. APART is memory
+ * that belongs to no argument and through which threads do not communicate between two
  * synchronizations: shared arrays, a thread's own slots and, if the kernel takes no pointer to a
  * local array, memory at pointers. APART + 1 + k stands for memory_scopes[k]. */
 enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 };
@@ -52,7 +52,7 @@ typedef struct kl_variable_state {
  * call. */
 typedef struct kl_frame kl_frame;
 struct kl_frame {
-  kl_frame *caller; /* for an inlined call, the frame of its caller */
+  kl_frame *caller; /* for an inlined call, its caller's frame */
   const kt_instance *instance;
   kl_variable_state *states;         /* indexed by tvar->index */
   LLVMBasicBlockRef leave;           /* the block to which return branches */

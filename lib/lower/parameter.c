@@ -1,4 +1,4 @@
-/* The parameters of the kernel: determines which addresses, extents, strides and scalars of its
+/* The kernel's parameters: determines which addresses, extents, strides and scalars of its
  * arguments the kernel needs, and assigns an offset to each parameter. */
 #include <string.h>
 
@@ -11,9 +11,8 @@
  * The analysis is flow-insensitive and covers all instances. For each array variable, it finds the
  * arguments whose memory the variable can refer to. For each dimension of the variable, the
  * analysis finds the argument dimensions from which the extent and the stride can come. These
- * arguments and argument dimensions are the sources of the variable. The analysis needs the final
- * typed trees, and it guarantees that lowering finds all pointers, extents and strides that it
- * needs. */
+ * arguments and argument dimensions are the variable's sources. The analysis needs the final typed
+ * trees, and it guarantees that lowering finds all pointers, extents and strides that it needs. */
 
 typedef struct finder {
   kl_lowering *l;
@@ -92,7 +91,7 @@ static void add_view_sources(finder *p, const kt_expr *view, uint64_t *set)
   }
 }
 
-/* Adds the sources of a tuple. The set does not record to which item a dimension belongs, so every
+/* Adds a tuple's sources. The set does not record to which item a dimension belongs, so every
  * dimension can come from every item. */
 static void add_tuple_sources(finder *p, const kt_expr *tuple, uint64_t *set)
 {
@@ -229,7 +228,7 @@ static void note_pointed(finder *p, const kt_expr *array)
   if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
 }
 
-/* Records that the kernel needs the strides to compute the start of a view. */
+/* Records that the kernel needs the strides to compute a view's start. */
 static void mark_start(finder *p, const kt_expr *view)
 {
   const uint64_t *set = sources_of(p, view->x);
@@ -273,8 +272,8 @@ static void add_map(finder *p, const kt_expr *copy, kj_tensor_map map)
   l->c->code->tensor_maps[l->c->code->tensor_map_count++] = map;
 }
 
-/* Records a tensor copy. On a GPU, the tensor map contains the address and the extents of the
- * array. On the CPU, the kernel needs the address and the extents as parameters. */
+/* Records a tensor copy. On a GPU, the tensor map contains the address and the array extents. On
+ * the CPU, the kernel needs the address and the extents as parameters. */
 static void mark_tensor_copy(finder *p, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,

@@ -9,9 +9,9 @@
  * written, are either disjoint or the same array. Atomics may access any element of shared memory,
  * and any element of such arguments.
  *
- * Branches in a body, for example those of tanh, would separate the loads and the stores of the
- * copies. If such a body ends with its only store, all loads are executed before the first copy of
- * the body, and all stores after the last copy. */
+ * Branches in a body, for example those of tanh, would separate the loads and the copies' stores.
+ * If such a body ends with its only store, all loads are executed before the first copy of the
+ * body, and all stores after the last copy. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -151,7 +151,7 @@ static void lower_copies_apart(kl_lowering *l, const range *r, LLVMValueRef base
 enum { IN_FLIGHT = 4 };
 
 /* Lowers the main part of a loop that only reads. Each thread has many iterations of such a loop,
- * so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups of a warp are
+ * so it processes IN_FLIGHT groups at once, whose loads then overlap. The groups in a warp are
  * adjacent. For some numbers of threads, groups that are a whole grid apart use the same memory
  * channels, which was eight times slower in measurements. The groups of a thread are therefore a
  * whole grid apart only if the number of threads is not a multiple of the warp size, because the

@@ -222,8 +222,8 @@ kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *view);
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 
-/* How the check of a node is lowered: omitted, as a run-time check, or as an assertion that the
- * omitted check would not have failed. Assertions exist only in builds that assert facts (see
+/* How a node's check is lowered: omitted, as a run-time check, or as an assertion that the omitted
+ * check would not have failed. Assertions exist only in builds that assert facts (see
  * asserted_facts.c). */
 typedef enum kl_check { KJ_CHECK_NONE, KJ_CHECK_MADE, KJ_CHECK_ASSERTED } kl_check;
 kl_check kl_check_of(const kl_lowering *l, bool is_checked, bool is_left_out);
@@ -270,7 +270,7 @@ LLVMValueRef kl_split_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *exp
 LLVMValueRef kl_value_bits(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_value_of_bits(kl_lowering *l, kjit_type type, LLVMValueRef bits);
 /* Count the i32 words of such an integer, return one of its words, and join words to an integer.
- * Word 0 is the lowest. The missing high bits of the last word are 0. */
+ * Word 0 is the lowest. The missing high bits in the last word are 0. */
 uint32_t kl_count_words(LLVMTypeRef type);
 LLVMValueRef kl_get_word(kl_lowering *l, LLVMValueRef bits, uint32_t index);
 LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const *words,

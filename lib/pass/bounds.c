@@ -107,7 +107,7 @@ bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int6
 
 static kt_interval numbers_of(const kp_bounds *b) { return kp_make_interval(b->least, b->most); }
 
-/* Returns the interval of an operation on i64 values before any overflow. */
+/* Returns an operation's interval on i64 values before any overflow. */
 static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
 {
   KJ_ASSERT(x->known && y->known);

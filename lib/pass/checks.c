@@ -184,7 +184,7 @@ static bool is_no_stmt(void *data, const kt_stmt *stmt)
 /* Marks functions with cluster barriers as functions that may fail. A thread cannot poll for
  * interrupts while it waits at a cluster barrier of the hardware. Lowering therefore checks that a
  * wait follows each arrival and that no thread arrives twice. This function also rejects kernels in
- * which other threads of the block could wait at another barrier. */
+ * which other threads in the block could wait at another barrier. */
 static void mark_cluster_barriers(kt_compilation *c)
 {
   bool has_any = false;

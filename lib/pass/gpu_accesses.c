@@ -11,9 +11,9 @@
  *
  * A run consists of two or more adjacent statements, each of which is a store to shared memory or
  * an `if` that contains one. Each stored value contains a load from global memory. The condition,
- * the value and the indices of the store have no effects (typing/effects.c). The pass first stores
- * the conditions and values in variables, in order and under the same conditions; then it executes
- * the stores in order. Needs: typed instances. Guarantees: the computed values, the stores and the
+ * the value and the store indices have no effects (typing/effects.c). The pass first stores the
+ * conditions and values in variables, in order and under the same conditions; then it executes the
+ * stores in order. Needs: typed instances. Guarantees: the computed values, the stores and the
  * order of the stores do not change. */
 
 enum { MAX_RUN = 8 };
@@ -140,10 +140,10 @@ void kp_issue_loads_early(kt_compilation *c)
 
 /* Remarks on uncoalesced accesses, GPU only.
  *
- * Threads whose threadIdx.x is adjacent should access adjacent elements, so that the accesses of a
- * warp need few memory transactions. If an index of an array contains threadIdx.x but the
- * contiguous index does not depend on it, adjacent threads access different rows. Needs typed
- * instances, and does not change them. */
+ * Threads whose threadIdx.x is adjacent should access adjacent elements, so that a warp's accesses
+ * need few memory transactions. If an index of an array contains threadIdx.x but the contiguous
+ * index does not depend on it, adjacent threads access different rows. Needs typed instances, and
+ * does not change them. */
 
 enum { MOST_REMARKS = 4 };
 
@@ -207,7 +207,7 @@ static void look_at(remark_pass *p, const kt_expr *array, const kt_exprs *indice
   bool is_c = info->layout == KJIT_LAYOUT_C, walks = false;
   uint32_t contiguous = is_c ? info->rank - 1 : 0;
   const kt_expr *along = indices->items[contiguous];
-  /* a constant index probably selects a field of a record */
+  /* a constant index probably selects a field in a record */
   if (along->kind == KJ_T_CONST || follows_x(p, along)) return;
   for (uint32_t d = 0; d < info->rank; d++)
     walks = walks || (d != contiguous && follows_x(p, indices->items[d]));

@@ -1,6 +1,6 @@
 /* CPU: prevents code outside of thread loops from running without an active thread.
  *
- * If some threads can be inactive, all threads of a block can be inactive. Thread loops then do
+ * If some threads can be inactive, all threads in a block can be inactive. Thread loops then do
  * nothing. However, a loop or a long call outside of thread loops would still run, and might never
  * end, because no active thread determines its values. The builder therefore tracks `may_idle`,
  * whether all threads can be inactive at this point. Before the first statement that needs an
@@ -61,7 +61,7 @@ bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
 {
   if (!b->may_idle || !kp_is_masked(b, position) || level == KJ_LEVEL_THREAD) return false;
   if (level == KJ_LEVEL_SCALAR) return is_long_stmt(b->s->c, stmt, 1);
-  /* the statements in the body of a range are built one by one, each with its own test */
+  /* the statements in a range's body are built one by one, each with its own test */
   if (kt_flow_of(stmt) == KJ_FLOW_RANGE) return true;
   if (kt_flow_of(stmt) == KJ_FLOW_LOOP) return kp_needs_active_first(b, stmt, position);
   return stmt->kind == KJ_TS_IF && kp_has_long_operand(b->s->c, stmt);

@@ -59,7 +59,7 @@ static kt_expr *hold(kp_inliner *in, kt_expr *e, kt_stmts *out)
   return kp_new_var(in->s, var, e->location);
 }
 
-/* The operands of an expression in the order of evaluation; operands that are NULL are omitted. */
+/* An expression's operands in the order of evaluation; operands that are NULL are omitted. */
 typedef KJ_LIST(kt_expr **) operand_list;
 
 static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)

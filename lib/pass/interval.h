@@ -44,8 +44,8 @@ kt_interval kp_convert_interval(kp_integer to, kt_interval x);
 /* ---- leaves ---- */
 
 /* Returns the interval of a loop counter within the body of a loop that counts from first to stop
- * in steps of step. Sets *past to the interval of the counter after the last step. If the step may
- * be positive or negative, the result is unknown. */
+ * in steps of step. Sets *past to the counter's interval after the last step. If the step may be
+ * positive or negative, the result is unknown. */
 kt_interval kp_counter_interval(kt_interval first, kt_interval stop, kt_interval step,
                                 kt_interval *past);
 /* Returns the interval of the variable of a range with this extent. */

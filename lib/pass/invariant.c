@@ -126,9 +126,8 @@ bool kp_is_invariant(const kp_prover *p, const kt_expr *e)
 
 /* ---- bounds of invariants ---- */
 
-/* Returns the maximum absolute value that an invariant may have. Larger values never occur in the
- * indices of an array. If offsets fit into 32 bits, products of two invariants are exact as
- * well. */
+/* Returns the maximum absolute value that an invariant may have. Larger values never occur in an
+ * array's indices. If offsets fit into 32 bits, products of two invariants are exact as well. */
 static int64_t most_of(const kp_prover *p)
 {
   enum { NARROW = 31, WIDE = 40 };

@@ -84,7 +84,7 @@ static void check_stmt(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_BLOCK_FOR) check->has_sync = true;
 }
 
-/* Returns whether the extents of a range have effects other than failing. Each block evaluates the
+/* Returns whether a range's extents have effects other than failing. Each block evaluates the
  * extents for its part of the range, so an effect would be repeated. A failure may be repeated,
  * because only the first failure is reported. */
 static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
@@ -152,8 +152,8 @@ bool kp_is_range_only(const kp_simt *s)
  * pass also considers views of the array's bytes that have a static shape. Needs: typed instances.
  * Guarantees: the size is never larger than the size that the launch uses. */
 
-/* The value of an index, or the start of an array. An index is base plus offset. A base of 0 means
- * a constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. For an array, `offset` is the
+/* An index's value, or an array's start. An index is base plus offset. A base of 0 means a
+ * constant, 1 to 3 mean threadIdx.x to .z, and 4 means thread_rank. For an array, `offset` is the
  * distance in bytes from the start of the dynamic shared array. */
 typedef struct position {
   bool known;
@@ -164,7 +164,7 @@ typedef struct position {
 typedef struct pass {
   kt_compilation *c;
   kp_launch_limits limits;
-  position *lets;  /* indexed by variable: the position that is the value of the let */
+  position *lets;  /* indexed by variable: the position that is the let's value */
   int64_t largest; /* size in bytes of the largest element type of the shared arrays */
 } pass;
 
@@ -204,8 +204,8 @@ static position find_exact(const pass *p, const kt_expr *e)
   }
 }
 
-/* Returns whether the type can represent the value of every thread. For example, u8(threadIdx.x)
- * differs from threadIdx.x in a block of more than 256 threads. Returns false for types other than
+/* Returns whether the type can represent every thread's value. For example, u8(threadIdx.x) differs
+ * from threadIdx.x in a block of more than 256 threads. Returns false for types other than
  * integers, because the conversion can round. */
 static bool is_held(const pass *p, kjit_type type, position at)
 {
@@ -269,7 +269,7 @@ static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
 
 /* Records the size that a view needs. The size is stored as a number of elements: the number of
  * bytes divided by the size of the largest element type, so that the requirement never exceeds the
- * size of the view. */
+ * view size. */
 static void note_view(pass *p, const kt_expr *view)
 {
   const ki_type_info *to = ki_type(p->c->types, view->type);

@@ -105,7 +105,7 @@ static bool is_shared_builtin(const sharing *s, const kt_expr *e)
   ki_builtin_id id = e->builtin->id;
   bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
                       id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  /* KJ_XYZ built-ins other than the dimensions are positions, which differ between the blocks of a
+  /* KJ_XYZ built-ins other than the dimensions are positions, which differ between the blocks in a
    * grid */
   if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
     return is_dimension || s->of_block;

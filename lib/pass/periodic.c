@@ -59,8 +59,8 @@ static bool is_fixed(const pass *p, const kt_var *var)
   return p->assignments[var->index] <= (var->kind == KJ_V_PARAM ? 0 : 1);
 }
 
-/* Returns whether the expression has the same value during the whole loop. It must be the extent of
- * an array, or a variable. */
+/* Returns whether the expression has the same value during the whole loop. It must be an array's
+ * extent, or a variable. */
 static bool is_period(const pass *p, const kt_expr *e)
 {
   const kt_var *of = e->kind == KJ_T_EXTENT ? e->x->var : e->var;
@@ -83,8 +83,7 @@ static bool assigns(void *data, const kt_stmt *stmt)
   return stmt->kind == KJ_TS_ASSIGN && stmt->var == data;
 }
 
-/* Returns whether the value is a parameter or the extent of a parameter, which no statement
- * changes. */
+/* Returns whether the value is a parameter or a parameter's extent, which no statement changes. */
 static bool is_of_parameter(const pass *p, const kt_expr *e)
 {
   if (e->kind == KJ_T_EXTENT) e = e->x;
@@ -92,7 +91,7 @@ static bool is_of_parameter(const pass *p, const kt_expr *e)
 }
 
 /* Returns the period for which the expression stands. Removes conversions, and replaces a variable
- * that holds a parameter or the extent of an array by this parameter or extent. */
+ * that holds a parameter or an array's extent by this parameter or extent. */
 static const kt_expr *resolve(const pass *p, const kt_expr *e)
 {
   e = strip(p, e);

@@ -4,12 +4,12 @@
  * An index that is computed from positions, counters, extents and constants has a minimum and a
  * maximum within a block of threads. The minimum and the maximum are known when the block starts.
  * If both are valid indices in every launch, the check is removed (KJ_PROOF_ALWAYS). If comparisons
- * at the start of the block can decide whether both are valid, the check is hoisted
- * (KJ_PROOF_BLOCK). On the CPU, the kernel is then compiled in two versions, with these checks and
- * without. A block for which all comparisons are true runs the version without these checks, which
- * the compiler can vectorize as if there were no checks.
+ * at the block's start can decide whether both are valid, the check is hoisted (KJ_PROOF_BLOCK). On
+ * the CPU, the kernel is then compiled in two versions, with these checks and without. A block for
+ * which all comparisons are true runs the version without these checks, which the compiler can
+ * vectorize as if there were no checks.
  *
- * The proof ignores conditions in the kernel. For example, the threads of a block at the edge of an
+ * The proof ignores conditions in the kernel. For example, the threads in a block at the edge of an
  * array may stay inside of the array only because of a condition; such a block runs the version
  * with checks. The checks of divisors are removed or hoisted in the same way.
  *
@@ -38,7 +38,7 @@ static bool is_same_extent(const kt_expr *a, const kt_expr *b)
 }
 
 /* Returns whether high has the form len(a) - 1 and extent is len(a). The variable of a range over
- * the extent of an array has such a maximum. */
+ * an array's extent has such a maximum. */
 static bool is_below(const kt_expr *high, const kt_expr *extent)
 {
   bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_OP_SUB &&
@@ -143,8 +143,8 @@ static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_
 static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
   kt_exprs others = p->conditions;
-  /* the new list is empty, so that the conditions of this value also contain conditions that
-   * another value has added already */
+  /* the new list is empty, so that this value's conditions also contain conditions that another
+   * value has added already */
   p->conditions = (kt_exprs){ 0 };
   if (!ki_is_weak(var->type) && ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY)
     to->shapes[var->index] = kp_find_least_shape(p, value);

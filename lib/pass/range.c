@@ -186,8 +186,8 @@ static void count_operands(pass *p, const kt_expr *e)
   for (size_t i = 0; i < kt_operand_count(e); i++) count_uses(p, kt_operand(e, i), false);
 }
 
-/* Counts the uses of variables in a tensor copy. The array and the start of the source are operands
- * of a LOAD node. */
+/* Counts the uses of variables in a tensor copy. The array and the source's start are operands of a
+ * LOAD node. */
 static void count_tensor_copy(pass *p, const kt_expr *copy)
 {
   for (size_t i = 0; i < kt_operand_count(copy); i++) {

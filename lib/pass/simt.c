@@ -1,4 +1,4 @@
-/* CPU: converts the kernel, which describes one thread, to loops over the threads of a block
+/* CPU: converts the kernel, which describes one thread, to loops over the threads in a block
  * (kp_make_thread_loops).
  *
  * Needs: typed instances, and a known block shape. Guarantees: the body of the kernel consists of
@@ -24,7 +24,7 @@
  * (kp_is_range_only). */
 #include "pass/simt.h"
 
-/* ---- active threads: the slot variable `off` (see the head of this file) ---- */
+/* ---- active threads: the slot variable `off` (see this file's head) ---- */
 
 enum { PLACES_A_SITE = 2 };
 
@@ -394,7 +394,7 @@ static void build_kernel(kp_simt *s)
   kp_settle_off(&b);
 }
 
-/* Finds statements and expressions that need the position of the thread: prints and monitored
+/* Finds statements and expressions that need the thread's position: prints and monitored
  * accesses. */
 static void find_print(void *data, kt_stmt *stmt)
 {

@@ -11,7 +11,7 @@ typedef struct kp_simt_variable {
   /* the innermost divergent statement that contains the declaration; NULL means that there is
    * none */
   const kt_stmt *scope;
-  uint32_t round; /* the round of the analysis in which scope was set */
+  uint32_t round; /* the analysis' round in which scope was set */
   /* simt.c */
   uint32_t run; /* number of the last run of statements that uses the variable */
   /* slots.c */
@@ -132,7 +132,7 @@ typedef struct kp_simt_builder {
   kt_stmts run;        /* the statements of the THREADS loop that is being collected */
   uint32_t run_number; /* counts from 1 */
   bool is_run_guarded;
-  /* Threads can be inactive at the start of the run. A run that itself makes threads active is not
+  /* Threads can be inactive at the run's start. A run that itself makes threads active is not
    * guarded. */
   bool is_run_masked;
   bool run_writes;
@@ -194,7 +194,7 @@ kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_
 
 void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
 
-/* Builds the statements of a list inside of a statement that is emitted separately. */
+/* Builds the statements in a list inside of a statement that is emitted separately. */
 void kp_build_inside(kp_simt_builder *b, kt_stmts *to, const kt_stmts *from,
                      const kp_simt_position *position);
 
@@ -212,10 +212,10 @@ void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location
  * long or never end if it is executed without an active thread. */
 bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
                      const kp_simt_position *position);
-/* Returns whether evaluating the operands of the statement can take long, because they call a
- * function that contains a loop. */
+/* Returns whether evaluating the statement's operands can take long, because they call a function
+ * that contains a loop. */
 bool kp_has_long_operand(const kt_compilation *c, const kt_stmt *stmt);
-/* Emits a test for an active thread. Returns whether the statements of the list, starting at index
+/* Emits a test for an active thread. Returns whether the statements in the list, starting at index
  * `first`, have been built under an IF; if not, the caller must build them. */
 bool kp_build_rest_if_any(kp_simt_builder *b, const kt_stmts *list, size_t first,
                           const kp_simt_position *position);

@@ -2,8 +2,8 @@
  *
  * A region is a THREADS loop or the body of a grid_range. A variable that only one region uses is a
  * local variable of the region's iterations. A let that several regions use and that is cheap to
- * compute, for example from positions and extents, is computed again at the start of each region.
- * The optimizer can then use properties of the expression that a load from memory would hide, for
+ * compute, for example from positions and extents, is computed again at each region's start. The
+ * optimizer can then use properties of the expression that a load from memory would hide, for
  * example that `col` is consecutive in x. All other variables are slots, with one element for each
  * thread. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* CPU: finds the variables that are the same in all threads of a block, the control flow that all
+/* CPU: finds the variables that are the same in all threads in a block, the control flow that all
  * threads take together, and the points at which some threads can be inactive.
  *
  * The analysis is optimistic. It assumes that every variable is uniform and that all threads take

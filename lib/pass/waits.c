@@ -1,4 +1,4 @@
-/* Finds loops in which a thread only waits for another thread. On the CPU, the threads of a block
+/* Finds loops in which a thread only waits for another thread. On the CPU, the threads in a block
  * are executed one after the other, so the awaited thread never runs. Interruptible code reports a
  * failure in such a loop (lower/poll.c). On a GPU the other thread would run. */
 #include "pass/pass.h"

@@ -30,8 +30,8 @@ typedef struct kg_emission_steps {
   void (*finish)(kg_emission *e);
 } kg_emission_steps;
 
-/* The first member of the target's own emission struct. The target's struct is in the arena of the
- * compilation. */
+/* The first member of the target's own emission struct. The target's struct is in the compilation's
+ * arena. */
 struct kg_emission {
   /* set by the target */
   kt_compilation *c;
@@ -52,7 +52,7 @@ void kg_emit_code(kg_emission *e);
 bool kg_is_unoptimized(const kg_emission *e); /* full debug information was requested */
 
 /* Optimizes a function with a pipeline of function passes, and excludes it from all later passes.
- * The function no longer counts toward the size of the module, and its code is generated without
+ * The function no longer counts toward the module size, and its code is generated without
  * optimization. */
 void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipeline);
 /* Returns the current size class of the module. */

@@ -17,8 +17,8 @@
  *
  * LLVM's bitcode reader trusts its input, so a damaged file can make it follow an invalid pointer.
  * So this file catches faults while LLVM reads input, as LLVM's own tools do. A fault in this
- * thread becomes an error, and the memory of the reader is leaked. Faults of other threads are
- * passed to the previous handlers. */
+ * thread becomes an error, and the reader's memory is leaked. Faults of other threads are passed to
+ * the previous handlers. */
 
 /* a signal handler for stack overflows needs its own stack */
 enum { STACK_BYTES = 64 * 1024 };

@@ -20,7 +20,7 @@ static bool has_feature(const char *features, const char *name)
   return false;
 }
 
-/* Returns the features of this machine. The result must be disposed like an LLVM message. */
+/* Returns this machine's features. The result must be disposed like an LLVM message. */
 static char *find_features(void)
 {
   static const char own[] = KJ_OWN_FEATURES;
@@ -35,8 +35,8 @@ static char *find_features(void)
 
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-/* Describes the named processor levels (cpu_levels.def). LLVM has a processor with the name of each
- * level, which has the features of this level. */
+/* Describes the named processor levels (cpu_levels.def). LLVM has a processor with each level's
+ * name, which has this level's features. */
 static void describe_levels(kg_processor *processors)
 {
 #define KJ_CPU_LEVEL(NAME, text, name, avx, avx2, avx512, bytes) \

@@ -154,7 +154,7 @@ static int64_t as_signed(LLVMValueRef value, uint64_t x)
   return (int64_t)(x << shift) >> shift;
 }
 
-/* Computes a value. The result is sign-extended from the width of the value to 64 bits. */
+/* Computes a value. The result is sign-extended from the value width to 64 bits. */
 static int64_t compute(sample *s, LLVMValueRef value);
 
 static int64_t compute_operation(sample *s, LLVMValueRef value)

@@ -156,7 +156,7 @@ static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_
 }
 
 /* Looks up a name, and waits for the result. LLVM has one queue for the work of all lookups. So
- * another thread may do the work of this lookup, and may call take_result after LLVM's function has
+ * another thread may do this lookup's work, and may call take_result after LLVM's function has
  * returned in this thread. */
 static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 {

@@ -20,7 +20,7 @@
 #define PARALLEL_ACCESS "llvm.mem.parallel_loop_access"
 enum { MOST_SCOPES = 64 };
 
-/* ---- the blocks of a loop ---- */
+/* ---- the blocks in a loop ---- */
 
 size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block)
 {
@@ -29,9 +29,9 @@ size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block)
   return i;
 }
 
-/* Collects the basic blocks of the loop: the latch, and all blocks from which control flow reaches
- * the latch without passing through the header. Returns false if `header` is not the header of a
- * loop. */
+/* Collects the basic blocks in the loop: the latch, and all blocks from which control flow reaches
+ * the latch without passing through the header. Returns false if `header` is not a loop's
+ * header. */
 static bool collect_blocks(kg_loop_view *v)
 {
   v->blocks.count = 0;
@@ -178,7 +178,7 @@ static bool are_scopes_apart(const kg_loop_view *v, LLVMValueRef a, LLVMValueRef
 }
 
 /* is_own returns whether the root is the kernel's scratch memory or memory of this function.
- * is_handed returns whether the root is an address in the parameters of the kernel. */
+ * is_handed returns whether the root is an address in the kernel's parameters. */
 static bool is_own(LLVMValueRef root) { return LLVMIsAArgument(root) || LLVMIsAAllocaInst(root); }
 static bool is_handed(LLVMValueRef root)
 {
@@ -254,7 +254,7 @@ typedef struct asserter {
   LLVMContextRef context;
   LLVMBuilderRef builder;
   LLVMValueRef id; /* id of the parallel loop */
-  /* the loop will be vectorized, so LLVM may combine and move the accesses of an iteration */
+  /* the loop will be vectorized, so LLVM may combine and move an iteration's accesses */
   bool is_vectorized;
   LLVMTypeRef i64, i32, pointer;
 } asserter;

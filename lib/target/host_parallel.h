@@ -8,9 +8,8 @@
 enum { KJ_MOST_TERMS = 8 };
 
 /* An address or a number in an iteration, in bytes: the sum of a constant, step * (number of the
- * iteration), and scale * value for each term. `kind` tells whether the values of the terms can
- * change in the loop. OTHER means that there is no constant step. LOST means that nothing is
- * known. */
+ * iteration), and scale * value for each term. `kind` tells whether the terms' values can change in
+ * the loop. OTHER means that there is no constant step. LOST means that nothing is known. */
 typedef struct kg_linear {
   enum { KJ_LINEAR_KNOWN, KJ_LINEAR_OTHER, KJ_LINEAR_UNKNOWN, KJ_LINEAR_LOST } kind;
   int64_t constant, step;
@@ -46,7 +45,7 @@ typedef struct kg_loop_view {
   uint64_t *behind; /* bit sets: for each block, the blocks that follow it in the same iteration */
 } kg_loop_view;
 
-/* Returns the index of the block, or blocks.count if the block is not in the loop. */
+/* Returns the block index, or blocks.count if the block is not in the loop. */
 size_t kg_find_block(const kg_loop_view *v, LLVMBasicBlockRef block);
 static inline bool kg_is_in_loop(const kg_loop_view *v, LLVMBasicBlockRef block)
 {
@@ -60,7 +59,7 @@ bool kg_find_loop(kg_loop_view *v, LLVMValueRef branch);
 void kg_find_accesses(kg_loop_view *v);
 /* Returns whether two accesses with different roots certainly do not overlap. This is certain if
  * their alias scopes say so (kl_annotate_access), or if one root is memory of the code itself and
- * the other root is an address in the parameters of the kernel. */
+ * the other root is an address in the kernel's parameters. */
 bool kg_are_apart(const kg_loop_view *v, const kg_access *a, const kg_access *b);
 
 /* ---- host_address.c ---- */

@@ -7,7 +7,7 @@
  * branch in the loop changes in the loop. A chain of 18 conditional assignments took more than four
  * minutes (LLVM 22).
  *
- * This file counts the paths in innermost loops. It puts the blocks of a function in reverse
+ * This file counts the paths in innermost loops. It puts the blocks in a function in reverse
  * postorder. In this order, a loop consists of the blocks from the target of a backward branch to
  * the branch. */
 #include "target/host.h"
@@ -22,7 +22,7 @@ typedef struct path_walk {
   kj_arena *arena;
   kj_map numbers; /* the number of each block in the function, starting with 1 */
   KJ_LIST(LLVMBasicBlockRef) blocks;
-  /* the path_count of each value in the loop, and the path_count of the mask of each block */
+  /* the path_count of each value in the loop, and the path_count of each block's mask */
   kj_map values, masks;
   size_t last; /* number of the last block of the loop */
   double total;
@@ -69,7 +69,7 @@ static path_count count_phi(path_walk *w, LLVMValueRef phi, LLVMBasicBlockRef bl
   path_count count = { 1, false };
   for (unsigned n = 0; n < LLVMCountIncoming(phi); n++) {
     size_t from = number_of(w, LLVMGetIncomingBlock(phi, n));
-    /* one value of the phi comes from a later block, so the phi is in the header of the loop */
+    /* one value of the phi comes from a later block, so the phi is in the loop header */
     if (from >= number_of(w, block)) return (path_count){ 1, true };
     go_through(&count, count_of(w, LLVMGetIncomingValue(phi, n)));
   }
@@ -88,7 +88,7 @@ static path_count count_instruction(path_walk *w, LLVMValueRef i, LLVMBasicBlock
   return count;
 }
 
-/* Propagates the mask of a block to its successors. */
+/* Propagates a block's mask to its successors. */
 static void pass_mask_on(path_walk *w, LLVMBasicBlockRef block)
 {
   LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);

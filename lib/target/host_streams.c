@@ -36,7 +36,7 @@ typedef struct streamer {
   kj_map first;
   kj_map copies; /* values of the second version */
   KJ_LIST(const kg_access *) stores;
-  /* the counter of the loop: its start, its end and its step */
+  /* the loop's counter: its start, its end and its step */
   LLVMValueRef start, end;
   uint64_t step;
 } streamer;
@@ -261,7 +261,7 @@ static LLVMValueRef compute_first(streamer *s, LLVMValueRef value, uint32_t dept
 }
 
 /* Returns an i1 that tells whether all non-temporal stores are aligned and the loop is long enough,
- * or NULL if the address of a store is too complicated. */
+ * or NULL if a store's address is too complicated. */
 static LLVMValueRef build_test(streamer *s)
 {
   LLVMTypeRef i64 = s->l->i64;
@@ -337,7 +337,7 @@ static void mark_stores(streamer *s)
   }
 }
 
-/* Passes the values from the second version to the phis of the block after the loop. */
+/* Passes the values from the second version to the block's phis after the loop. */
 static void join_after(streamer *s, LLVMBasicBlockRef fence)
 {
   for (LLVMValueRef phi = LLVMGetFirstInstruction(s->after); phi && LLVMIsAPHINode(phi);

@@ -63,8 +63,8 @@ static bool is_number_from_numbers(LLVMValueRef value)
   }
 }
 
-/* Returns whether the value may depend on the counter of a loop. Also returns true if the search
- * takes too many steps. */
+/* Returns whether the value may depend on a loop's counter. Also returns true if the search takes
+ * too many steps. */
 static bool may_count(LLVMValueRef value)
 {
   LLVMValueRef open[MOST_STEPS] = { value };

@@ -52,8 +52,8 @@ void kg_start_llvm(void);
  * returns success, so the caller must check this struct. */
 typedef struct kg_llvm_errors {
   unsigned count;
-  /* LLVM has reported a fatal error; the objects of the context are in an unknown state, so they
-   * must be leaked */
+  /* LLVM has reported a fatal error; the context's objects are in an unknown state, so they must be
+   * leaked */
   bool is_fatal;
   bool has_externs; /* the module contains code of the application, which may be unsupported */
   char first[512];
@@ -93,7 +93,7 @@ typedef enum kg_module_size {
 kg_module_size kg_measure_module(LLVMModuleRef module);
 kg_module_size kg_measure_function(LLVMValueRef function);
 /* Returns whether LLVM does not change the function (optnone). Such a function does not count
- * toward the size of its module. */
+ * toward its module's size. */
 bool kg_is_settled(LLVMValueRef function);
 /* plain.c: returns whether the module computes the same bits at all optimization levels, except for
  * the payloads of NaNs. */
@@ -135,12 +135,12 @@ void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTarget
  * instruction, replace it and erase it, and returns the next instruction to visit. */
 void kg_rewrite_each(LLVMModuleRef module,
                      LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction));
-/* Replaces the uses of the instruction, erases it, and returns the next instruction. */
+/* Replaces the instruction's uses, erases it, and returns the next instruction. */
 LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by);
 /* In builds with assertions, runs LLVM's verifier and reports the verifier's message as an internal
  * error. */
 void kg_check_module(kt_compilation *c, LLVMModuleRef module);
-/* Stores the text of the module in code->data, which is allocated with malloc. */
+/* Stores the module's text in code->data, which is allocated with malloc. */
 void kg_take_module_text(kt_compilation *c, LLVMModuleRef module);
 /* Makes emission add the size of each function's stack frame to kg_llvm_errors.stack_bytes. */
 void kg_report_frames(LLVMContextRef context, LLVMModuleRef module);

@@ -102,7 +102,7 @@ void kg_close_bitcode(kg_bitcode *bitcode)
 
 /* ---- extraction ---- */
 
-/* Reads the library lazily: LLVM parses the body of a function only when the linker needs the
+/* Reads the library lazily: LLVM parses a function's body only when the linker needs the
  * function. */
 static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef context)
 {
@@ -258,8 +258,8 @@ static bool is_about_gpu(const char *question, size_t length)
 }
 
 /* Returns the answer to a query of libdevice about its environment (__nvvm_reflect). question: the
- * name of the query. LLVM's own pass for these queries is not used, because it assumes that square
- * roots are approximate. */
+ * query name. LLVM's own pass for these queries is not used, because it assumes that square roots
+ * are approximate. */
 static uint64_t answer(uint32_t gpu, const char *question, size_t length)
 {
   static const char sqrt[] = "__CUDA_PREC_SQRT", division[] = "__CUDA_PREC_DIV";

@@ -230,7 +230,7 @@ typedef struct nvptx_emission {
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
 /* Removes equal addresses before code generation. Code generation itself first moves the addresses
  * of guarded accesses before the branches, then searches for addresses that differ by a multiple of
- * a value, and only then removes equal addresses. For the tiles of a matrix product, which have
+ * a value, and only then removes equal addresses. For the tiles in a matrix product, which have
  * many unrolled guarded accesses, that search took 0.8 s of 0.9 s of compile time. */
 #define SPECULATED "speculative-execution,separate-const-offset-from-gep,early-cse"
 #define LIBRARY "nvvm-reflect,always-inline,"

@@ -13,7 +13,7 @@ typedef struct kg_nvptx_arch {
   uint32_t least_ptx; /* minimum PTX version for which LLVM does not end the process */
 } kg_nvptx_arch;
 
-/* The target of a compilation. */
+/* A compilation's target. */
 typedef struct kg_nvptx_choice {
   const kg_nvptx_arch *arch;
   uint32_t ptx;

@@ -6,7 +6,7 @@
 /* LLVM stores the low bits of a float as a narrow store of the register that holds the float
  * (`st.b16` or `st.b8` of an f32). ptxas 13.0 treats this as a conversion and stores the integer
  * value of the float. A move instruction before the store makes the register an integer register.
- * The move does not become a machine instruction, but it prevents optimizations of LLVM, so it is
+ * The move does not become a machine instruction, but it prevents LLVM's optimizations, so it is
  * inserted only if a part of the bits may be stored. */
 
 static bool is_float_kind(LLVMTypeKind kind)

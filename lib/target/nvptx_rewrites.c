@@ -286,7 +286,7 @@ static bool is_negation(LLVMValueRef value)
   return LLVMIsAConstantInt(from) && LLVMIsNull(from);
 }
 
-/* Returns whether the value is an instruction that may only change the width of an integer. Code
+/* Returns whether the value is an instruction that may only change an integer's width. Code
  * generation can remove such instructions, so the searches below continue at their operands. */
 static bool is_resized(LLVMValueRef value)
 {
@@ -406,7 +406,7 @@ static LLVMValueRef build_bit_test(LLVMBuilderRef builder, LLVMValueRef bit)
   return LLVMBuildCall2(builder, function, code, &bit, 1, "");
 }
 
-/* Replaces the negations of the condition by `other`. */
+/* Replaces the condition's negations by `other`. */
 static void replace_negations(LLVMValueRef condition, LLVMValueRef other)
 {
   for (LLVMUseRef use = LLVMGetFirstUse(condition), next; use; use = next) {
@@ -436,10 +436,10 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
 /* ---- votes on combined conditions ----
  *
  * ptxas in driver 580 can crash with SIGSEGV if a vote on a predicate from and, or, xor follows a
- * reciprocal, quotient or square root (ptxas 13.0 does not crash). So this file changes the operand
- * of the vote: the lane selects its own bit if the predicate is true and 0 if it is false, and the
- * vote tests whether the selected value is nonzero. ptxas does not know that the bit is never 0.
- * The change costs two additional instructions. */
+ * reciprocal, quotient or square root (ptxas 13.0 does not crash). So this file changes the vote's
+ * operand: the lane selects its own bit if the predicate is true and 0 if it is false, and the vote
+ * tests whether the selected value is nonzero. ptxas does not know that the bit is never 0. The
+ * change costs two additional instructions. */
 
 static bool is_made_of_conditions(LLVMValueRef value)
 {

@@ -53,8 +53,8 @@ static bool is_exact(unsigned intrinsic)
 }
 
 /* Returns whether the result of the call is the same in plain code. A call of a func in the module
- * counts as the same, because the instructions of the func are examined separately. Inline PTX has
- * the same result in plain code. */
+ * counts as the same, because the func's instructions are examined separately. Inline PTX has the
+ * same result in plain code. */
 static bool is_call_exact(LLVMValueRef call)
 {
   LLVMValueRef callee = LLVMGetCalledValue(call);

@@ -55,8 +55,7 @@ bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argum
  * without a type is a literal: a float if it has a point or an exponent, otherwise an integer. */
 enum { TOOL_SCALAR_BYTES = 16 };
 kjit_arg tool_scalar_argument(const tool_value *value, void *bytes);
-/* Scans the name of an argument and the subscripts of a view, if any follow: "x", "x[1:]",
- * "x.T". */
+/* Scans the name of an argument and a view's subscripts, if any follow: "x", "x[1:]", "x.T". */
 bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
                          tool_argument *argument);
 

@@ -27,7 +27,7 @@ typedef struct tool_memory {
 } tool_memory;
 
 /* Struct type of an array of structs. On the host, elements of such an array are bytes, and the
- * bytes of a struct are its lanes. */
+ * bytes in a struct are its lanes. */
 typedef struct tool_record {
   kjit_context *context; /* NULL if the elements are not structs */
   kjit_type type;
@@ -74,7 +74,7 @@ uint64_t tool_count_nulls(const tool_array *array);
 /* Like tool_element_text, but writes "null" for a null, and the beginning of a text in quotes. */
 void tool_array_element_text(const tool_array *array, const void *element, char *buffer);
 
-/* Returns the text of an element of an array with texts. The element must not be null. */
+/* Returns the text of an element in an array with texts. The element must not be null. */
 const char *tool_text_of(const tool_array *array, const void *element);
 
 uint64_t tool_count(const tool_array *array);

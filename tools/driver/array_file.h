@@ -23,7 +23,7 @@ bool tool_is_same_archive(const char *path, const char *other);
 /* Checks whether one file can contain both arrays. */
 bool tool_check_together(tool_error *error, const char *path, const tool_array *a,
                          const tool_array *b);
-/* Returns the name of an array in the file: the name after "data.npz:" or "data.csv:", or else the
+/* Returns an array's name in the file: the name after "data.npz:" or "data.csv:", or else the
  * label. */
 const char *tool_saved_name(const char *path, const char *label);
 /* path is the path of the first array. count is 1 except for .npz files and tables. A table with

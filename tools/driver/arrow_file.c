@@ -39,7 +39,7 @@ bool tool_is_arrow(const char *bytes, size_t size)
 
 /* ---- the module ---- */
 
-/* Returns the path of the module, in a folder next to libkjit, or NULL if the folder is unknown. */
+/* Returns the module's path, in a folder next to libkjit, or NULL if the folder is unknown. */
 static char *module_path(void)
 {
   Dl_info info;
@@ -200,7 +200,7 @@ static void close_source(source *s)
 
 /* ---- elements ---- */
 
-/* How the elements of a column are stored. */
+/* How the elements in a column are stored. */
 typedef struct column_type {
   kjit_type element;                          /* KJIT_ANY means texts */
   bool is_bits, is_null, is_decimal, is_long; /* is_long: the texts have 64-bit offsets */
@@ -304,7 +304,7 @@ static bool is_missing(const column_type *type, const struct ArrowArray *chunk, 
          !bit(chunk->buffers[0], at);
 }
 
-/* Returns the number with the index in the buffers of a chunk. */
+/* Returns the number with the index in a chunk's buffers. */
 static tool_number number_at(const column_type *type, const struct ArrowArray *chunk, int64_t at)
 {
   if (type->is_bits)
@@ -366,7 +366,7 @@ static bool store_numbers(const source *s, const column_type *type, kjit_type el
   return true;
 }
 
-/* Stores the index of each text. The indices refer to the dictionary of the memory. */
+/* Stores each text's index. The indices refer to the memory's dictionary. */
 static bool store_texts(const source *s, const column_type *type, tool_array *array)
 {
   tool_dictionary *known = &array->memory->texts;

@@ -1,5 +1,5 @@
 /* Columns of Parquet and Arrow files. The module kjit-arrow.so reads the files with Arrow's C++
- * library. The module exists only if the build of kjit found this library. */
+ * library. The module exists only if kjit's build found this library. */
 #ifndef TOOL_ARROW_FILE_H
 #define TOOL_ARROW_FILE_H
 

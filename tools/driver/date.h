@@ -32,7 +32,7 @@ bool tool_find_date_unit(const char *text, tool_date_unit *unit);
 /* Converts a text that tool_find_date_unit accepts to a count of the unit. Returns false if the
  * count does not fit into 64 bits. */
 bool tool_parse_date(const char *text, tool_date_unit unit, int64_t *count);
-/* Writes the text of a date. buffer: TOOL_DATE_TEXT bytes. */
+/* Writes a date's text. buffer: TOOL_DATE_TEXT bytes. */
 void tool_date_text(int64_t count, tool_date_unit unit, char *buffer);
 /* Returns the flags of kjit_formula_column for a column with this kind and unit. */
 uint32_t tool_date_flags(const tool_date *date);

@@ -12,7 +12,7 @@ typedef struct tool_dictionary {
   size_t slot_count;
 } tool_dictionary;
 
-/* Returns the index of the text. Adds the text if it is new. */
+/* Returns the text index. Adds the text if it is new. */
 size_t tool_add_text(tool_dictionary *texts, const char *text, size_t length);
 /* Sorts the items by their bytes. Returns an array that maps old indices to new ones; the caller
  * frees it. */

@@ -26,7 +26,7 @@ typedef struct tool_element {
 /* indexed by kjit_type, from KJIT_BOOL to KJIT_SCALAR_COUNT - 1 */
 extern const tool_element tool_elements[KJIT_SCALAR_COUNT];
 
-/* A number without an element type, or the value of an element. */
+/* A number without an element type, or an element's value. */
 typedef enum tool_number_kind {
   TOOL_NUMBER_SIGNED,
   TOOL_NUMBER_UNSIGNED,

@@ -7,8 +7,8 @@
 typedef struct tool_emission {
   kjit_context *context;
   kjit_module *module; /* module for the kir stage; NULL means the specialization's module */
-  kjit_specialization *specialization; /* if not NULL, emits the code of this specialization, and
-                                        * the fields below are ignored */
+  /* if not NULL, emits this specialization's code, and the fields below are ignored */
+  kjit_specialization *specialization;
   kjit_kernel *kernel;
   kjit_function *function; /* if not NULL, emits this func as a C function instead of the kernel */
   const char *symbol;      /* symbol of the C function; NULL means the func's name */

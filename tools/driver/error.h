@@ -28,7 +28,7 @@ __attribute__((format(printf, 3, 4))) bool tool_fail(tool_error *error, tool_exi
                                                      const char *format, ...);
 /* Inserts "prefix: " before the message. */
 __attribute__((format(printf, 2, 3))) bool tool_prefix(tool_error *error, const char *format, ...);
-/* Records the diagnostics of the context for a failed kjit call. */
+/* Records the context's diagnostics for a failed kjit call. */
 bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status,
                     const char *doing);
 /* Like tool_fail_kjit, for a call with a name from the command line. An unknown name counts as a

@@ -32,8 +32,8 @@ static uint64_t random_bits(uint64_t seed, uint64_t counter)
   return mix(mix(seed + 0x9e3779b97f4a7c15u) + (counter + 1) * 0x9e3779b97f4a7c15u);
 }
 
-/* Returns a number in [0, 1) with the precision of the type, so that rounding to the type cannot
- * give 1. */
+/* Returns a number in [0, 1) with the type's precision, so that rounding to the type cannot give
+ * 1. */
 static double uniform(uint64_t seed, uint64_t counter, int bits)
 {
   return ldexp((double)(random_bits(seed, counter) >> (64 - bits)), -bits);

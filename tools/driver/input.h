@@ -13,7 +13,7 @@ typedef struct tool_input {
 } tool_input;
 
 /* Returns standard input ("-"). The first call reads it to its end. Later calls return the same
- * object, because several arguments can be columns of one table. Returns NULL after an error. */
+ * object, because several arguments can be columns in one table. Returns NULL after an error. */
 tool_input *tool_standard_input(tool_error *error);
 /* Returns the number of bytes of standard input after the .npy arrays that were read from it. */
 size_t tool_unread_input(void);

@@ -5,7 +5,7 @@
 #include <argp.h>
 #include <kjit/kjit.h>
 
-/* The option's row for argp. key is the key of the option, and group its group in the help. */
+/* The option's row for argp. key is the option key, and group its group in the help. */
 #define TOOL_LIMIT_HELP(key, group) \
   { \
     "compile-limit", key, "NAME=N", 0, \

@@ -90,8 +90,8 @@ static bool bind_library(tool_error *error, kjit_context *context, const char *n
 {
   kjit_module *bound = NULL;
   void (*function)(void);
-  /* The loader searches for a name without a slash, such as libm.so.6, in the directories of the
-   * system. It does not search in the current directory, which another user may control. */
+  /* The loader searches for a name without a slash, such as libm.so.6, in the system's directories.
+   * It does not search in the current directory, which another user may control. */
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library && !strchr(path, '/') && access(path, F_OK) == 0)
     return tool_fail(error, TOOL_EXIT_FILE,

@@ -19,9 +19,9 @@ typedef struct tool_bytes {
 /* Opens a regular file for reading. Rejects pipes instead of waiting for data. */
 bool tool_open_regular(tool_error *error, const char *path, int *file, uint64_t *size_bytes);
 
-/* Reads a file. Allocates memory only after comparing the header with the size of the file. An
- * array of structs becomes a byte array with one lane for each byte of an element, and its numbers
- * are appended to *leaves. *leaves stays empty for other arrays. leaves NULL means that arrays of
+/* Reads a file. Allocates memory only after comparing the header with the file size. An array of
+ * structs becomes a byte array with one lane for each byte of an element, and its numbers are
+ * appended to *leaves. *leaves stays empty for other arrays. leaves NULL means that arrays of
  * structs are rejected. */
 bool tool_read_npy(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
 bool tool_read_npy_bytes(tool_error *error, const tool_bytes *bytes, tool_array *array,

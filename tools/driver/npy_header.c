@@ -247,7 +247,7 @@ static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t d
   return ok;
 }
 
-/* Returns whether the name is valid for a struct field of the kernel IR. */
+/* Returns whether the name is valid for a struct field in the kernel IR. */
 static bool is_name(const char *text)
 {
   if (!isalpha((unsigned char)*text) && *text != '_') return false;
@@ -451,7 +451,7 @@ static bool read_dictionary(reader *r)
          bad_header(r, "no spaces after the last line");
 }
 
-/* Adds a dimension for the bytes of a struct. */
+/* Adds a dimension for the bytes in a struct. */
 static bool add_bytes(reader *r)
 {
   if (!r->element_bytes) return true;

@@ -181,8 +181,8 @@ static bool find_entry(archive *a, const char *name, const char *usual)
                    a->path, f.names);
 }
 
-/* Checks the sizes that the archive's directory states for the entry against the size of the file,
- * before other functions use these sizes. */
+/* Checks the sizes that the archive's directory states for the entry against the file size, before
+ * other functions use these sizes. */
 static bool check_entry(archive *a)
 {
   const unz_file_info64 *info = &a->info;

@@ -33,7 +33,7 @@ typedef struct field {
   kjit_field given;
   /* scalar type of a field that is not a struct; a pointer counts as u64 */
   kjit_type lane;
-  uint32_t lanes;                    /* lanes of a vector, otherwise 1 */
+  uint32_t lanes;                    /* lanes in a vector, otherwise 1 */
   uint32_t offset_bytes, size_bytes; /* size_bytes is the size of one element */
   bool is_struct;
 } field;

@@ -33,8 +33,8 @@ const tool_leaf *tool_find_number(const tool_leaves *leaves, uint64_t index, uin
 /* Finds a struct by name. Returns false without an error if the context has none. */
 bool tool_find_record(kjit_context *context, const char *name, size_t length, tool_record *record);
 /* Sets element, lanes and record of the shape for an array with this element type. For a vector or
- * struct type it also adds the dimension of the lanes. Returns false without an error if the tools
- * cannot store such elements, for example pointers, or if the shape cannot get this dimension. */
+ * struct type it also adds the lanes' dimension. Returns false without an error if the tools cannot
+ * store such elements, for example pointers, or if the shape cannot get this dimension. */
 bool tool_shape_of_type(kjit_context *context, kjit_type type, tool_shape *shape);
 /* Gives an array that was read from a structured file the struct type `record`. The file's fields
  * must have the names, types and offsets of the struct's fields. */

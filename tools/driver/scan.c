@@ -199,8 +199,8 @@ static int digit_value(char c)
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* Scans the digits of an integer in a base, with `_` allowed between them. Returns false if there
- * is no digit, or if the integer needs more than 64 bits. */
+/* Scans an integer's digits in a base, with `_` allowed between them. Returns false if there is no
+ * digit, or if the integer needs more than 64 bits. */
 static bool scan_digits(const char **at, unsigned base, uint64_t *value)
 {
   const char *p = *at;

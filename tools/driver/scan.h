@@ -17,7 +17,7 @@ typedef struct tool_scanner {
   const char *text, *at;
   tool_error *error;
   kjit_context *context; /* context whose structs can be named, or NULL */
-  /* struct type for elements of a file if the text has no `:as=`; NULL means that the text must
+  /* struct type for elements in a file if the text has no `:as=`; NULL means that the text must
    * name the type */
   const struct tool_record *record;
   /* name of the array that is read from a .npz file if the text does not name one; NULL means that
@@ -40,8 +40,8 @@ tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
 /* Records "option: message" with the text and a caret under `at`. Returns false. */
 __attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at,
                                                           const char *format, ...);
-/* Like tool_scan_fail, for a failed kjit call. Records the diagnostics of the context, then the
- * text and the caret. */
+/* Like tool_scan_fail, for a failed kjit call. Records the context's diagnostics, then the text and
+ * the caret. */
 bool tool_scan_fail_kjit(tool_scanner *scanner, const char *at, kjit_context *context,
                          kjit_status status);
 /* Records "expected WHAT, not 'REST'", where REST is the next word of the text. Returns false. */
@@ -55,7 +55,7 @@ bool tool_expect(tool_scanner *scanner, char c);
 bool tool_expect_end(tool_scanner *scanner);
 /* Skips a word if it follows and no name character comes after it. */
 bool tool_accept_word(tool_scanner *scanner, const char *word);
-/* Returns the length of the identifier after blanks, or 0 if there is none. */
+/* Returns the identifier length after blanks, or 0 if there is none. */
 size_t tool_name_length(tool_scanner *scanner);
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
 /* Returns whether the name of the size (see tool_size) follows. */

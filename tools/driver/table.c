@@ -305,7 +305,7 @@ static bool append_name(table *t)
   return true;
 }
 
-/* Reads the cells of the first row as names. *is_head tells whether the row contains a text and no
+/* Reads the cells in the first row as names. *is_head tells whether the row contains a text and no
  * number. */
 static bool read_names(table *t, bool *is_head)
 {
@@ -427,7 +427,7 @@ static bool find_date_unit(const table *t, tool_date_unit *unit)
   return t->texts.count > 0;
 }
 
-/* Replaces the indices of texts by the counts of their dates, if all texts are dates. */
+/* Replaces the indices of texts by their dates' counts, if all texts are dates. */
 static bool take_dates(table *t, tool_date *date)
 {
   tool_date_unit unit;

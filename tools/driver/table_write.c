@@ -1,4 +1,4 @@
-/* Writes tables as text, and parses the names of their files. */
+/* Writes tables as text, and parses their files' names. */
 #include <driver/cells.h>
 #include <driver/table.h>
 #include <string.h>

@@ -173,7 +173,7 @@ static bool read_argument(list *l, const char *text)
   return true;
 }
 
-/* Reads the path of a module. A relative path starts in the directory of the list. */
+/* Reads a module's path. A relative path starts in the list's directory. */
 static bool read_module(list *l, const char *text)
 {
   const char *slash = strrchr(l->path, '/');

@@ -38,7 +38,7 @@ bool cache_build(cache_tool *t);
 
 /* Writes the entries of several files into one. */
 bool cache_merge(cache_tool *t);
-/* Lists the entries of a file. path NULL means the file that is installed with libkjit. */
+/* Lists the entries in a file. path NULL means the file that is installed with libkjit. */
 bool cache_list_file(cache_tool *t, const char *path);
 /* Writes the context's entries to --output, with write permission only for this user. */
 bool cache_write(cache_tool *t, kjit_context *context);

@@ -1,5 +1,5 @@
-/* The signature of a compilation: given on the command line, or derived from --type, annotations in
- * the source and defaults. */
+/* A compilation's signature: given on the command line, or derived from --type, annotations in the
+ * source and defaults. */
 #ifndef COMPILE_SIGNATURE_H
 #define COMPILE_SIGNATURE_H
 

@@ -52,7 +52,7 @@ typedef enum run_option {
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];
 
-/* The value of a parameter. A count of 0 means that no value was given. */
+/* A parameter's value. A count of 0 means that no value was given. */
 typedef struct run_argument {
   const kjit_operand *operands;
   size_t count;

@@ -33,7 +33,7 @@ static void bind_matrix(const run_step *step, const run_part *part, run_argument
                                  { part->shape[0], part->shape[1] } };
 }
 
-/* Adds the operand of a part to the value of its parameter, which can consist of several parts. */
+/* Adds a part's operand to its parameter's value, which can consist of several parts. */
 static void bind_part(const run_step *step, size_t index, run_argument *argument)
 {
   const run_part *part = &step->call->parts[index];

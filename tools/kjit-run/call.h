@@ -39,8 +39,7 @@ typedef struct run_call {
   void *initial_bytes; /* bytes of the array element that is the value, read before the run */
   kjit_arg initial_value;
   bool commutes;
-  size_t device_count; /* number of devices that share the call; 0 means only the device of the
-                        * run */
+  size_t device_count; /* number of devices that share the call; 0 means only the run's device */
   kjit_device *devices[RUN_MOST_DEVICES];
   run_part where; /* valid if the option is given */
   kjit_operand where_operand;
@@ -62,7 +61,7 @@ void run_destroy_call(run_call *call); /* call may be NULL */
 bool run_scan_call_text(const run_maker *m, run_step *step);
 /* Scans an --arg, a view of an --arg, a value, or a func with its arguments and shape. */
 bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
-/* call_options.c: scans the value of an option. */
+/* call_options.c: scans an option's value. */
 bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, run_option option);
 
 #endif

@@ -99,7 +99,7 @@ void run_list_devices(kjit_context *context)
 /* ---- memory ---- */
 
 /* Returns the allocation as a flat array. The bytes on the device have the same order as on the
- * host, whatever the layouts of the arrays in the allocation. */
+ * host, whatever the arrays' layouts in the allocation. */
 static kjit_tensor flat_tensor(const tool_memory *memory, int64_t *count)
 {
   const tool_element *element = &tool_elements[memory->element];

@@ -1,4 +1,4 @@
-/* The device of a run, and the copies of arrays on this device. */
+/* A run's device, and the copies of arrays on this device. */
 #ifndef RUN_DEVICE_H
 #define RUN_DEVICE_H
 

@@ -99,7 +99,7 @@ static bool have_same_extents(const tool_array *a, const tool_array *b)
   return same;
 }
 
-/* Adds the columns that the formula uses to the operands of the step. */
+/* Adds the columns that the formula uses to the step's operands. */
 static bool take_columns(const run_maker *m, tool_scanner *scanner, run_step *step,
                          const size_t *arguments)
 {

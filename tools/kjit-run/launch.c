@@ -84,7 +84,7 @@ static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config
 
 static bool scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
-  if (tool_accept(scanner, '(')) return run_scan_operands(m, scanner, step); /* items of a tuple */
+  if (tool_accept(scanner, '(')) return run_scan_operands(m, scanner, step); /* items in a tuple */
   run_operand *operand = run_append_operand(step);
   tool_skip_blanks(scanner);
   bool is_number =

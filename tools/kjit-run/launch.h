@@ -1,4 +1,4 @@
-/* Parses the text of --launch and binds the operands of the kernel. */
+/* Parses the text of --launch and binds the kernel's operands. */
 #ifndef RUN_LAUNCH_H
 #define RUN_LAUNCH_H
 

@@ -1,4 +1,4 @@
-/* kjit-run: runs kernels of a kernel IR file, algorithms and formulas over arrays. main() contains
+/* kjit-run: runs kernels in a kernel IR file, algorithms and formulas over arrays. main() contains
  * the sequence of a run; other files implement the steps. */
 #include "device.h"
 #include "interrupt.h"

@@ -212,8 +212,8 @@ static char *index_text(const tool_array *array, uint64_t position, uint32_t ran
   return closed;
 }
 
-/* Returns the position of a number in an array of structs: the index of the struct, the field, and
- * the index within the field. */
+/* Returns a number's position in an array of structs: the struct index, the field, and the index
+ * within the field. */
 static char *field_text(const tool_array *array, const tool_leaves *leaves, uint64_t position)
 {
   uint64_t numbers = tool_count_numbers(leaves), within;

@@ -48,7 +48,7 @@ typedef struct run_maker {
 /* Makes a step for each text. Without texts, makes a launch of the module's only kernel with
  * arguments bound by name. */
 bool run_make_steps(const run_maker *m, const run_step_text *texts, size_t count, run_steps *steps);
-/* Makes the tensors of the arrays on the device, where their memory must already exist. */
+/* Makes the arrays' tensors on the device, where their memory must already exist. */
 void run_bind_steps(run_steps *steps, kjit_device *device, uint64_t time_limit_ns);
 void run_destroy_steps(run_steps *steps);
 
@@ -63,8 +63,8 @@ run_operand *run_append_operand(run_step *step);
 bool run_check_nulls(tool_error *error, const tool_argument *argument, bool is_written);
 /* Scans the name of a func of the module or of a built-in. */
 bool run_scan_function(const run_maker *m, tool_scanner *scanner, run_operand *operand);
-/* Sets the arguments of a step to its arrays in the memory of the device. Uses only the kind and
- * the ordinal in the device's description. */
+/* Sets a step's arguments to its arrays in the device's memory. Uses only the kind and the ordinal
+ * in the device's description. */
 void run_bind_step(run_step *step, const kjit_device_info *device);
 
 #endif

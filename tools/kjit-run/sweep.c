@@ -124,10 +124,10 @@ typedef struct sweep {
   const run_sweeper *s;
   sizes sizes;
   FILE *rows;
-  run_plot plot, beside; /* `plot` has the curves of this sweep, and `beside` the curves from the
-                            tables of --beside */
-  uint64_t done;         /* number of sizes finished, for all devices */
-  uint64_t row_count;    /* number of rows written */
+  /* `plot` has this sweep's curves, and `beside` the curves from the tables of --beside */
+  run_plot plot, beside;
+  uint64_t done;               /* number of sizes finished, for all devices */
+  uint64_t row_count;          /* number of rows written */
   const kjit_device **devices; /* devices named by --device so far; owned */
   size_t device_count;
 } sweep;
@@ -140,7 +140,7 @@ static bool make_arguments(sweep *w, tool_arguments *arguments)
   return true;
 }
 
-/* Returns the name of a step, with a number if earlier steps have the same name. */
+/* Returns a step's name, with a number if earlier steps have the same name. */
 static char *label_step(const run_steps *steps, size_t index)
 {
   size_t number = 1;
@@ -271,7 +271,7 @@ static bool measure_devices(sweep *w)
 
 /* ---- the results ---- */
 
-/* Appends the curves of --beside to the curves of the sweep. */
+/* Appends the curves of --beside to the sweep's curves. */
 static void move_besides(sweep *w)
 {
   for (size_t i = 0; i < w->beside.line_count; i++) {

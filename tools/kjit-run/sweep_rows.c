@@ -76,7 +76,7 @@ void run_destroy_row(run_row *row)
 
 /* ---- reading ---- */
 
-/* The texts of all cells of a table with a header row. */
+/* The texts of all cells in a table with a header row. */
 typedef struct table {
   const char *path;
   tool_error *error;

@@ -24,7 +24,7 @@ bool plot_has_place(double value) { return value > 0 && !isinf(value); }
 /* ---- axes ---- */
 
 typedef struct axis {
-  double low, high; /* decimal logarithms of the ends of the axis */
+  double low, high; /* decimal logarithms of the axis' ends */
 } axis;
 
 typedef struct axes {
@@ -137,8 +137,8 @@ static void put_escaped(const char *text, FILE *file)
   while (*text) put_character(decode(&text), file);
 }
 
-/* Returns the width of a character in columns. Characters of East Asian scripts and pictographs are
- * as wide as two letters. */
+/* Returns a character's width in columns. Characters of East Asian scripts and pictographs are as
+ * wide as two letters. */
 static size_t columns_of(unsigned code) { return code < 0x1100 ? 1 : code == 0xfffd ? 1 : 2; }
 
 /* Writes a text in a given font size and with a maximum width, in SVG units. A text that is too
@@ -282,8 +282,7 @@ static void put_ticks_y(const plot_figure *figure, const axes *a, FILE *file)
 {
   enum { MOST_OF_UNIT = 5 };
   ticks t = find_ticks(&a->y);
-  /* there is no space for a long unit to the left of the axis; the name of the axis contains the
-   * unit as well */
+  /* there is no space for a long unit to the axis' left; the axis name contains the unit as well */
   const char *unit = strlen(figure->unit) > MOST_OF_UNIT ? "" : figure->unit;
   for (size_t i = 0; i < t.count; i++) {
     double y = place_y(a, t.values[i]);

@@ -77,9 +77,9 @@ static void compute_terms(const bessel *f, value square, value *terms_of)
   }
 }
 
-/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is the value of this formula,
- * which loses digits by cancellation if x is near p. In that case, the function computes the series
- * -s q (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2 instead. */
+/* Returns s - p acosh(p/x), or s - p acos(p/x) if x > p. `direct` is this formula's value, which
+ * loses digits by cancellation if x is near p. In that case, the function computes the series -s q
+ * (1/3 + q/5 + q^2/7 ...) with q = (p^2 - x^2) / p^2 instead. */
 static value find_exponent(const bessel *f, value p, value s, value direct)
 {
   enum { COUNT = 12 };

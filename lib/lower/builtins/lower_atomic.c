@@ -52,7 +52,7 @@ static lvalue lower_lvalue(kl_lowering *l, const kt_expr *expr, uint32_t how)
   return p;
 }
 
-/* Converts an operand to the type of the operation. give_value converts the old value to the result
+/* Converts an operand to the operation type. give_value converts the old value to the result
  * type. */
 static LLVMValueRef lower_operand(kl_lowering *l, const lvalue *p, const kt_expr *operand)
 {

@@ -5,7 +5,7 @@
 
 /* ---- bit functions and divisions of integers; abs, min and max of all number types ---- */
 
-/* Converts a bit count to the result type i32. The count has the type of the operand. */
+/* Converts a bit count to the result type i32. The count has the operand type. */
 static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
 {
   LLVMTypeRef type = kl_register_type(l, expr->type);

@@ -134,7 +134,7 @@ LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
   return lanemask(l, (kjit_op)expr->builtin->operation);
 }
 
-/* Elects the lowest lane of the mask, on every target. */
+/* Elects the lowest lane in the mask, on every target. */
 LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0), lanes = kl_and(l, mask, lanemask(l, KJIT_OP_LE));
@@ -232,7 +232,7 @@ static LLVMValueRef without_lowest(kl_lowering *l, LLVMValueRef mask)
   return kl_and(l, mask, kl_sub(l, mask, kl_const32(l, 1)));
 }
 
-/* Reduces over the lanes of the mask, from the lowest to the highest. All lanes of the mask run the
+/* Reduces over the lanes in the mask, from the lowest to the highest. All lanes in the mask run the
  * loop together. */
 static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                 LLVMValueRef value)

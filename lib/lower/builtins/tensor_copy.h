@@ -17,8 +17,8 @@ kl_tensor_copy kl_lower_tensor_copy(kl_lowering *l, const kt_expr *copy);
  * set. */
 kj_tensor_map kl_describe_map(kl_lowering *l, const kt_expr *copy);
 bool kl_is_tensor_copy(const kt_expr *expr);
-/* Return the addresses that an asynchronous copy reads from and writes to, and the size of an
- * element in bytes. */
+/* Return the addresses that an asynchronous copy reads from and writes to, and an element's size in
+ * bytes. */
 LLVMValueRef kl_lower_source(kl_lowering *l, const kt_expr *copy, kl_array_value *array);
 LLVMValueRef kl_lower_destination(kl_lowering *l, const kt_expr *copy, kl_array_value *array);
 uint32_t kl_copied_bytes(kl_lowering *l, const kt_expr *copy);

@@ -1,5 +1,5 @@
-/* Declarations that the CPU lowering files share: the structure of the kernel, the current block
- * and thread, and scratch memory, in which a worker thread keeps the variables of a block. */
+/* Declarations that the CPU lowering files share: the kernel's structure, the current block and
+ * thread, and scratch memory, in which a worker thread keeps a block's variables. */
 #ifndef KJ_LOWER_CPU_CPU_H
 #define KJ_LOWER_CPU_CPU_H
 
@@ -25,7 +25,7 @@ typedef struct kl_cpu_state {
 
   uint32_t block[3], thread_count;
   /* the kernel runs as KJ_FIBERS_WARPS and has more than one warp: each call of the kernel function
-   * runs one warp of a block */
+   * runs one warp in a block */
   bool has_warps;
   LLVMValueRef unit_first, unit_stop; /* i32; the range of threads that a call runs */
   LLVMValueRef grid_pointer, scratch;
@@ -143,8 +143,8 @@ LLVMValueRef kl_is_active(kl_lowering *l);
  * address. value is an i64. Returns an i64. */
 LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
                            LLVMValueRef address, LLVMValueRef value);
-/* Lower WARP statements that are barriers across warps or blocks, or waits for the phase of an
- * mbarrier. */
+/* Lower WARP statements that are barriers across warps or blocks, or waits for an mbarrier's
+ * phase. */
 void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt);
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt);
 /* In cpu_matrix.c and cpu_wgmma.c: lower WARP statements that are matrix products, or that load or
@@ -183,7 +183,7 @@ void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p);
 LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank);
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value);
 /* Returns an i1 that tells whether any thread of the call is active. The result is a constant if
- * threads of the kernel cannot become inactive. */
+ * threads in the kernel cannot become inactive. */
 LLVMValueRef kl_has_active_lane(kl_lowering *l, const kt_stmt *stmt);
 /* Returns the number of the first active thread, or of the last thread if no thread is active. */
 LLVMValueRef kl_first_active(kl_lowering *l, const kt_stmt *stmt);

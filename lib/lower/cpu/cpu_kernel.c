@@ -7,7 +7,7 @@
 /* ---- layout of the variables in scratch memory ----
  *
  * Each worker thread has its own scratch memory. Scratch memory holds slots (variables with an
- * element for each thread of the block), local arrays that are used after a synchronization, and
+ * element for each thread in the block), local arrays that are used after a synchronization, and
  * static shared arrays. Each variable starts at a cache line. Dynamic shared memory follows after
  * all variables. */
 
@@ -293,7 +293,7 @@ static void step_block_index(kl_lowering *l)
   }
 }
 
-/* Sets the range of threads that a call runs: all threads of the block, or the threads of one
+/* Sets the range of threads that a call runs: all threads in the block, or the threads in one
  * warp. */
 static void bound_unit(kl_lowering *l)
 {

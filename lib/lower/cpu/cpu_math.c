@@ -9,8 +9,8 @@
  *
  * A call names its variants in the attribute vector-function-abi-variant
  * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
- * e AVX-512). llvm.compiler.used keeps the declarations of the variants. Only variants that exist
- * in this C library and that this processor can execute are named. */
+ * e AVX-512). llvm.compiler.used keeps the variants' declarations. Only variants that exist in this
+ * C library and that this processor can execute are named. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@
 #define MATH_PREFIX "kj$math_"
 
 /* KJ_MOST_VECTOR_LANES is the number of f32 in an AVX-512 vector. MOST_PROPERTIES limits the number
- * of properties in the metadata of a loop. */
+ * of properties in a loop's metadata. */
 enum { KJ_MOST_VECTOR_LANES = 16, MOST_PROPERTIES = 16 };
 
 static bool runs_here(const kl_cpu_features *features, char isa)
@@ -33,7 +33,7 @@ static bool runs_here(const kl_cpu_features *features, char isa)
   return isa == 'c' ? features->has_avx && !features->has_avx2 : true;
 }
 
-/* Declares a variant and prevents the removal of the declaration. */
+/* Declares a variant and prevents the declaration's removal. */
 static void keep(kl_lowering *l, const char *name, LLVMTypeRef element, unsigned lanes,
                  unsigned count)
 {
@@ -161,7 +161,7 @@ static bool is_variant_of(LLVMValueRef function, const char *name)
   return !strncmp(known, "_ZGV", 4) && last && !strcmp(last + 1, name);
 }
 
-/* Returns the number of lanes of a vector function, or 1 for a scalar function. */
+/* Returns the number of lanes in a vector function, or 1 for a scalar function. */
 static unsigned count_lanes(LLVMValueRef function)
 {
   LLVMTypeRef type = LLVMGetReturnType(LLVMGlobalGetValueType(function));

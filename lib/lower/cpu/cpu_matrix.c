@@ -61,8 +61,8 @@ static LLVMValueRef drop_low_bits(kl_lowering *l, LLVMValueRef x)
   return kl_bitcast(l, and32(l, bits, 0xffffe000u), l->f32);
 }
 
-/* Converts an element of a fragment to the type of the computation. If several elements are packed,
- * `part` selects one. */
+/* Converts an element of a fragment to the computation type. If several elements are packed, `part`
+ * selects one. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part)
 {
   switch (KJ_AMONG(kind)) {

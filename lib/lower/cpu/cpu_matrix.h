@@ -1,4 +1,4 @@
-/* CPU: matrices that the lanes of a warp multiply together, for cpu_matrix.c and cpu_wgmma.c. */
+/* CPU: matrices that the lanes in a warp multiply together, for cpu_matrix.c and cpu_wgmma.c. */
 #ifndef KJ_LOWER_CPU_CPU_MATRIX_H
 #define KJ_LOWER_CPU_CPU_MATRIX_H
 
@@ -18,8 +18,8 @@ LLVMValueRef kl_matrix_element_at(kl_lowering *l, const kl_matrix *m, LLVMValueR
                                   LLVMValueRef column);
 LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                LLVMValueRef column);
-/* kl_matrix_widen converts an element of a fragment to the type of the computation. If several
- * elements are packed, `part` selects one. kl_matrix_narrow converts a sum to the result type. */
+/* kl_matrix_widen converts an element of a fragment to the computation type. If several elements
+ * are packed, `part` selects one. kl_matrix_narrow converts a sum to the result type. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part);
 LLVMValueRef kl_matrix_narrow(kl_lowering *l, const kt_mma *mma, LLVMValueRef sum);
 /* Computes c += a * b for matrices with the element types of mma. */

@@ -70,7 +70,7 @@ void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 
 /* ---- thread loops ---- */
 
-/* A loop nest over the threads of a block. A dimension with a single thread has no loop. */
+/* A loop nest over the threads in a block. A dimension with a single thread has no loop. */
 typedef struct thread_nest {
   kl_counted_loop loops[3];
   bool has_loop[3];
@@ -101,7 +101,7 @@ static LLVMValueRef scale_and_add(kl_lowering *l, LLVMValueRef base, uint32_t sc
   return no_wrap(kl_add(l, scaled, more));
 }
 
-/* Begins one loop over the threads of a warp. The threads can have any coordinates in the block. */
+/* Begins one loop over the threads in a warp. The threads can have any coordinates in the block. */
 static void begin_warp(kl_lowering *l, thread_nest *nest)
 {
   kl_cpu_state *s = kl_cpu(l);

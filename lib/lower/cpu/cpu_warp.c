@@ -1,6 +1,6 @@
 /* CPU: warp operations and counting barriers, which are executed between thread loops.
  *
- * A warp is 32 consecutive threads of the block; the last warp can have fewer. The operands of a
+ * A warp is 32 consecutive threads in the block; the last warp can have fewer. The operands of a
  * warp operation are slots, uniform values or constants, so the code can read them for any thread.
  * Inactive lanes do not take part in votes. A shuffle from an inactive lane returns the last value
  * that the lane had. */
@@ -225,9 +225,9 @@ static void lower_vote(kl_lowering *l, const kt_stmt *stmt)
   kl_end_vector_loop(l, &warps);
 }
 
-/* ---- match and reduce: for each lane, over the lanes of its mask ---- */
+/* ---- match and reduce: for each lane, over the lanes in its mask ---- */
 
-/* The values that the lanes of a warp compare or combine. */
+/* The values that the lanes in a warp compare or combine. */
 typedef struct lanes {
   /* values: in memory, one for each lane; active: i32, a bit mask of the active lanes */
   LLVMValueRef values, active;
@@ -391,7 +391,7 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
 /* ---- synchronizations of watched memory ---- */
 
 /* Calls a function of the watch (the data of the access checks) and passes an array with a number
- * for each thread of the block. */
+ * for each thread in the block. */
 static void tell_watch(kl_lowering *l, const kt_stmt *stmt, const char *function,
                        LLVMValueRef (*number)(kl_lowering *l, const kt_stmt *stmt,
                                               LLVMValueRef rank))
@@ -485,7 +485,7 @@ LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   return kl_icmp(l, LLVMIntNE, kl_load(l, l->i32, any), kl_const32(l, 0));
 }
 
-/* Returns the sum over all warps of the block, which run as fibers. A warp without active threads
+/* Returns the sum over all warps in the block, which run as fibers. A warp without active threads
  * does not take part. */
 static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef count)
 {

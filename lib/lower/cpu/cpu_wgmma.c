@@ -1,10 +1,10 @@
 /* CPU: matrix products of a warpgroup. Each warp computes its 16 rows when it reaches the product,
  * because these rows do not depend on the other three warps.
  *
- * A descriptor determines the layout of a matrix as described in the PTX manual ("strides",
- * "swizzling modes"). Along the dimension other than k, the matrix consists of groups of 8 rows. A
- * row has the width of the swizzle, or 16 bytes if there is no swizzle. The swizzle permutes groups
- * of 16 bytes depending on address bits. */
+ * A descriptor determines a matrix's layout as described in the PTX manual ("strides", "swizzling
+ * modes"). Along the dimension other than k, the matrix consists of groups of 8 rows. A row has the
+ * swizzle width, or 16 bytes if there is no swizzle. The swizzle permutes groups of 16 bytes
+ * depending on address bits. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -42,7 +42,7 @@ static described read_descriptor(kl_lowering *l, LLVMValueRef word)
                       .mask = kl_and(l, kl_sub(l, width, kl_const64(l, 1)), kl_const64(l, 0x70)) };
 }
 
-/* Returns the offset of an element. `outer` counts rows in groups of 8, and `inner` counts elements
+/* Returns an element's offset. `outer` counts rows in groups of 8, and `inner` counts elements
  * within rows of `width` bytes. If k is the inner dimension, `stride` is the distance between
  * groups, and `leading`, which is used only without a swizzle, is the distance along k. If k is the
  * outer dimension, `stride` is the distance along k, and `leading` is the distance along the other
@@ -62,7 +62,7 @@ static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValue
   return kl_xor(l, offset, exchange);
 }
 
-/* Loads element (row, k) of a, or element (column, k) of b, in the type of the computation. */
+/* Loads element (row, k) of a, or element (column, k) of b, in the computation type. */
 static LLVMValueRef load_operand(kl_lowering *l, const kt_wgmma *w, const described *d,
                                  LLVMValueRef row, LLVMValueRef k, bool is_transposed)
 {

@@ -1,6 +1,6 @@
-/* nvptx: grid_sync, which synchronizes the threads of the grid that have not left the kernel.
+/* nvptx: grid_sync, which synchronizes the threads in the grid that have not left the kernel.
  *
- * Single threads, the first thread of a block, whole warps and whole blocks can leave the kernel
+ * Single threads, the first thread in a block, whole warps and whole blocks can leave the kernel
  * early, by a `return` or a failure. The remaining threads must not wait for a thread that has
  * left. A kernel with a grid_sync therefore counts arrivals and departures on two levels, in the
  * block and in the grid. The thread that completes a round, by arriving or by leaving, does the
@@ -8,11 +8,11 @@
  *
  * Each block has a word of shared memory. The lower half of the word counts the threads that have
  * arrived, and the upper half the threads that have left. A thread counts itself as left before it
- * exits. grid_sync starts with a barrier, which a thread passes only when every other thread of the
+ * exits. grid_sync starts with a barrier, which a thread passes only when every other thread in the
  * block has arrived at it or has exited. So no thread counts itself as left while other threads
  * count themselves as arrived.
  *
- * The last thread of the block is the thread that makes the sum of both counts equal to the number
+ * The last thread in the block is the thread that makes the sum of both counts equal to the number
  * of threads in the block. It arrives at the grid for the whole block. The thread that leaves last
  * removes the block from the grid.
  *
@@ -33,8 +33,8 @@
 
 enum { COUNT_SHIFT = 16, FULL_COUNT = 1 << 15, LEFT_SHIFT = 16 };
 
-/* Environment registers 1 and 2 contain the address of a record, as in CUDA's own headers. The
- * second word of the record is the launch's word. */
+/* Environment registers 1 and 2 contain a record's address, as in CUDA's own headers. The second
+ * word of the record is the launch's word. */
 #define WORD_ADDRESS \
   ".reg .b32 lo, hi; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, %envreg1; " \
   "mov.b64 at, {lo, hi}; "
@@ -84,7 +84,7 @@ static LLVMValueRef block_word(kl_lowering *l)
 
 /* Adds $2 to the word for each thread that executes the assembly. Returns the word in the thread of
  * the block that is counted last, and 0 in all other threads. The lanes that execute the assembly
- * together form a set, and one lane of the set adds for all of them. The masks of sets are
+ * together form a set, and one lane in the set adds for all of them. The masks of sets are
  * disjoint, so no lane is counted twice. */
 static const char count_threads[] =
   "{ .reg .pred other, last; .reg .b32 mask, before, lanes, word, come; mov.u32 $0, 0; "
@@ -204,7 +204,7 @@ static void sync_grid(kl_lowering *l, kj_location location)
 
 /* Synchronizes the grid in a C function. Its caller is a kernel that kjit has not compiled, and
  * this kernel can use the word as well. The C function therefore follows the protocol of CUDA's
- * headers, in which the first thread of each block acts for the block. Each block adds 1, except
+ * headers, in which the first thread in each block acts for the block. Each block adds 1, except
  * that the first block adds the number that makes the sum 2^31. When all blocks have arrived, the
  * top bit has changed and the word is ready for the next round. */
 static void sync_grid_of_others(kl_lowering *l, kj_location location)

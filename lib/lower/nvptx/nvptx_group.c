@@ -1,7 +1,7 @@
 /* nvptx: barriers between warps and blocks, mbarriers, clusters. Some of LLVM's intrinsics declare
- * that they access only the memory of the barrier. LLVM could therefore move accesses to the
- * protected data across these intrinsics. So all these operations are inline assembly that, for
- * LLVM, can access any memory. */
+ * that they access only the barrier's memory. LLVM could therefore move accesses to the protected
+ * data across these intrinsics. So all these operations are inline assembly that, for LLVM, can
+ * access any memory. */
 #include <string.h>
 
 #include "lower/instruction.h"
@@ -273,8 +273,8 @@ LLVMValueRef kl_nvptx_mbarrier(kl_lowering *l, const kt_expr *expr)
                       args, 1 + is_counted);
 }
 
-/* Returns the scope of an acquire: the cluster, if there is one, because threads of other blocks in
- * the cluster may also have arrived. */
+/* Returns an acquire's scope: the cluster, if there is one, because threads of other blocks in the
+ * cluster may also have arrived. */
 static const char *scope_text(kl_lowering *l)
 {
   return l->c->has_cluster || l->c->code->cluster[0] ? ".acquire.cluster" : "";
@@ -388,8 +388,8 @@ static char constraint_of(kl_lowering *l, kjit_type type)
   return bytes == 8 ? 'l' : bytes == 4 ? 'r' : 'h';
 }
 
-/* Returns the type of an operand in inline PTX. A 16-bit float is passed as the integer with its
- * bits, and a value of 8 bits is extended to 16 bits. */
+/* Returns an operand's type in inline PTX. A 16-bit float is passed as the integer with its bits,
+ * and a value of 8 bits is extended to 16 bits. */
 static LLVMTypeRef operand_type(kl_lowering *l, kjit_type type)
 {
   return type == KJIT_F32 || type == KJIT_F64 || kl_scalar_bytes(l, type) > 2
@@ -412,8 +412,7 @@ static LLVMValueRef from_result(kl_lowering *l, kjit_type type, LLVMValueRef val
   return kl_trunc(l, value, kl_register_type(l, type));
 }
 
-/* Returns the types of the results: the type itself or, if it is a tuple, the types of its
- * items. */
+/* Returns the types of the results: the type itself or, if it is a tuple, its items' types. */
 static const kjit_type *list_results(kl_lowering *l, const kt_expr *expr, size_t *count)
 {
   bool is_tuple = kl_is_tuple_type(l, expr->type);

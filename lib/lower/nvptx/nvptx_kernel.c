@@ -82,8 +82,8 @@ static bool has_facts(const kl_lowering *l, const kl_planned_parameter *p, uint3
   return (l->c->request->signature->arguments[p->parameter.argument].facts & facts) == facts;
 }
 
-/* Sets the attributes of a parameter. noalias is used only for memory that the kernel does not
- * write: LLVM assumes that noalias memory does not change across barriers. */
+/* Sets a parameter's attributes. noalias is used only for memory that the kernel does not write:
+ * LLVM assumes that noalias memory does not change across barriers. */
 static void describe_parameter(kl_lowering *l, size_t i)
 {
   const kl_planned_parameter *p = &l->parameters.items[i];
@@ -105,9 +105,8 @@ static void describe_parameter(kl_lowering *l, size_t i)
   kl_add_attribute(l, l->function, param_index(i), "readonly", 0);
 }
 
-/* Assumes that the size of each row is a multiple of 16 bytes: each stride parameter is a multiple
- * of the number of elements in 16 bytes. The assumption is useful only if the first row is
- * aligned. */
+/* Assumes that each row's size is a multiple of 16 bytes: each stride parameter is a multiple of
+ * the number of elements in 16 bytes. The assumption is useful only if the first row is aligned. */
 static void assume_aligned_rows(kl_lowering *l)
 {
   for (size_t i = 0; i < l->parameters.count; i++) {
@@ -304,10 +303,10 @@ static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef ty
   return global;
 }
 
-/* Returns the symbol of an array in dynamic shared memory. All symbols without a size have the same
- * address, to which the code adds the offset of the array. Each array has its own symbol, which
- * tells LLVM that the array does not overlap with others, as in static shared memory. Arrays whose
- * size the launch specifies do overlap, so they have the same symbol. */
+/* Returns an array's symbol in dynamic shared memory. All symbols without a size have the same
+ * address, to which the code adds the array's offset. Each array has its own symbol, which tells
+ * LLVM that the array does not overlap with others, as in static shared memory. Arrays whose size
+ * the launch specifies do overlap, so they have the same symbol. */
 static LLVMValueRef dynamic_shared(kl_lowering *l, const kt_var *var)
 {
   size_t number = kl_dynamic_number(l, var);
@@ -360,7 +359,7 @@ static LLVMValueRef dynamic_shared_bytes(kl_lowering *l)
 
 /* ---- ranges ---- */
 
-/* Numbers the threads of the grid first by block and then by thread. Threads that are adjacent in a
+/* Numbers the threads in the grid first by block and then by thread. Threads that are adjacent in a
  * block have adjacent numbers for any block shape. */
 static void number_grid_threads(kl_lowering *l, LLVMValueRef *rank, LLVMValueRef *count)
 {
@@ -418,7 +417,7 @@ static void leave_kernel(kl_lowering *l)
 
 /* Returns from the kernel. If the kernel counts its threads, the thread exits immediately and does
  * not branch to the common end of the kernel. At a common end, lanes that have returned would wait
- * for the other lanes of their warp, while these wait for the returned lanes to exit. */
+ * for the other lanes in their warp, while these wait for the returned lanes to exit. */
 static void return_early(kl_lowering *l)
 {
   if (kl_nvptx_counts_threads(l)) leave_kernel(l);

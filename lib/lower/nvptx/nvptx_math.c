@@ -174,7 +174,7 @@ static const char *libdevice_name(kl_lowering *l, const ki_math *math, bool is_f
                    is_float ? "f" : "");
 }
 
-/* Returns the name of the function in OpenCL C, mangled by the Itanium ABI. */
+/* Returns the function name in OpenCL C, mangled by the Itanium ABI. */
 static const char *libclc_name(kl_lowering *l, const char *name, unsigned count, bool is_float)
 {
   KJ_ASSERT(count <= 3);
@@ -203,9 +203,9 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   return kl_fast(l, kl_call(l, type, function, args, count));
 }
 
-/* Returns whether neither the loop passes nor optimized code generation improve the code of the
- * function in a kernel. Returns true for f32 functions of libdevice without loops, and for
- * functions that have no branches in any library. */
+/* Returns whether neither the loop passes nor optimized code generation improve the function's code
+ * in a kernel. Returns true for f32 functions of libdevice without loops, and for functions that
+ * have no branches in any library. */
 static bool is_simple(const ki_math *math, bool is_libdevice)
 {
   return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));

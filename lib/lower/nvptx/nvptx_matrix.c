@@ -32,7 +32,7 @@ static unsigned split(kl_lowering *l, LLVMValueRef fragment, char constraint, LL
   return count;
 }
 
-/* Joins the registers of a result to a fragment. LLVM returns one register directly, and several
+/* Joins a result's registers to a fragment. LLVM returns one register directly, and several
  * registers in a struct. */
 static LLVMValueRef join(kl_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
 {
@@ -226,7 +226,7 @@ static unsigned take_fragment(kl_lowering *l, LLVMValueRef fragment, LLVMValueRe
   return REGISTERS;
 }
 
-/* Returns the suffix of the instruction: the signs and, for 16-bit elements, whether each matrix is
+/* Returns the instruction's suffix: the signs and, for 16-bit elements, whether each matrix is
  * transposed. */
 static const char *suffix_text(kl_lowering *l, const kt_wgmma *w)
 {

@@ -228,8 +228,7 @@ static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *cons
   return kl_call(l, type, code, args, count);
 }
 
-/* Returns the size of the register for a value of `bits` bits. A byte is held in a 16-bit
- * register. */
+/* Returns the register size for a value of `bits` bits. A byte is held in a 16-bit register. */
 static unsigned register_bits(unsigned bits) { return bits < 16 ? 16 : bits; }
 static char bits_constraint(unsigned bits) { return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h'; }
 static const char *space_of(LLVMValueRef pointer)

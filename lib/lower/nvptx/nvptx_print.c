@@ -49,7 +49,7 @@ static LLVMValueRef place_of(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mas
   return kl_inbounds_gep(l, l->i64, at_offset(l, ring, offsetof(kn_print_ring, words)), &index, 1);
 }
 
-/* Reserves the words of a line in the ring buffer and returns their position. Branches to `full` if
+/* Reserves the words in a line in the ring buffer and returns their position. Branches to `full` if
  * there is no space. Leaves the builder in the block `taken`. */
 static LLVMValueRef take_place(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
                                LLVMValueRef needed, LLVMBasicBlockRef full, LLVMBasicBlockRef taken)

@@ -66,10 +66,10 @@ static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_t
   return (Py_ssize_t)layout.alignment_bytes;
 }
 
-/* Fills the tensor of a buffer. *record receives the struct type of the elements, or KJIT_VOID if
- * they are not structs. The dtype is read from object and not from the buffer, because the
- * buffer can belong to a view of object with another element type. A NumPy array of dates, for
- * example, is viewed as an array of integers. */
+/* Fills a buffer's tensor. *record receives the struct type of the elements, or KJIT_VOID if they
+ * are not structs. The dtype is read from object and not from the buffer, because the buffer can
+ * belong to a view of object with another element type. A NumPy array of dates, for example, is
+ * viewed as an array of integers. */
 static int fill_tensor(context_object *context, PyObject *object, const char *name,
                        binding_argument *storage, kjit_type *record)
 {

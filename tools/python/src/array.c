@@ -511,7 +511,7 @@ static PyObject *copy_to_host(PyObject *object, PyObject *unused)
   return result;
 }
 
-/* Returns the only element of an array that has memory, as a Python number. */
+/* Returns the only element in an array that has memory, as a Python number. */
 static PyObject *read_number(array_object *self)
 {
   kjit_type element = kjit_get_array_element(self->array);
@@ -542,7 +542,7 @@ static PyObject *get_number(array_object *self)
   return number;
 }
 
-/* Returns the element of an array with one element, such as the result of a reduction, as a Python
+/* Returns the element in an array with one element, such as the result of a reduction, as a Python
  * number. */
 static PyObject *get_item(PyObject *object, PyObject *unused)
 {

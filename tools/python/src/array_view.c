@@ -218,7 +218,7 @@ static int add_selected(binding_layout *made, PyObject *item, int64_t extent, in
   return 1;
 }
 
-/* Counts the axes that the items of a key select from. Returns -1 if the key has other items than
+/* Counts the axes that the items in a key select from. Returns -1 if the key has other items than
  * integers, slices, None and one Ellipsis. */
 static int count_selected(PyObject *const *items, Py_ssize_t count)
 {

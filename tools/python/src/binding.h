@@ -240,7 +240,7 @@ extern const kjit_device_allocator binding_device_allocator;
 /* ---- progress.c ---- */
 
 /* A call of libkjit that may take long, on the stack of the calling thread. The fields describe its
- * subject: a kernel, a func, the name of an algorithm, or a device. */
+ * subject: a kernel, a func, an algorithm's name, or a device. */
 typedef struct binding_call {
   context_object *context;
   const char *what, *name;
@@ -312,8 +312,7 @@ extern int binding_has_several;
  * this device, or NULL with an exception; call it only if the thread has one. */
 int binding_has_current(void);
 kjit_device *binding_get_current(context_object *context);
-/* Return a string such as "cpu", "cpu:1" or "cuda:1" for a device, or for the device of a
- * tensor. */
+/* Return a string such as "cpu", "cpu:1" or "cuda:1" for a device, or for a tensor's device. */
 PyObject *binding_name_place(context_object *context, kjit_device_kind kind, int ordinal);
 PyObject *binding_name_home(const kjit_tensor *tensor);
 /* DLPack device type of arrays that belong to one of several CPU devices. */
@@ -354,7 +353,7 @@ kjit_status binding_open_handle(kjit_device *device, uint64_t handle, kjit_strea
 
 /* ---- follow.c ---- */
 
-/* A stream of a launch that follows the streams of its arguments. */
+/* A stream of a launch that follows its arguments' streams. */
 typedef struct binding_follow {
   kjit_stream *stream;
   kjit_device *device;
@@ -472,8 +471,8 @@ kjit_type binding_get_element(const array_object *array);
 int binding_evaluate(array_object *array);
 /* Computes all pending arrays. Returns 0, or -1 with an exception. */
 int binding_evaluate_all(void);
-/* Must be called before the memory of the array is written: computes the array and all pending
- * arrays that read its memory. Returns 0, or -1 with an exception. */
+/* Must be called before the array's memory is written: computes the array and all pending arrays
+ * that read its memory. Returns 0, or -1 with an exception. */
 int binding_before_write(array_object *array);
 /* Number of pending arrays that were ever recorded. */
 extern uint64_t binding_recorded;
@@ -481,7 +480,7 @@ extern uint64_t binding_recorded;
  * binding_before_write. The conversion of other arguments can run Python code that records such
  * arrays. Returns 0, or -1 with an exception. */
 int binding_compute_late_readers(array_object *array);
-/* Does the same for all arrays among the arguments of a call. */
+/* Does the same for all arrays among a call's arguments. */
 int binding_compute_all_late_readers(PyObject *const *args, Py_ssize_t count);
 /* Declare that other code may write the memory from now on. After binding_open_block, this remains
  * so; after binding_lend_block, it ends when the other code returns the memory. Return 0, or -1
@@ -507,7 +506,7 @@ int binding_add_expressions(PyObject *module);
 /* An argument of a call, and the data that it needs until the call is over. */
 typedef struct binding_argument {
   binding_producer producer;
-  Py_buffer buffer; /* the buffer of the object; buffer.obj is NULL if there is none */
+  Py_buffer buffer; /* the object's buffer; buffer.obj is NULL if there is none */
   PyObject *keep;   /* array that was made for the call, or NULL */
   kjit_tensor tensor;
   int64_t strides[BINDING_MAX_RANK], shape[BINDING_MAX_RANK];
@@ -572,9 +571,9 @@ int binding_add_records(PyObject *module);
 
 /* The parameters of a kernel or func. Initialize it with zeros. */
 typedef struct binding_parameters {
-  PyObject *names;    /* tuple of the names, or NULL if not known yet */
-  Py_ssize_t count;   /* number of names; -1 means that calling `defaults` arranges the arguments of
-                       * each call */
+  PyObject *names; /* tuple of the names, or NULL if not known yet */
+  /* number of names; -1 means that calling `defaults` arranges each call's arguments */
+  Py_ssize_t count;
   PyObject *defaults; /* tuple of default values of the last parameters, or a callable that takes
                        * the arguments */
   int is_typed;       /* true if Python numbers are i64 and f64, as in Numba */

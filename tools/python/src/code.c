@@ -200,7 +200,7 @@ static PyObject *compile_function(PyObject *unused, PyObject *args)
   return take_code(module, status, stage, code, size);
 }
 
-/* get_result_type(module, name, signature): returns the name of the type, or "void". */
+/* get_result_type(module, name, signature): returns the type name, or "void". */
 static PyObject *get_result_type(PyObject *unused, PyObject *args)
 {
   (void)unused;

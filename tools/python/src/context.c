@@ -413,7 +413,7 @@ static PyObject *stop_profiler(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-/* Returns the device for an argument, in the context of the device `object`. */
+/* Returns the device for an argument, in the device's context `object`. */
 static kjit_device *read_peer(PyObject *object, PyObject *peer)
 {
   return binding_get_device(((device_object *)object)->context, peer);

@@ -85,8 +85,8 @@ static attribute find_attribute(PyTypeObject *type, PyObject *name)
   return (attribute){ NULL, NULL };
 }
 
-/* Caches the descriptors of a type. If the type overrides attribute lookup, caches that no
- * descriptor can be used. */
+/* Caches a type's descriptors. If the type overrides attribute lookup, caches that no descriptor
+ * can be used. */
 static void learn(attributes *known, PyTypeObject *type)
 {
   int is_plain =

@@ -1,4 +1,4 @@
-/* Computes pending arrays. It runs all operations of an expression as a single kernel. If this
+/* Computes pending arrays. It runs all operations in an expression as a single kernel. If this
  * kernel is not compiled yet, it runs the operations one by one. */
 #include "algorithm.h"
 #include "expression.h"
@@ -287,7 +287,7 @@ array_object *expression_find_view(PyObject *object)
   return expression_as_pending(view) ? NULL : (array_object *)view;
 }
 
-/* Copies an element within the memory of the device, which takes less time than a kernel. */
+/* Copies an element within the device's memory, which takes less time than a kernel. */
 static int copy_element(array_object *array, array_object *view)
 {
   kjit_array *made = NULL;

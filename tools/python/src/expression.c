@@ -119,8 +119,8 @@ const kjit_tensor *binding_look_at_array(PyObject *object)
   return binding_get_tensor(object);
 }
 
-/* Returns the byte that expression_read_types stores for the type of an operand, or -1 if
- * kjit.numpy has to handle the operand. */
+/* Returns the byte that expression_read_types stores for an operand's type, or -1 if kjit.numpy has
+ * to handle the operand. */
 static int find_type(PyObject *object)
 {
   PyTypeObject *type = Py_TYPE(object);

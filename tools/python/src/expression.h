@@ -1,11 +1,11 @@
 /* Declarations that the files of array expressions share: block.c (memory that arrays share, and
  * the expressions that read it), expression.c (recording operations), collect.c (selecting the
- * operations of one kernel), evaluate.c (computing them), line.c (C functions for small arrays on
+ * operations in one kernel), evaluate.c (computing them), line.c (C functions for small arrays on
  * the CPU) and operator.c (array operators, and functions for kjit.numpy).
  *
  * An array whose `pending` is not NULL has no memory yet: it is the result of a recorded operation.
- * The operands of the operation are numbers and arrays, computed or pending, so pending arrays form
- * an acyclic graph. docs/architecture/expressions.md describes the design. */
+ * The operation's operands are numbers and arrays, computed or pending, so pending arrays form an
+ * acyclic graph. docs/architecture/expressions.md describes the design. */
 #ifndef KJIT_PYTHON_EXPRESSION_H
 #define KJIT_PYTHON_EXPRESSION_H
 
@@ -82,8 +82,8 @@ typedef struct binding_expression {
   kjit_type types[EXPRESSION_MOST_INPUTS];
   int node_count, input_count;
   int has_more_inputs; /* true if the expression has more inputs than fit */
-  /* The structure of the expression: operations, locations of their operands, and memory layouts of
-   * the inputs. */
+  /* The expression's structure: operations, locations of their operands, and memory layouts of the
+   * inputs. */
   unsigned char key[EXPRESSION_MOST_OPERATIONS * 6 + EXPRESSION_MOST_INPUTS * 4 + 16];
   size_t key_size;
 } binding_expression;
@@ -95,7 +95,7 @@ binding_block *binding_get_block(array_object *array);
 binding_block *binding_retain_block(binding_block *block);
 void binding_add_edge(binding_edge **list, binding_edge *edge, array_object *reader);
 void binding_remove_edge(binding_edge *edge);
-/* Returns whether other code may write the memory of an array at any time. */
+/* Returns whether other code may write an array's memory at any time. */
 int binding_is_shared(const array_object *array);
 /* Compares two arrays that have memory. Returns 0 if they are disjoint, 1 if they have the same
  * elements in the same order, or 2 if they may overlap. */
@@ -146,7 +146,7 @@ static inline array_object *expression_as_pending(PyObject *operand)
  * that do. Returns 0, or -1 with an exception. */
 int expression_collect(array_object *array, binding_expression *expression);
 /* Returns the description of an expression for kjit.numpy: (key, operations, inputs). An operation
- * is its Kernel and the locations of its operands: i for input i, -1 - i for operation i. */
+ * is its Kernel and its operands' locations: i for input i, -1 - i for operation i. */
 PyObject *expression_describe(const binding_expression *expression);
 PyObject *expression_make_key(const binding_expression *expression);
 
@@ -166,7 +166,7 @@ int expression_run_line(PyObject *line, const binding_expression *e, const array
 /* Runs the operation of a row, as the array operators do. Returns NotImplemented for operands of
  * other kinds. */
 PyObject *expression_operate(long row, PyObject *const *operands, int count);
-/* Records the copy of an element of an array that is not in host memory, so that the copy is made
+/* Records the copy of an element in an array that is not in host memory, so that the copy is made
  * when it is needed. view: the element, as an array without dimensions. Returns NULL without an
  * exception if such copies cannot be recorded; the caller then copies the element immediately. */
 PyObject *expression_record_element(PyObject *view);
@@ -185,7 +185,7 @@ int expression_wait(const array_object *array);
 /* Returns the view that a recorded copy of an element reads. Returns NULL for other objects. */
 array_object *expression_find_view(PyObject *object);
 /* Returns the view that a recorded copy of an element reads, so that the element can be read
- * without a copy in the memory of the device. Other threads then do not write to it until
+ * without a copy in the device's memory. Other threads then do not write to it until
  * expression_end_reading. Returns NULL for other arrays. */
 array_object *expression_begin_reading(array_object *array);
 void expression_end_reading(array_object *array, array_object *view);
@@ -193,7 +193,7 @@ void expression_end_reading(array_object *array, array_object *view);
  * elements for which it is true. is_slot is true if Python's operator calls the function, so that
  * the interpreter has references to the operands. Returns 0, or -1 with an exception. */
 int expression_store(array_object *array, array_object *out, PyObject *where, int is_slot);
-/* functions: dictionary from the key of an expression to its func as (module, name). choose((key,
+/* functions: dictionary from an expression's key to its func as (module, name). choose((key,
  * operations, inputs), result) is called for missing keys, fail(key, error) for a func that could
  * not be run; store(out, array, where) copies array to out. are_counted: the interpreter counts
  * references on its stack. */

@@ -36,7 +36,7 @@ static kjit_status put_in_order(kjit_stream *first, kjit_stream *later, kjit_dev
   return status;
 }
 
-/* Returns the device of a stream, or NULL if the device does not exist; the launch then reports the
+/* Returns a stream's device, or NULL if the device does not exist; the launch then reports the
  * error. */
 static kjit_device *device_of(context_object *context, const binding_producer *producer)
 {
@@ -72,7 +72,7 @@ static int add_stream(binding_followed *followed, const binding_follow *added)
   return 1;
 }
 
-/* Adds the stream of an array, and makes the launch's stream wait for it. Returns 0, or -1 with an
+/* Adds an array's stream, and makes the launch's stream wait for it. Returns 0, or -1 with an
  * exception. */
 static int follow_producer(context_object *context, binding_producer *producer,
                            binding_followed *followed)

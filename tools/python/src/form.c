@@ -138,7 +138,7 @@ static unsigned find_layout(const kjit_tensor *tensor)
   return layout;
 }
 
-/* Packs the properties of an array into one number. number and dtype identify the element type. */
+/* Packs an array's properties into one number. number and dtype identify the element type. */
 static uint64_t pack_facts(uint64_t number, uint64_t dtype, int rank, unsigned layout)
 {
   return number << 32 | dtype << 16 | (uint64_t)rank << 4 | layout;

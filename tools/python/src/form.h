@@ -40,7 +40,7 @@ typedef struct form_argument {
 
 enum { FORM_MOST = 64 };
 
-/* Arguments of a launch. The items of a tuple follow it. */
+/* Arguments of a launch. The items in a tuple follow it. */
 typedef struct form_list {
   context_object *context;
   int takes_interfaces; /* whether to read FORM_INTERFACE: there is only one device of the kind */

@@ -15,8 +15,8 @@ typedef struct formula_object {
 
 /* ---- creating formulas ---- */
 
-/* Reads the tuple of strings that is the dictionary of a column. texts->items is malloc'ed; the
- * strings belong to Python. */
+/* Reads the tuple of strings that is a column's dictionary. texts->items is malloc'ed; the strings
+ * belong to Python. */
 static int read_texts(PyObject *items, kjit_formula_texts *texts)
 {
   const Py_ssize_t count = PyTuple_Size(items);

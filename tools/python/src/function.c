@@ -145,7 +145,7 @@ static PyObject *make_tuple(const result_reader *reader, const char *text, const
   return tuple;
 }
 
-/* Makes a NumPy record. kjit._records knows the layout of the struct by its name. */
+/* Makes a NumPy record. kjit._records knows the struct layout by its name. */
 static PyObject *make_record(const char *name, const char *bytes, size_t *size, size_t *alignment)
 {
   PyObject *records = PyImport_ImportModule("kjit._records"), *value = NULL;
@@ -197,7 +197,7 @@ static PyObject *take_result(const result_reader *reader, const kjit_arg *result
 
 /* ---- the types of calls ---- */
 
-/* Calls a method with the arguments of a call as a tuple, and one more object. */
+/* Calls a method with a call's arguments as a tuple, and one more object. */
 static PyObject *call_method(function_object *self, const char *method, PyObject *const *items,
                              Py_ssize_t count, PyObject *last)
 {

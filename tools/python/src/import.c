@@ -226,7 +226,7 @@ static PyObject *get_name(int name)
   return names[name];
 }
 
-/* Returns a field of the dictionary, borrowed, or NULL if it does not exist. */
+/* Returns a field in the dictionary, borrowed, or NULL if it does not exist. */
 static PyObject *get_field(PyObject *dictionary, int field)
 {
   PyObject *name = get_name(field);
@@ -287,7 +287,7 @@ static const char *read_fields(PyObject *const *fields, cuda_interface *out)
 }
 
 /* Reads the interface. Returns NULL if it is valid, and otherwise the error; an exception may be
- * set then. The items of the dictionary are retained, because reading an integer can call a method
+ * set then. The items in the dictionary are retained, because reading an integer can call a method
  * in Python, which can change the dictionary. */
 static const char *read_interface(PyObject *dictionary, cuda_interface *out)
 {

@@ -38,7 +38,7 @@ int expression_is_line(PyObject *object) { return Py_TYPE(object) == line_type; 
 
 PyObject *expression_get_pair(PyObject *line) { return ((line_object *)line)->pair; }
 
-/* Returns the address of the first element of an array on the CPU that has memory without gaps and
+/* Returns the address of the first element in an array on the CPU that has memory without gaps and
  * `count` elements, or NULL. */
 static char *find_elements(const array_object *array, int64_t count)
 {
@@ -55,8 +55,8 @@ static char *find_elements(const array_object *array, int64_t count)
   return stride == count ? (char *)t->data + t->byte_offset : NULL;
 }
 
-/* Writes an input as a word: an array as the address of its elements, a number as its bits. Returns
- * 0 for other inputs. */
+/* Writes an input as a word: an array as its elements' address, a number as its bits. Returns 0 for
+ * other inputs. */
 static int put_input(uint64_t *word, PyObject *input, kjit_type type, int64_t count)
 {
   if (Py_TYPE(input) == binding_array_type) {

@@ -22,7 +22,7 @@ typedef struct binding_text {
 typedef struct binding_stage {
   struct binding_stage *next;
   const char *stage;
-  char name[]; /* followed by the name of the stage */
+  char name[]; /* followed by the stage name */
 } binding_stage;
 
 struct binding_message_queue {
@@ -224,11 +224,11 @@ int binding_deliver_messages(binding_message_queue *queue)
 
 int binding_finish(context_object *context, kjit_status status)
 {
-  /* A forked child leaves the messages to its parent. Another thread may have held the mutex of the
-   * queue at the fork. */
+  /* A forked child leaves the messages to its parent. Another thread may have held the queue's
+   * mutex at the fork. */
   if (atomic_load_explicit(&context->messages->is_filled, memory_order_relaxed) &&
       context->generation == binding_generation) {
-    /* the failure of the call is reported, not an exception from writing the lines */
+    /* the call's failure is reported, not an exception from writing the lines */
     if (status != KJIT_OK) {
       binding_raise(context, status);
       PyObject *type, *value, *trace;

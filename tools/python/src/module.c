@@ -70,9 +70,8 @@ static PyObject *make_row(const kjit_diagnostic *d)
                        make_position(d->block), thread, d->failure_text);
 }
 
-/* Returns the diagnostics of this thread. A diagnostic is valid until the thread's next call of
- * libkjit, which a finalizer could make. So the function disables the garbage collector
- * meanwhile. */
+/* Returns this thread's diagnostics. A diagnostic is valid until the thread's next call of libkjit,
+ * which a finalizer could make. So the function disables the garbage collector meanwhile. */
 static PyObject *list_diagnostics(kjit_context *context)
 {
   int collects = PyGC_Disable();

@@ -1,5 +1,5 @@
 /* Implements the operators of arrays. An operator records an operation, which can be computed
- * later. kjit.numpy defines the operations with functions of this file. */
+ * later. kjit.numpy defines the operations with functions in this file. */
 #include "expression.h"
 
 static PyObject *operate_at_once; /* function of kjit.numpy: operate(row, operands), for operands of

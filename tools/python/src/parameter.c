@@ -1,10 +1,10 @@
-/* Arranges the arguments of a call in the order of the parameters of a kernel or func, and converts
+/* Arranges a call's arguments in the order of the parameters of a kernel or func, and converts
  * them. */
 #include "binding.h"
 
 #include <stdlib.h>
 
-/* Returns the name of a function for messages. */
+/* Returns a function's name for messages. */
 static PyObject *describe_owner(PyObject *owner)
 {
   PyObject *name = PyObject_GetAttrString(owner, "__name__");

@@ -1,4 +1,4 @@
-/* Chooses devices: the current device of each thread, and the device of a launch. */
+/* Chooses devices: the current device of each thread, and a launch's device. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -98,7 +98,7 @@ PyObject *binding_leave_device(PyObject *device, PyObject *unused)
 
 /* ---- the device of a launch ---- */
 
-/* Finds the device of the arguments. Returns 0, or -1 with an exception. *device stays NULL if no
+/* Finds the arguments' device. Returns 0, or -1 with an exception. *device stays NULL if no
  * argument belongs to a device. */
 static int find_home(context_object *context, const kjit_arg *list, Py_ssize_t count,
                      kjit_device **device)

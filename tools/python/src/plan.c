@@ -5,7 +5,7 @@ static PyTypeObject *plan_type;
 
 typedef struct plan_object {
   PyObject_HEAD kjit_plan *plan;
-  algorithm_call *call; /* the call, which owns the operands of the plan */
+  algorithm_call *call; /* the call, which owns the plan's operands */
   unsigned generation;
 } plan_object;
 

@@ -200,8 +200,8 @@ static PyObject *end_work(PyObject *module, PyObject *capsule)
 
 /* ---- functions for kjit._progress ---- */
 
-/* Returns the device of a call. A launch without a given device uses the device of its first array
- * on a GPU or in kjit's memory, and by default the context's first device. */
+/* Returns a call's device. A launch without a given device uses the device of its first array on a
+ * GPU or in kjit's memory, and by default the context's first device. */
 static kjit_device *find_device(const binding_call *call)
 {
   kjit_context *context = call->context->context;

@@ -1,4 +1,4 @@
-/* Contains the table of quick functions (see quick.h) and reads the arguments of their calls. */
+/* Contains the table of quick functions (see quick.h) and reads their calls' arguments. */
 #include "quick.h"
 
 #define ONLY "" /* name of a parameter that can be given by position only */
@@ -70,8 +70,8 @@ static int find_parameter(const quick_row *row, const quick_call *call, PyObject
   return -1;
 }
 
-/* Assigns the arguments of a call to the parameters of a row. Returns 0 if the arguments do not fit
- * the row. */
+/* Assigns a call's arguments to a row's parameters. Returns 0 if the arguments do not fit the
+ * row. */
 static int read_call(const quick_row *row, PyObject *const *args, Py_ssize_t count, PyObject *names,
                      quick_call *call)
 {

@@ -23,7 +23,7 @@ enum {
 /* Results of quick functions, which may leave a call to the Python layer. */
 enum { QUICK_FAILED = -1, QUICK_LEFT, QUICK_DONE };
 
-/* The arguments of a call. */
+/* A call's arguments. */
 typedef struct quick_call {
   PyObject *values[QUICK_MOST_PARAMETERS]; /* arguments in the order of the parameters; NULL if an
                                               argument is not given */
@@ -69,7 +69,7 @@ static inline int quick_is_none(PyObject *object) { return !object || object == 
 
 /* ---- quick_elements.c ---- */
 
-/* The elements of an array on the CPU. */
+/* The elements in an array on the CPU. */
 typedef struct quick_view {
   char *first;
   kjit_type element;
@@ -78,10 +78,10 @@ typedef struct quick_view {
   int64_t count, shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK]; /* strides in elements */
 } quick_view;
 
-/* Returns the number of elements of an array, which may be pending. Returns -1 if the array is not
+/* Returns the number of elements in an array, which may be pending. Returns -1 if the array is not
  * on the CPU or does not belong to kjit.numpy's context. */
 int64_t quick_count(const array_object *array);
-/* quick_read describes the elements of an array; it computes a pending array first. quick_write
+/* quick_read describes the elements in an array; it computes a pending array first. quick_write
  * does the same and prepares the array for a write. It leaves read-only arrays to the Python
  * layer. */
 int quick_read(array_object *array, quick_view *view);
@@ -110,7 +110,7 @@ PyObject *quick_int(const quick_call *call);
 PyObject *quick_bool(const quick_call *call);
 PyObject *quick_item(const quick_call *call);
 PyObject *quick_iterate(const quick_call *call);
-/* Returns a zero-dimensional array with a copy of an element of an array on the CPU. The element is
+/* Returns a zero-dimensional array with a copy of an element in an array on the CPU. The element is
  * given by its offset in elements. Returns NULL without an exception if the Python layer has to
  * copy. */
 PyObject *quick_copy_element(array_object *array, int64_t offset);

@@ -39,8 +39,9 @@ static struct {
   kjit_type type;
 } known_names[MOST_NAMES];
 static unsigned name_count;
-static PyObject *find_text; /* function of kjit.numpy: find(dtype) returns the name of the type, or
-                               None if the object may mean another type later */
+/* function of kjit.numpy: find(dtype) returns the type name, or None if the object may mean another
+ * type later */
+static PyObject *find_text;
 
 int quick_find_element(PyObject *dtype, kjit_type *element)
 {
@@ -321,7 +322,7 @@ PyObject *quick_eye(const quick_call *call)
 
 /* ---- conversions ---- */
 
-/* Returns an item of a list or tuple, borrowed. */
+/* Returns an item in a list or tuple, borrowed. */
 static PyObject *get_item(PyObject *items, Py_ssize_t i)
 {
   return PyList_CheckExact(items) ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i);

@@ -1,7 +1,7 @@
 /* Quick functions that read and write elements. */
 #include "quick.h"
 
-/* ---- the elements of an array ---- */
+/* ---- the elements in an array ---- */
 
 int64_t quick_count(const array_object *array)
 {
@@ -15,7 +15,7 @@ int64_t quick_count(const array_object *array)
   return count;
 }
 
-/* Describes the elements of an array that has memory. */
+/* Describes the elements in an array that has memory. */
 static void describe(const array_object *array, quick_view *view)
 {
   const kjit_tensor *t = kjit_get_tensor(array->array);
@@ -295,8 +295,8 @@ static int is_left(const array_object *array)
          (array->pending && expression_mode == FUSE_NOW);
 }
 
-/* Describes the array and the key of a selection. Returns QUICK_LEFT if the Python layer has to
- * handle them. */
+/* Describes the array and a selection's key. Returns QUICK_LEFT if the Python layer has to handle
+ * them. */
 static int read_selection(array_object *array, PyObject *object, selection *s)
 {
   array_object *key = (array_object *)object;

@@ -128,7 +128,7 @@ static int read_line(array_object *array, int64_t most, quick_view *x, int64_t *
   return x->rank == 1 || quick_is_dense(x) ? QUICK_DONE : QUICK_LEFT;
 }
 
-/* Sorts the elements of an array. The caller has to free v->memory, also after a failure. */
+/* Sorts the elements in an array. The caller has to free v->memory, also after a failure. */
 static int sort_line(array_object *array, int64_t most, sorted_vector *v)
 {
   v->memory = NULL;
@@ -203,10 +203,9 @@ PyObject *quick_sort(const quick_call *call)
  * or LARGEST. If x contains a NaN, the result is the index of the first NaN. */
 enum { SMALLEST, LARGEST };
 
-/* Defines a function that returns the index of the minimum, the maximum or the first NaN of a
- * vector. `is_worse` returns whether the second value replaces the first as the result. The inner
- * loop only tests whether a block of elements contains such a value, which is rare after the first
- * blocks. */
+/* Defines a function that returns the minimum index, the maximum or the first NaN of a vector.
+ * `is_worse` returns whether the second value replaces the first as the result. The inner loop only
+ * tests whether a block of elements contains such a value, which is rare after the first blocks. */
 enum { SEARCH_BLOCK = 16 };
 #define DEFINE_SEARCH(name, c_type, is_worse) \
   static int64_t name(const char *first, int64_t step, int64_t count) \
@@ -285,7 +284,7 @@ typedef struct unique_request {
   int is_asked[UNIQUE_RESULTS], equal_nan, keeps_shape;
 } unique_request;
 
-/* Replaces the key of each item by the number of its run of equal elements. Returns the number of
+/* Replaces each item's key by the number of its run of equal elements. Returns the number of
  * runs. */
 static int64_t number_runs(sorted_vector *v, const unique_request *request)
 {

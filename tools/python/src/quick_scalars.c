@@ -3,7 +3,7 @@
 
 /* ---- conversions ---- */
 
-/* Returns the only element of an array as a Python number, or NULL without an exception if the
+/* Returns the only element in an array as a Python number, or NULL without an exception if the
  * array has several elements. */
 static PyObject *get_number(PyObject *object)
 {
@@ -143,7 +143,7 @@ static kjit_array *take_part(element_memory *memory, const array_object *model, 
   return binding_finish_array(model->context, status, made) ? NULL : made;
 }
 
-/* Copies an element of an array that has memory on the CPU. */
+/* Copies an element in an array that has memory on the CPU. */
 static PyObject *copy_element(const array_object *array, const kjit_tensor *from, int64_t offset)
 {
   kjit_type element = binding_get_element(array);

@@ -185,7 +185,7 @@ static PyObject *restride(array_object *array, const int *axes, int rank)
                                                             : binding_wrap_shape(array, made);
 }
 
-/* Returns the rank of an array on the CPU, or -1. */
+/* Returns an array's rank on the CPU, or -1. */
 static int get_rank(PyObject *object)
 {
   if (!quick_is_array(object) || quick_count((array_object *)object) < 0) return -1;

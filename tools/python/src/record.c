@@ -1,5 +1,5 @@
 /* Converts record dtypes (NumPy dtypes with fields) and date dtypes to structs of the kernel IR.
- * kjit._records determines the fields of a struct; this file makes the types and stores them for
+ * kjit._records determines the fields in a struct; this file makes the types and stores them for
  * each context. */
 #include "binding.h"
 

@@ -123,7 +123,7 @@ int route_try(configured_object *self, PyObject *const *items, Py_ssize_t count)
 
 /* ---- storing a route ---- */
 
-/* Reads the conversion of argument i: the name of a type in wanted, or None. Returns 0 if the route
+/* Reads the conversion of argument i: a type's name in wanted, or None. Returns 0 if the route
  * cannot be stored. */
 static int read_wanted(form_list *list, int *at, PyObject *wanted, route *made)
 {

@@ -11,7 +11,7 @@
 /* Maximum number of routes of a dispatcher. */
 enum { MOST_ROUTES = 16 };
 
-/* An argument, or an item of a tuple. */
+/* An argument, or an item in a tuple. */
 typedef struct route_row {
   PyTypeObject *type;
   uint64_t facts;
@@ -23,7 +23,7 @@ typedef struct route {
   int uses;              /* number of references, by the dispatcher and by running launches */
   unsigned generation;   /* process generation, see binding_generation */
   PyObject *kept;        /* tuple of the objects whose addresses are in the rows */
-  kernel_object *kernel; /* kernel to launch, with a parameter for each item of a tuple */
+  kernel_object *kernel; /* kernel to launch, with a parameter for each item in a tuple */
   int count;
   route_row rows[];
 } route;
@@ -48,7 +48,7 @@ void route_forget_all(dispatcher_object *dispatcher);
 /* Launches by a route. Returns 1 after a launch, 0 if the arguments have no route, or -1 with an
  * exception. */
 int route_try(configured_object *self, PyObject *const *items, Py_ssize_t count);
-/* Configured._keep(args, wanted, kernel): stores the route of a launch. wanted contains for each
+/* Configured._keep(args, wanted, kernel): stores a launch's route. wanted contains for each
  * argument the name of the type that a number was converted to, or None, and a tuple for a
  * tuple. */
 PyObject *route_keep(PyObject *configured, PyObject *given);

@@ -1,9 +1,8 @@
 /* Shortcuts: functions of kjit.numpy whose repeated calls start from C. The Python function of a
- * shortcut reads the metadata of its arguments, makes an array for the result and runs one
- * algorithm. The shortcut observes the first such call and keeps a recipe: the algorithm, its
- * options, and the shape and type of the result. A later call whose arguments have the same types,
- * shapes, strides and devices runs the algorithm with the recipe. All other calls go to the Python
- * function.
+ * shortcut reads its arguments' metadata, makes an array for the result and runs one algorithm. The
+ * shortcut observes the first such call and keeps a recipe: the algorithm, its options, and the
+ * shape and type of the result. A later call whose arguments have the same types, shapes, strides
+ * and devices runs the algorithm with the recipe. All other calls go to the Python function.
  *
  * A recipe is only made if the call has performed exactly one algorithm, the function has returned
  * the array to which the algorithm has written, and all other operands are positional arguments of
@@ -95,8 +94,8 @@ static int put_identity(shortcut_key *key, PyObject *const *args, Py_ssize_t ind
   return put(key, (uint64_t)same);
 }
 
-/* Makes the key of a call. names: the names of the keyword arguments, whose values follow the
- * positional arguments, or NULL. Returns false if there is no shortcut for such calls. */
+/* Makes a call's key. names: the names of the keyword arguments, whose values follow the positional
+ * arguments, or NULL. Returns false if there is no shortcut for such calls. */
 static int make_key(shortcut_key *key, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
   key->count = 0;

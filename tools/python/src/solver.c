@@ -2,7 +2,7 @@
  * operators. */
 #include "algorithm.h"
 
-/* A Python function that is the operator of a system, and the exception that it has raised. */
+/* A Python function that is a system's operator, and the exception that it has raised. */
 typedef struct python_operator {
   context_object *context;
   PyObject *multiply[2]; /* functions that multiply by the matrix and by the transposed matrix; NULL

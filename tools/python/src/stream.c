@@ -181,7 +181,7 @@ static PyObject *open_stream(PyObject *module, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* ---- streams of kjit ---- */
+/* ---- kjit's streams ---- */
 
 static void free_stream(PyObject *object)
 {
